@@ -2,7 +2,7 @@
 #
 #   make demo           build, install, and run a pipeline on Spark: what is in Python's library, and what needs what
 #   make test           everything that must pass
-#   make lint           formatting, clippy, types, the stub against the extension, what lies on what
+#   make lint           formatting, clippy, types, docstrings, the stub against the extension, what lies on what
 #   make docs           the book and the reference, as a site in site/
 #   make bench          ours against the peers, a table of ratios in target/bench; bench-spark: beside DataFrames and
 #                       GraphFrames; bench-collections: beside differential dataflow and DBSP
@@ -14,7 +14,7 @@
 #   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
 #   make check-shuttle  of that, the models of what threads share
 #   make test-connectors  the connectors against real servers: Kafka's broker and PostgreSQL, installed where that can be
-#   make soak           a cluster that runs for MINUTES=10 while things go wrong
+#   make soak           memory of what runs for long, and a cluster that runs for MINUTES=10 while things go wrong
 #   make coverage       which lines the tests run; says what it skips
 #   make audit          known defects and licences of what is used; says what it skips
 #   make wheel-dist     the wheel as it is published, in target/dist
@@ -114,6 +114,7 @@ lint-rust: $(dev_stamp) | lint-prerequisites
 lint-python: $(dev_stamp) $(wheel_stamp)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/mypy
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/python -m mypy.stubtest pointstamp --mypy-config-file pyproject.toml --allowlist tools/stubtest-allowlist.txt
@@ -126,7 +127,9 @@ docs: $(wheel_stamp) $(docs_stamp)
 
 # PROFILE=dist measures what is published. The table and the plots are in target/bench. ARGS="--quick" for a little of the
 # work; PROFILE=dist ARGS="--docs scale cost" for these benches, and their figures in the book (benches/figures.json). Bytewax and
-# Pathway (in an environment of its own) take part where they have a wheel for this Python and platform.
+# Pathway (in an environment of its own) take part where they have a wheel for this Python and platform. ARGS=--check, before
+# a release, runs a short form of the benches up to three times, and fails where the ratio of a row is more than 1.25 times the one
+# that is kept (benches/short.json; make bench ARGS="--quick --keep operators" keeps anew).
 bench: $(dev_stamp) $(wheel_stamp)
 	-$(BIN)/python -m pip install --quiet --only-binary :all: bytewax==0.21.1
 	-$(PATHWAY)
@@ -165,8 +168,10 @@ check-deep: $(dev_stamp) $(wheel_stamp)
 check-shuttle: $(dev_stamp)
 	$(BIN)/python tools/check_deep.py $(ARGS) shuttle
 
-soak: $(dev_stamp) $(wheel_stamp)
+soak: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(BIN)/python tools/flat_memory.py
+	POINTSTAMP_EFFORT=10 $(JAVA) $(BIN)/python -m pytest -q --timeout=7200 -o faulthandler_timeout=7500 \
+		tests/failures/test_flat.py tests/spark/test_flat_resident.py
 	$(if $(SOAK),$(BIN)/python $(SOAK) --minutes $(MINUTES) $(ARGS),@echo "there is no soak program"; exit 1)
 
 coverage: $(dev_stamp) $(wheel_stamp) $(java_stamp)

@@ -53,8 +53,10 @@ maximum_signature_line_length = 90
 # What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
 # programs.
 INTERNAL = (
-    "begin,claim,collection_of,core,core_schema,forget_until,forwarded,in_loop,installed_by,"
-    "is_past,keep_in,kind,placed,route,stands_at,stream_of,touch,triples"
+    "begin,check_empty,claim,clock_of,collection_of,columns_together,core,core_schema,"
+    "event_columns_of,event_stream_of,forget_until,form,forwarded,in_loop,"
+    "installed_by,is_past,keep_in,kind,lengths_of,map_each_batch,placed,route,"
+    "stands_at,stream_of,tells_time,touch,triples,with_keys,with_one_key"
 )
 autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True

@@ -1,4 +1,4 @@
-"""What a build system knows of the standard library: what each module needs, and what an edit makes stale.
+"""A build system's view of the standard library: what each module needs, and what an edit makes stale.
 
 The imports are read from the library's own source. The dataflow keeps three things right while imports are
 added and removed: all that a module needs, directly or not; the circles of modules that need each other; and

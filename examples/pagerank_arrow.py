@@ -50,7 +50,7 @@ class Ranks:
         return self.rank
 
     def shared(self) -> pa.RecordBatch:
-        """What this worker's nodes give in a round, added up."""
+        """Returns the ranks that this worker's nodes give in a round, added up."""
         share = np.repeat(self.rank / np.maximum(self.part.degrees, 1), self.part.degrees)
         shares = np.bincount(self.part.targets, share, minlength=self.nodes)
         nodes = np.flatnonzero(shares)

@@ -11,7 +11,7 @@ import pointstamp as ps
 
 
 def ping_pong(trips: int, workers: int) -> tuple[list[int], float]:
-    """How many times each worker had the ball, and the seconds from start to end."""
+    """Counts how often each worker had the ball, and the seconds from start to end."""
 
     def main(worker: ps.Worker) -> tuple[int, float]:
         hits = 0

@@ -14,7 +14,7 @@ Pairs = ps.Collection[tuple[str, str]]
 
 
 def points_to(news: Pairs, copies: Pairs, loads: Pairs, stores: Pairs) -> Pairs:
-    """What each variable of a program may refer to, as pairs ``(variable, object)``.
+    """Pairs ``(variable, object)`` of each variable of a program and what it may refer to.
 
     ``x = new o``, ``x = y``, ``x = *y`` and ``*x = y`` are pairs of what stands left and right.
     """

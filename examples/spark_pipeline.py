@@ -48,7 +48,7 @@ COUNTED = pa.schema(
 
 
 def count_words(scope: ps.Scope, words: ps.ArrowStream) -> ps.ArrowStream:
-    """How often each package uses each word; final for a batch of packages when its time closes."""
+    """Counts each word of each package; final for a batch of packages when its time closes."""
     counted = words.aggregate(["batch", "package", "word"], [("uses", "sum")])
     return counted.map_batches(lambda batch: batch.rename_columns(COUNTED.names), COUNTED)
 

@@ -15,7 +15,7 @@ import pointstamp as ps
 
 
 def unordered(times: int, workers: int) -> list[list[tuple[ps.Time, list[int]]]]:
-    """What comes out on each worker, in the order in which times end there."""
+    """Returns the records of each worker, in the order in which times end there."""
 
     def main(worker: ps.Worker) -> list[tuple[ps.Time, list[int]]]:
         ended: list[tuple[ps.Time, list[int]]] = []

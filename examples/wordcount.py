@@ -24,7 +24,7 @@ from pathlib import Path
 import pointstamp as ps
 
 ROUNDS_AHEAD = 8
-"""How many rounds the readers may be ahead of what is counted."""
+"""Rounds that the readers may be ahead of the count."""
 
 words_of = re.compile(r"[^\W\d]\w*").findall
 
@@ -131,7 +131,7 @@ def find_files(directory: Path, suffix: str) -> list[Path]:
 
 
 def progress_bar(files: list[Path], sizes: list[int]) -> tuple[Callable[[int], None], Callable[[], None]]:
-    """What shows how many files are counted, and what ends the bar; shown on a terminal only."""
+    """Returns functions that show how many files are counted, and that end the bar; on a terminal only."""
     try:
         from tqdm import tqdm
     except ImportError:

@@ -1,4 +1,4 @@
-"""What takes longer than `make test` may: `python tools/check_deep.py [--effort N] [--seed N] [PART...]`.
+"""Runs the long checks: `python tools/check_deep.py [--effort N] [--seed N] [PART...]`.
 
 Parts: properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz; all but mutants when
 none is named. A part for which this machine lacks a tool is skipped, and the last lines say which and why.
@@ -50,21 +50,21 @@ FUZZ_SECONDS = 300
 
 
 class Search(NamedTuple):
-    """How far to look, and where."""
+    """The effort and the seed of a search."""
 
     effort: int
-    """How many times the cases of `make test`."""
+    """The cases of `make test` times this."""
     seed: int
-    """What random examples follow from."""
+    """The seed of random examples."""
 
     @property
     def env(self) -> dict[str, str]:
-        """What property tests in Rust, and the effort of those in Python, are told by."""
+        """Returns the variables for property tests in Rust, and for the effort of those in Python."""
         return {"POINTSTAMP_EFFORT": str(self.effort), "PROPTEST_RNG_SEED": str(self.seed)}
 
     @property
     def option(self) -> str:
-        """What property tests in Python are told by."""
+        """Returns the option for property tests in Python."""
         return f"--hypothesis-seed={self.seed}"
 
 
@@ -214,7 +214,7 @@ BY_NAME = ["mutants"]
 
 
 def check(names: list[str], search: Search, run: Callable[[Command], bool]) -> dict[str, str]:
-    """How each part ended: "passed", "failed", or "skipped: " and why."""
+    """Returns the outcome of each part: "passed", "failed", or "skipped: " and why."""
     ended = {}
     for name in names:
         try:

@@ -15,7 +15,7 @@ from layers import crates, folders, graph, known, python_files, rust_files
 
 
 def violations() -> list[str]:
-    """What is wrong with this repository."""
+    """Returns the violations of this repository."""
     found = [*crates.violations(crates.read_graph()), *crates.lacking_forbid()]
     graphs = {
         f"crates/{crate.name}": rust_files.arrows(crate / "src")

@@ -1,4 +1,4 @@
-"""How many lines the tests run: `python tools/coverage_figures.py [PATH...]`, of Python and of Rust.
+"""Counts the lines that the tests run: `python tools/coverage_figures.py [PATH...]`, of Python and of Rust.
 
 The Python side is measured by coverage.py, over the tests at the paths (all of them when none is given); what
 runs in other interpreters (executors, launched processes) is not counted. The Rust side needs cargo-llvm-cov

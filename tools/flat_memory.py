@@ -17,7 +17,7 @@ from pointstamp import graphs
 from pointstamp.fields import left, record, right
 
 ALLOWED = 1.125
-"""What the memory at the end may be, of that after a tenth."""
+"""The most memory at the end, of that after a tenth."""
 
 
 def resident() -> int:

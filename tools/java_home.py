@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 OLDEST = 17
-"""What PySpark 4 takes at least."""
+"""The oldest Java for PySpark 4."""
 
 SHIM = """#!/bin/sh
 # Java without the module jdk.incubator.vector, which this runtime lacks; made by tools/java_home.py.

@@ -12,7 +12,7 @@ import pytest
 
 
 def states(path: Path) -> dict[str, str]:
-    """What became of each test, by its name: `passed`, `failed`, or `begun` where its end is missing."""
+    """Returns the state of each test, by name: `passed`, `failed`, or `begun` where its end is missing."""
     lines = path.read_text().splitlines() if path.exists() else []
     return {name: state for state, _, name in (line.partition(" ") for line in lines)}
 

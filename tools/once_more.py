@@ -22,7 +22,7 @@ FEW = 5
 """So many tests, or so many of cargo's targets, are run again."""
 
 HUNG = "Timeout ("
-"""What faulthandler begins with where a test took too long."""
+"""The first words of faulthandler where a test took too long."""
 
 NOT_THE_TEST = ("/_pytest/", "/pluggy/", journal.__file__)
 
@@ -53,7 +53,7 @@ def call_pytest(file: Path, arguments: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def innermost(stacks: Sequence[str]) -> list[str]:
-    """Where each thread stood: its innermost frames, without those of pytest."""
+    """Returns the innermost frames of each thread, without those of pytest."""
     lines: list[str] = []
     frames = 0
     for line in stacks:

@@ -1,4 +1,4 @@
-"""Whether a release may go out: `python tools/release_check.py [--tag v1.2.3] DIRECTORY`.
+"""Checks a release before it goes out: `python tools/release_check.py [--tag v1.2.3] DIRECTORY`.
 
 DIRECTORY holds wheels, and a source distribution. It is checked that
 
@@ -72,7 +72,7 @@ def versions(cargo: str, wanted: str) -> list[str]:
 
 
 def changelog(text: str, wanted: str, tag: str | None) -> list[str]:
-    """What the changelog lacks for a release of this tag; without a tag, for going on."""
+    """Returns what the changelog lacks for a release of this tag; without a tag, for going on."""
     said = []
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     if tag is None:
@@ -107,7 +107,7 @@ def links(root: Path, pages: Iterable[str]) -> list[str]:
 
 
 def wheel(path: Path, wanted: str) -> list[str]:
-    """What is wrong with a wheel."""
+    """Returns the faults of a wheel."""
     said = []
     name = re.fullmatch(r"pointstamp-([^-]+)-cp310-abi3-([\w.]+)\.whl", path.name)
     if name is None:
@@ -126,7 +126,7 @@ def wheel(path: Path, wanted: str) -> list[str]:
 
 
 def source(path: Path, wanted: str) -> list[str]:
-    """What is wrong with a source distribution."""
+    """Returns the faults of a source distribution."""
     said = []
     if path.name != f"pointstamp-{wanted}.tar.gz":
         said.append(f"{path.name} is not of {wanted}")

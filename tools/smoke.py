@@ -1,4 +1,4 @@
-"""Whether an installed wheel works: `python tools/smoke.py [VERSION]`; it needs nothing beside the wheel.
+"""Checks an installed wheel: `python tools/smoke.py [VERSION]`; it needs nothing beside the wheel.
 
 It imports the package, which must have this version, runs a dataflow with a loop on two threads, the same on
 two processes over loopback, and one over Arrow batches where pyarrow is installed.

@@ -36,10 +36,27 @@ def sums(worker):
     columns.close()
     worker.run()
 
+def chain(worker, operators):
+    with worker.dataflow() as scope:
+        handle, stream = scope.new_input()
+        pairs, collection = scope.new_collection()
+        for _ in range(operators // 5):
+            stream = stream.map(abs).exchange(abs).filter(bool)
+            collection = collection.map(lambda pair: pair).count()
+        stream.probe(), collection.probe()
+    handle.close(), pairs.close()
+    worker.run()
+
+def dataflows(worker, times, operators):
+    for _ in range(times):
+        chain(worker, operators)
+
 start = time.process_time()
 """
 
 PROGRAMS = {
+    "building: 100 operators, 500 times": "ps.execute(lambda worker: dataflows(worker, 500, 100))",
+    "building: 5 operators, 5,000 times": "ps.execute(lambda worker: dataflows(worker, 5_000, 5))",
     "records: map and filter": (
         "records.our_map_filter(1, 3_000_000, lambda x: x * 3 + 1, lambda x: x % 2 == 0)"
     ),

@@ -4,6 +4,10 @@ Owns the list of benches and the plots of their figures. Every bench runs by its
 prints what it finds, and leaves its figures (`figures`). They are gathered in target/bench: `figures.jsonl`,
 `table.md`, and `index.html` with a plot for each subject. A bench that fails is said to have failed in the
 table, and the others go on. `--docs` puts the figures of the benches that have run into the book (`book`).
+
+`--check` guards against lost speed (`guard`): a short form of each bench whose ratios are kept, up to three
+times, and it fails where the least ratio of a row is more than 1.25 times the kept one. `--quick --keep`
+keeps them.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from typing import NamedTuple
 
 import book
 import figures
+import guard
 from figures import Figure
 
 TOP = Path(__file__).resolve().parents[2]
@@ -74,6 +79,7 @@ def benches(wheel: Path | None) -> list[Bench]:
             _python("windows.py"),
             ["--records", "50000", "--rows", "200000", "--calls", "1000", "--sessions", "20000"],
         ),
+        Bench("operators", _python("operators.py"), ["--records", "20000", "--turns", "3"]),
         Bench("nexmark", _python("nexmark.py", "--check"), ["--events", "10000"]),
         Bench(
             "cost",
@@ -228,6 +234,43 @@ def page(found: Sequence[Figure], about: dict[str, str]) -> str:
     )
 
 
+# -------------------------------------------------------------------- the guard
+
+
+def guarded(known: Sequence[Bench], given: argparse.Namespace, out: Path) -> int:
+    """Compares the least ratios of three short runs with the kept ones, or keeps them."""
+    kept = guard.read()
+    if given.keep:
+        names = given.names or [bench.name for bench in known if bench.unnamed]
+    else:
+        names = given.names or list(kept)
+    status = 0
+    for bench in known:
+        if bench.name not in names:
+            continue
+        least: dict[str, float] = {}
+        for _ in range(guard.TRIES):
+            left = out / f"{bench.name}.short.jsonl"
+            left.unlink(missing_ok=True)
+            if reason := run(bench, True, given.limit, left, given.more):
+                print(f"{bench.name} {reason}", file=sys.stderr)
+                status = 1
+                break
+            least = guard.lesser(least, guard.ratios(figures.read(left)))
+            if not given.keep and not guard.lost(kept.get(bench.name, {}), least):
+                break  # further tries only make ratios less
+        else:
+            if given.keep:
+                guard.keep(bench.name, machine() | {"profile": given.profile}, least)
+        if not given.keep:
+            for line in guard.report(bench.name, kept.get(bench.name, {}), least):
+                print(line, file=sys.stderr)
+            status = max(status, bool(guard.lost(kept.get(bench.name, {}), least)))
+    if not given.keep and not status:
+        print(f"\nno row is slower than {guard.MOST:g} times its kept ratio")
+    return status
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
@@ -241,6 +284,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one bench (1800)")
     parser.add_argument("--out", type=Path, default=TOP / "target/bench", help="where the table goes")
     parser.add_argument("--docs", action="store_true", help="put the figures into the book, too")
+    parser.add_argument("--check", action="store_true", help="compare a short form with the kept ratios")
+    parser.add_argument("--keep", action="store_true", help="with --quick: keep the ratios for --check")
     given = parser.parse_args()
     known = benches(given.wheel)
     unknown = sorted(set(given.names) - {bench.name for bench in known})
@@ -250,8 +295,12 @@ def main() -> int:
         parser.error("the book has figures of whole runs: --docs or --quick")
     if given.docs and given.profile != "dist":
         parser.error("the book has figures of the wheel as it is published: make bench PROFILE=dist")
+    if given.keep and not given.quick:
+        parser.error("kept are the ratios of the short form: --quick --keep")
     out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    if given.check or given.keep:
+        return guarded(known, given, out)
     ran, failed = book.Book({}, {}), {}
     for bench in known:
         if bench.name in given.names or (bench.unnamed and not given.names):

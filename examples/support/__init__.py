@@ -1,1 +1,1 @@
-"""What several examples use."""
+"""Parts of several examples."""

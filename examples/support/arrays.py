@@ -1,4 +1,4 @@
-"""What the graph examples over columns share: a worker's part of each epoch's graph, and rounds over it.
+"""The common part of the graph examples over columns: a worker's part of each epoch, and rounds over it.
 
 A worker owns the nodes whose number it gets by ``node % workers``, with the edges that lead out of them.
 """
@@ -30,7 +30,7 @@ class Part:
         self._batches: list[tuple[np.ndarray, np.ndarray]] = []
 
     def places(self, nodes: pa.Array) -> np.ndarray:
-        """Where in `nodes` nodes of this worker stand."""
+        """Returns the places of nodes of this worker in `nodes`."""
         places: np.ndarray = nodes.to_numpy() // self.peers
         return places
 
@@ -144,7 +144,7 @@ def batch_of(edges: np.ndarray) -> pa.RecordBatch:
 
 
 def in_order(parts: list[np.ndarray]) -> np.ndarray:
-    """What each worker knows of its nodes, as one array in the order of the nodes."""
+    """Returns the knowledge of each worker of its nodes, as one array in the order of the nodes."""
     whole = np.empty(sum(map(len, parts)), parts[0].dtype)
     for index, part in enumerate(parts):
         whole[index :: len(parts)] = part

@@ -55,7 +55,7 @@ def smallest_of(sets: Any) -> dict[int, int]:
 
 
 def reached(graph: Any) -> dict[int, int]:
-    """How many other nodes each node reaches: by the condensation, the last parts first, as sets of bits."""
+    """Counts the nodes that each node reaches: by the condensation, the last parts first, as sets of bits."""
     parts = networkx.condensation(graph)
     sets: dict[int, int] = {}
     result: dict[int, int] = {}

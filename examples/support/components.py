@@ -96,7 +96,7 @@ class Labels:
         return once(at, len(self.nodes))
 
     def told_by(self, nodes: Array) -> pa.RecordBatch:
-        """What these nodes tell their neighbours that is news to them."""
+        """Returns the rows that these nodes send their neighbours, and that are news to them."""
         to, label = self.edges.of(nodes), np.repeat(self.label[nodes], self.edges.degrees(nodes))
         news = label < self.told[to]
         to = to[news]

@@ -1,4 +1,4 @@
-"""What an operator in a loop keeps for each time outside the loop, until that time is over."""
+"""State of an operator in a loop for each time outside the loop, until that time is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph dataflows have in common: nodes, their edges, and messages that wait for their round.
+"""The common part of the graph dataflows: nodes, their edges, and messages that wait for their round.
 
 Node ids are any int64. A worker owns the nodes that are exchanged to it, and numbers them from 0: its
 positions. All that happens to a node then happens to a row of an array. Edges are kept in the order of
@@ -66,12 +66,12 @@ class Edges:
         np.cumsum(np.bincount(start, minlength=rows), out=self.first[1:])
 
     def degrees(self, rows: Array) -> Array:
-        """How many edges each of these rows has."""
+        """Counts the edges of each of these rows."""
         degrees: Array = self.first[rows + 1] - self.first[rows]
         return degrees
 
     def of(self, rows: Array) -> Array:
-        """Where the edges of these rows end, row by row."""
+        """Returns the ends of the edges of these rows, row by row."""
         if len(rows) == len(self.first) - 1:
             return self.end  # all of them, in order
         degrees = self.degrees(rows)
@@ -90,7 +90,7 @@ def once(rows: Array, of: int) -> Array:
 
 
 class Waiting(Generic[T]):
-    """What has arrived of rounds that are not over, each with a capability for it."""
+    """Messages of rounds that are not over, each round with a capability for it."""
 
     def __init__(self) -> None:
         self.rounds: dict[Any, tuple[ps.Capability, list[T]]] = {}

@@ -163,7 +163,7 @@ class Ranks:
         )
 
     def part(self) -> pa.RecordBatch:
-        """What the other workers have to know of this one's ranks."""
+        """Returns the part of this worker's ranks that the other workers have to know."""
         return pa.record_batch(
             [[self.index], [len(self.nodes)], [self.own_loose], [self.own_change]], schema=PARTS
         )

@@ -71,7 +71,7 @@ def files(packages: set[str] | None = None) -> pa.Table:
 
 
 def roots() -> list[Path]:
-    """Where this Python's library is: the standard library, and the packages that are installed."""
+    """Returns the folders of this Python's library: the standard library, and installed packages."""
     paths = (sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib"))
     return [Path(path) for path in dict.fromkeys(paths) if path and os.path.isdir(path)]
 
@@ -128,7 +128,7 @@ WORD = re.compile(r"[^\W\d_]+")
 
 
 def words(text: str) -> Counter[str]:
-    """How often each word is there, in small letters; without Python's keywords and the very short."""
+    """Counts each word, in small letters; without Python's keywords and the very short."""
     found: Counter[str] = Counter()
     for word, uses in Counter(WORD.findall(text)).items():
         if len(word) > 2 and word not in KEYWORDS:

@@ -1,4 +1,4 @@
-"""What each node needs, directly or through others, and which nodes need each other, as a dataflow.
+"""A dataflow of what each node needs, directly or through others, and which nodes need each other.
 
     reachability(edges, count)    edges: an ArrowStream of (source, target) with ids below `count`;
                                   gives (node, needs, needed_by, knot)
@@ -121,7 +121,7 @@ class Reach:
         return rows, given
 
     def passed_on(self, rows: Array, new: Array) -> Iterator[list[Any]]:
-        """What these rows pass on that their neighbours have not been told, as columns."""
+        """Yields the nodes that these rows pass on and their neighbours have not been told, as columns."""
         ends = self.edges.of(rows)
         if not len(ends):
             return

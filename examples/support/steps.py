@@ -1,4 +1,4 @@
-"""What a Spark program says while it works: a line with a bar for each of its steps.
+"""Shows the progress of a Spark program: a line with a bar for each of its steps.
 
 A bar counts the tasks of the Spark jobs that a step has started; a step that starts none only shows that
 it goes on. Where the output is no terminal, each step is a line once it is over.

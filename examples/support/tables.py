@@ -1,4 +1,4 @@
-"""What the Spark example prints: the packages with the most words, and the most central modules."""
+"""Prints the tables of the Spark example: the packages with the most words, and the most central modules."""
 
 from __future__ import annotations
 

@@ -31,17 +31,19 @@ from pointstamp._errors import (
     CodecError,
     ConfigError,
     GraphError,
+    NotAcknowledged,
     PointstampError,
     StallError,
     TimeError,
     TruncatedWarning,
+    UsageWarning,
     WrittenBefore,
 )
 from pointstamp._later import later
 from pointstamp._types import Summary, Time
 from pointstamp.capture.events import Capture, EventReader, EventWriter
 from pointstamp.config import Config
-from pointstamp.custom.builder import OperatorBuilder
+from pointstamp.custom.builder import OperatorBuilder, Retention
 from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
@@ -98,14 +100,20 @@ else:
             "Window": "pointstamp.event_times.windows",
             "WindowedStream": "pointstamp.keyed",
             "connectors": "pointstamp.connectors",
+            "cluster": "pointstamp.cluster",
             "event_times": "pointstamp.event_times",
             "fields": "pointstamp.fields",
+            "graphs": "pointstamp.graphs",
             "interactive": "pointstamp.interactive",
             "keyed": "pointstamp.keyed",
             "order": "pointstamp.order",
             "progress_bar": "pointstamp.seeing.bar",
             "register_encoder": "pointstamp.encoders",
+            "progress": "pointstamp.progress",
             "register_key": "pointstamp.keys",
+            "seeing": "pointstamp.seeing",
+            "spark": "pointstamp.spark",
+            "testing": "pointstamp.testing",
         },
     )
 
@@ -146,6 +154,7 @@ __all__ = [
     "KeyedState",
     "KeyedStream",
     "LoopHandle",
+    "NotAcknowledged",
     "Notificator",
     "OperatorBuilder",
     "OperatorInfo",
@@ -155,6 +164,7 @@ __all__ = [
     "Pipeline",
     "PointstampError",
     "ProbeHandle",
+    "Retention",
     "Scope",
     "Sequencer",
     "Session",
@@ -169,6 +179,7 @@ __all__ = [
     "TruncatedWarning",
     "Tumbling",
     "UnorderedInput",
+    "UsageWarning",
     "Variable",
     "Vertex",
     "Window",

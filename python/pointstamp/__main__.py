@@ -37,7 +37,7 @@ SEEING: dict[str, dict[str, Any]] = {
         "help": "say what is waited for when nothing has moved for so long",
     },
 }
-"""What only `run` takes, besides what a `Config` reads of any command line; each takes a value."""
+"""Options that only `run` takes, besides those that a `Config` reads; each takes a value."""
 
 TAKES_A_VALUE = {name for names in OPTIONS for name in names} | SEEING.keys()
 
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _page(place: str | None) -> int | str | None:
-    """Where the live page is served: a port, or an address."""
+    """Returns the port or the address of the live page."""
     return int(place) if place is not None and place.isascii() and place.isdigit() else place
 
 

@@ -1,4 +1,4 @@
-"""Which of several keys that do not equal themselves are one: the first of them stands for the others.
+"""Makes one of several keys that do not equal themselves: the first of them stands for the others.
 
 Owns `first_alike`, which the extension module asks for keys that hold a NaN and are neither floats nor tuples
 of them. Two are alike if they are of one type and have one stable hash; where a type has none, if they are
@@ -19,7 +19,7 @@ __all__ = ["first_alike"]
 _lock = RLock()  # reentrant: while it is held, the collector may run code of the program's
 _first: WeakValueDictionary[tuple[type, int | bytes], Any] = WeakValueDictionary()
 _unforgettable: dict[tuple[type, int | bytes], Any] = {}
-"""Of types without weak references, such as `Decimal`. These stay: one for each different key with a NaN."""
+"""Values of types without weak references, such as `Decimal`: one for each key with a NaN, for good."""
 
 
 def first_alike(key: Any) -> Any:

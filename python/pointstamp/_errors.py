@@ -23,6 +23,7 @@ __all__ = [
     "StallError",
     "TimeError",
     "TruncatedWarning",
+    "UsageWarning",
 ]
 
 
@@ -54,7 +55,7 @@ class GraphError(PointstampError):
 
 
 class StallError(PointstampError, TimeoutError):
-    """What a worker waited for has not come in time; the message says what holds it, and what to do.
+    """Raised where a wait has not ended in time; the message says what holds it, and what to do.
 
     Attributes:
         explanation: A `pointstamp.seeing.Explanation`: who holds which time, and why.
@@ -87,6 +88,17 @@ class TruncatedWarning(UserWarning):
 
 class WrittenBefore(UserWarning):
     """Records that a sink did not write, because their times are in its target under the same name."""
+
+
+class NotAcknowledged(UserWarning):
+    """A source whose offsets are not acknowledged, because an operator keeps state of its records."""
+
+
+class UsageWarning(UserWarning):
+    """A call that works and is rarely meant; the message says what it does and what to write instead.
+
+    `warnings.filterwarnings("ignore", category=pointstamp.UsageWarning)` silences all of them.
+    """
 
 
 class WorkerStopped(BaseException):

@@ -45,7 +45,7 @@ class _Running:
 
 
 class _Listed:
-    """Those of this process."""
+    """The processes of this program that are listed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -18,7 +18,7 @@ __all__ = ["later"]
 
 
 def later(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """What gives a package's names that are not there yet.
+    """Returns the function that gives a package's names that are not there yet.
 
     Args:
         package: Its own name.

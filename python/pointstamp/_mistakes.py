@@ -1,4 +1,4 @@
-"""What people get wrong when they write a dataflow, refused where it is written, with the cure.
+"""Refuses common mistakes where a dataflow is written, and says how to mend them.
 
 Owns the checks of functions and names; that of pacts is `pacts.pact_of`. They run while a dataflow is built.
 What can only be seen in a function's result is checked by the operator that calls it.
@@ -7,22 +7,36 @@ What can only be seen in a function's result is checked by the operator that cal
 from __future__ import annotations
 
 import functools
+import sys
 import types
-from typing import Any, NoReturn, TypeVar
+import warnings
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+
+from pointstamp._errors import UsageWarning
 
 __all__ = [
     "called",
+    "column_name",
+    "count_of",
     "function_of",
+    "is_frame",
     "main_of",
     "names_of",
+    "probe_of",
+    "program_line",
     "refuse_async",
     "refuse_generator",
+    "several",
+    "stream_of",
     "suggesting",
     "unknown_attribute",
+    "warn_usage",
     "without_with",
 ]
 
 C = TypeVar("C", bound=type)
+R = TypeVar("R", bound="tuple[Any, ...]")
 
 _COROUTINE = 0x80 | 0x200
 """The flags of code that is `async def`, also of one that yields."""
@@ -95,7 +109,7 @@ _OTHER_WORDS = {
     "where": ("filter", "map_batches"),
     "with_columns": ("map_batches",),
 }
-"""What other libraries call what there is here."""
+"""Names in other libraries, and the methods here that do the same."""
 
 _OF_COLLECTIONS = frozenset(
     [
@@ -116,10 +130,15 @@ _OF_COLLECTIONS = frozenset(
         "top_k",
     ]
 )
-"""What a collection has, and a stream of records, an arrangement or a collection of columns may lack."""
+"""Methods of a collection that a stream of records, an arrangement or a collection of columns may lack."""
+
+_OF_WINDOWS = frozenset(
+    ["collect", "count", "distinct_count", "fold", "max", "mean", "min", "quantiles", "sum", "top_k"]
+)
+"""Methods of a window of a stream by key that the stream itself lacks."""
 
 _OF_RECORDS = frozenset(["filter", "flat_map", "inspect", "map"])
-"""What a stream of columns lacks and a stream of records has."""
+"""Methods of a stream of records that a stream of columns lacks."""
 
 _OF_STREAMS = frozenset(
     [
@@ -136,15 +155,35 @@ _OF_STREAMS = frozenset(
         "write",
     ]
 )
-"""What streams have, also those of columns, and collections lack: the stream of their updates has it."""
+"""Methods of streams, also of columns, that collections lack: the stream of their updates has them."""
 
 _OF_STREAMS_OF_RECORDS = frozenset(
     ["async_map", "branch", "inspect_time", "key_by", "map_batch", "to_arrow", "try_map"]
 )
-"""As `_OF_STREAMS`, of streams of records only."""
+"""Methods of streams of records only that collections lack."""
 
 _OF_RESULTS = frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
-"""What streams by key, and of windows, lack: the streams of their results have it."""
+"""Methods that streams by key, and windows, lack: the streams of their results have them."""
+
+
+def count_of(what: str, given: Any, *, least: int = 1, error: type[Exception] = ValueError) -> int:
+    """Returns a number of things that a program gave: an int, or another integer, such as one of numpy.
+
+    Args:
+        what: The operator or argument, and what it is a number of: ``"top_k takes a number of records"``.
+        given: The number.
+        least: The least number that there may be.
+        error: The type of the error for a number below `least`.
+
+    Raises:
+        TypeError: If it is no integer; a bool is none.
+    """
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        raise TypeError(f"{what}, an int of at least {least}, not {given!r}")
+    number = index(given)
+    if number < least:
+        raise error(f"{what}, at least {least}, not {number}")
+    return number
 
 
 def function_of(operator: str, function: Any) -> Any:
@@ -189,6 +228,131 @@ def names_of(argument: str, names: Any) -> list[str]:
             f"{argument}={meant!r}"
         )
     return list(names)
+
+
+def column_name(call: str, name: Any) -> str:
+    """The name of a column that a method was given.
+
+    Raises:
+        TypeError: If it is no text: a function, an expression, a list of names.
+    """
+    if isinstance(name, str):
+        return name
+    cure = ""
+    if isinstance(name, list | tuple) and name and all(isinstance(one, str) for one in name):
+        cure = f": write {call}({', '.join(map(repr, name))})"
+    elif callable(name) or hasattr(name, "meta"):
+        cure = ": with_columns makes a column of a function of a batch, or of an expression"
+    raise TypeError(f"{call} takes the name of a column, not {name!r}{cure}")
+
+
+def is_frame(thing: Any) -> bool:
+    """Whether something has rows of columns, as data frames, tables and record batches do."""
+    kind = type(thing)
+    speaks = hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")
+    columns = hasattr(thing, "columns") or hasattr(thing, "schema")
+    return columns and (speaks or (kind.__name__ == "DataFrame" and kind.__module__.startswith("pandas")))
+
+
+def probe_of(handle: Any) -> Any:
+    """The probe that `probe_with` was given.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    from pointstamp._core import ProbeHandle
+
+    if not isinstance(handle, ProbeHandle):
+        cure = ": write ProbeHandle()" if handle is ProbeHandle else ", such as ps.ProbeHandle()"
+        raise TypeError(
+            f"probe_with takes a probe{'' if handle is ProbeHandle else cure}, not {handle!r}"
+            f"{cure if handle is ProbeHandle else ''}"
+        )
+    return handle
+
+
+def stream_of(operator: str, thing: Any) -> Any:
+    """The stream that an operator reads.
+
+    Raises:
+        TypeError: If it is something else, such as a collection, a list, or a pair of streams.
+    """
+    kind = type(thing)
+    if hasattr(kind, "placed"):  # which streams of records and of columns have, and nothing else
+        return thing
+    if isinstance(thing, tuple):
+        cure = ": take one stream of it, as in `first, second = ...`"
+    elif hasattr(kind, "updates"):
+        cure = ": the stream of a collection's changes is updates()"
+    elif hasattr(thing, "__iter__"):
+        cure = ": scope.to_stream(...) makes a stream of records"
+    else:
+        cure = ""
+    raise TypeError(f"{operator} reads streams, not {thing!r}{cure}")
+
+
+def several(call: str, names: str, results: R) -> R:
+    """The results of a method that returns several, as a tuple that says so where it is used as one of them.
+
+    Args:
+        call: The method, for the message.
+        names: What they may be called in a program, separated by commas.
+        results: As many.
+    """
+    made: Any = _Several(results)
+    made.call, made.names = call, names
+    return made  # type: ignore[no-any-return]
+
+
+class _Several(tuple[Any, ...]):
+    """See `several`."""
+
+    call: str
+    names: str
+
+    def __reduce__(self) -> Any:
+        return tuple, (tuple(self),)
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            message = f"'tuple' object has no attribute '{name}'"
+            if not name.startswith("_") and "names" in vars(self):
+                own = [own for own, one in zip(self.names.split(", "), self, strict=True) if _has(one, name)]
+                then = f", and then {' or '.join(f'{one}.{name}' for one in own)}" if own else ""
+                many = "a pair" if len(self) == 2 else "a tuple"
+                message = (
+                    f"{self.call} gives {'two' if len(self) == 2 else len(self)} results, and {many} of them "
+                    f"has no attribute '{name}': write `{self.names} = ...`{then}"
+                )
+            raise AttributeError(message, name=name, obj=self)
+
+
+def _has(thing: object, name: str) -> bool:
+    """Whether something has a method or property of its class."""
+    return any(name in vars(kind) for kind in type(thing).__mro__)
+
+
+class Line(NamedTuple):
+    """A line of a program."""
+
+    file: str
+    number: int
+    module: str
+
+
+def program_line() -> Line:
+    """The line of the program that called into this package, from where this is called."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith("pointstamp."):
+        frame = frame.f_back
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
+
+
+def warn_usage(message: str, line: Line | None = None) -> None:
+    """Warns of a call that works and is rarely meant, at the program's line."""
+    at = line or program_line()
+    warnings.warn_explicit(message, UsageWarning, at.file, at.number, at.module)
 
 
 def refuse_async(operator: str, function: Any) -> None:
@@ -252,6 +416,13 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
             message += f": there is {' and '.join(close)}"
         elif "map_batches" in known and name in _OF_RECORDS:
             message += f": map_batches takes a function of a batch, to_records().{name} one of a row"
+        elif "map_batches" in known and name in _OF_STREAMS_OF_RECORDS:
+            message += f": streams of records have it, to_records().{name}"
+        elif "map_values" in known and name in _OF_WINDOWS:
+            message += (
+                f": say first over which windows of event time, as in window(ps.Tumbling(10)).{name}; "
+                "running gives results so far"
+            )
         elif "as_collection" in known and name in _OF_COLLECTIONS:
             message += f": collections have it, as_collection().{name}"
         elif "to_records" in known and name in _OF_RECORDS | _OF_COLLECTIONS:

@@ -31,7 +31,7 @@ _TITLES = {
     "new_unordered_input": "unordered input",
     "probe_with": "probe",
 }
-"""What the operator of a method is called that has another name than the method."""
+"""Names of operators whose methods are named otherwise."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def naming(scope: Any, title: str, name: str | None) -> Iterator[None]:
 
 @contextmanager
 def named_later(scope: Any, title: str = "", name: str | None = None) -> Iterator[None]:
-    """As `naming`, of what is made when it is first read: whatever the name of the operator that reads it."""
+    """Names an operator that is made when it is first read, whatever the name of its reader."""
     with naming(scope, title, None), naming(scope, title, name):
         yield
 

@@ -74,7 +74,7 @@ class Helper(threading.Thread):
         self._runs = True
 
     def run(self) -> None:
-        """What the thread does."""
+        """Runs the thread's function."""
         try:
             if self._begins(True):
                 self._function()
@@ -87,6 +87,7 @@ class Helper(threading.Thread):
             return True
         if not self._ended.wait(seconds):
             return False
+        # No limit: it has ended, but for its last instructions.
         self.join()
         return True
 

@@ -1,4 +1,4 @@
-"""How many workers there are and how they reach each other.
+"""The configuration of a computation: its workers, its processes and their connections.
 
 Owns `Config`. Everything that cannot work is refused when a configuration is made, with a sentence
 that says what to change, so nothing later checks again. Making one opens no connection, and nothing
@@ -29,14 +29,14 @@ FIRST_PORT = 2101
 """Process `i` of a cluster without addresses listens on this port plus `i`, on loopback."""
 
 SECRET_VARIABLE = "POINTSTAMP_SECRET"
-"""Where `Config.from_args` finds the shared secret: an argument would be seen by every user of the host."""
+"""The variable with the shared secret for `Config.from_args`: every user of the host sees arguments."""
 
 PROGRESS_MODES = ("demand", "eager")
 
 
 @dataclass(frozen=True, init=False)
 class Config:
-    """How many workers there are and how they reach each other. Read-only once made.
+    """The configuration of a computation: its workers, and how they reach each other. Read-only once made.
 
     Args:
         workers: Worker threads in this process.
@@ -79,7 +79,7 @@ class Config:
     processes: int
     """Processes in the cluster."""
     process: int
-    """Which of the processes this is, from 0."""
+    """The number of this process, from 0."""
     addresses: tuple[str, ...]
     """``"host:port"`` of every process, in order; empty where there is only one and none was given."""
     secret: bytes | None
@@ -214,7 +214,7 @@ def _at_least(name: str, value: int, least: int) -> int:
 
 
 def _checked_page(place: int | str | None) -> tuple[str, int] | None:
-    """Where the live page is served."""
+    """Returns the interface and the port of the live page."""
     if place is None:
         return None
     if isinstance(place, str):
@@ -226,7 +226,7 @@ def _checked_page(place: int | str | None) -> tuple[str, int] | None:
 
 
 def _as_given(host: str, port: int) -> int | str:
-    """Where the live page is served, as the program says it."""
+    """Returns the place of the live page as the program says it."""
     return port if host == "127.0.0.1" else written_address(host, port)
 
 
@@ -240,13 +240,15 @@ def _checked_timeout(name: str, value: float) -> float:
     return seconds
 
 
-def checked_stall_report(seconds: float | None, name: str = "stall_report") -> float | None:
-    """After how many seconds a standstill is reported, as it was given.
+def checked_stall_report(seconds: float | bool | None, name: str = "stall_report") -> float | None:
+    """Seconds after which any standstill is reported; None where only forgotten inputs are, or nothing is.
 
     Raises:
         ConfigError: If it is not above 0, or longer than a thread can wait.
     """
-    if seconds is not None and not 0 < seconds <= threading.TIMEOUT_MAX:
+    if seconds is None or seconds is False:
+        return None
+    if seconds is True or not 0 < seconds <= threading.TIMEOUT_MAX:
         raise ConfigError(
             f"{name} is a number of seconds above 0 and at most {threading.TIMEOUT_MAX:g}, and is {seconds!r}"
         )
@@ -254,7 +256,7 @@ def checked_stall_report(seconds: float | None, name: str = "stall_report") -> f
 
 
 def _checked_folder(log: str | os.PathLike[str] | None) -> str | None:
-    """Where the log is written."""
+    """Returns the folder of the log."""
     if log is None:
         return None
     folder = os.fspath(log)
@@ -359,11 +361,11 @@ OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("--hostfile",): {"metavar": "FILE", "help": "the processes, in order: one host:port per line"},
     ("--progress-mode",): {"default": "demand", "metavar": "MODE", "help": "demand (the default) or eager"},
 }
-"""What the command line may say; each option takes a value."""
+"""The options of the command line; each takes a value."""
 
 
 def from_command_line(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """What a command line says, as `Config` takes it, and the arguments left over."""
+    """Returns the options of a command line, as `Config` takes them, and the arguments left over."""
     arguments = list(argv)
     literal: list[str] = []
     if "--" in arguments:

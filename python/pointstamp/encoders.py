@@ -1,4 +1,4 @@
-"""How Python records become bytes on their way to a worker of another process, and come back.
+"""The bytes of Python records on their way to a worker of another process.
 
 A batch is pickled as a whole, by protocol 5, with large buffers (of NumPy arrays, say) beside the pickle, so
 that they are copied once and stay writable. Owns the encoders that a program registers for types with a
@@ -28,10 +28,10 @@ PROTOCOL = 5
 _BUILT_IN = (type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset)
 
 _REFUSALS = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
-"""What pickle raises for an object that it cannot write."""
+"""Exceptions that pickle raises for an object that it cannot write."""
 
 _UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, EOFError)
-"""What pickle raises for bytes that it cannot read, or whose classes it cannot find."""
+"""Exceptions that pickle raises for bytes that it cannot read, or whose classes it cannot find."""
 
 _reducers: dict[type, Callable[[Any], Any]] = {}
 _decoders: dict[str, Callable[[Any], Any]] = {}
@@ -71,7 +71,7 @@ def register_encoder(cls: type[T], encode: Callable[[T], Any], decode: Callable[
 
 
 def _decoded(name: str, form: Any) -> Any:
-    """What an encoded object is replaced by in a pickle."""
+    """Restores an object from its encoded form in a pickle."""
     decode = _decoders.get(name)
     if decode is None:
         raise CodecError(

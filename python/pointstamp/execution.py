@@ -11,7 +11,7 @@ import sys
 import threading
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._exit import StoppedAtExit
@@ -23,7 +23,7 @@ from pointstamp.forming.workers import form
 from pointstamp.seeing import diagnostics
 from pointstamp.seeing.asking import Asking
 from pointstamp.seeing.showing import Showing
-from pointstamp.seeing.stalls import Report, reporting
+from pointstamp.seeing.stalls import FORGOTTEN, Report, reporting
 from pointstamp.worker import Worker
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def execute(
     processes: int | None = None,
     config: Config | None = None,
     listener: socket | None = None,
-    stall_report: float | None = None,
+    stall_report: float | Literal[False] | None = None,
 ) -> list[R]:
     """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
 
@@ -78,7 +78,9 @@ def execute(
         listener: A socket that listens on this process's address already, such as `pointstamp.cluster.bind`
             returns; it is taken over, and closed.
         stall_report: After how many seconds in which nothing moves, although something is outstanding, to say
-            on standard error what is waited for.
+            on standard error what is waited for. None says so after 10 seconds where `Worker.run`, or a
+            `Worker.step_while` of probes, waits for nothing but inputs that `main` has left open, and not
+            where a source, an operator or `main` itself may still move something. False never does.
 
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
@@ -116,15 +118,17 @@ def execute(
             raise TypeError(f"config is a pointstamp.Config, such as Config(workers=2), not {config!r}")
         elif workers != 1:
             raise ConfigError("give the number of workers in the config, or without one, not both")
-        checked_stall_report(stall_report)
+        stall = checked_stall_report(stall_report)
         diagnostics.keep()
         cluster = form(config, listener)
     asking = Asking(cluster, config.process, config.processes, config.workers)
+    if stall_report is None:
+        asking.patience = FORGOTTEN
     report = Report(asking)
     showing = Showing(config, asking)
     with StoppedAtExit(cluster):
         try:
-            with reporting(report, stall_report, alone=config.process == 0), showing:
+            with reporting(report, stall, alone=config.process == 0), showing:
                 results = _run(cluster, main, config, report, showing)
             if config.processes > 1:
                 cluster.leave()
@@ -143,7 +147,7 @@ def _on_processes(
     workers: int,
     config: Config | None,
     listener: socket | None,
-    stall_report: float | None,
+    stall_report: float | Literal[False] | None,
 ) -> list[R]:
     main_of("execute", main)
     if config is None:
@@ -304,7 +308,7 @@ def example(build: Callable[[Scope], R], *, dims: int = 1) -> R:
 
     Examples:
         >>> import pointstamp as ps
-        >>> ps.example(lambda scope: scope.to_stream("ab").inspect(print)) and None
+        >>> ps.example(lambda scope: scope.to_stream(list("ab")).inspect(print)) and None
         a
         b
     """

@@ -13,6 +13,11 @@ and columns by name, `col("amount")`, in collections of columns.
   compare as Python does, and those of unlike types by their types, without a `TypeError`. None is before all
   others and equal to itself. NaN is equal to itself and greater than all other numbers.
 * ``&``, ``|`` and ``~`` of comparisons, each in parentheses.
+* ``record[1].is_null()``: whether a value is None, or a column is null.
+
+In collections of columns a null is unknown, as in SQL: what is calculated of it or compared with it is
+null, ``&`` and ``|`` of it are null unless the other side decides, and `filter` drops a row whose condition
+is null.
 
 Examples:
     >>> import pointstamp as ps

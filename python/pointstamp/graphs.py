@@ -1,17 +1,28 @@
-"""Graphs that change: what is asked of them most, kept up to date.
+"""Algorithms on graphs that change, kept up to date.
 
-Each function takes collections and gives collections, at every time what computing it anew from the graph at
-that time would give; the work follows the changes. They can be used in the scopes of loops, too.
+Each function takes collections and returns a collection that is, at every time, what computing it anew from
+the graph at that time would give. The work follows the changes: what a change costs grows with the part of
+the result that it changes. For `pagerank` that can be the whole graph; its `tolerance` bounds it.
+The functions can be used in the scopes of loops, too.
 
-Edges are pairs ``(source, target)`` of nodes, which are records of any kind; one that is there more than once
-counts once.
+Edges are pairs ``(source, target)`` of nodes, which are records of any kind. None is a node like any other.
+The graph is the set of edges, nodes and roots whose count is positive: one that was inserted several times
+counts once, and one that was removed more often than inserted is not there.
+
+A record of another form is a `TypeError` when the dataflow runs, which names the function and the record.
+Operators inside of a function have its name in front of theirs, in errors, logs and drawings.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from math import frexp
+from numbers import Number
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._naming import naming
 from pointstamp.collections import Collection, ColumnCollection
 from pointstamp.collections.arranged import least_of_any
 from pointstamp.fields import key, left, record, right
@@ -35,10 +46,25 @@ __all__ = [
 ]
 
 N = TypeVar("N")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
+def _named(function: F) -> F:
+    """Names the operators that a function of graphs makes after it: ``graphs.bfs: join``."""
+    title = f"graphs.{function.__name__}"
+
+    @wraps(function)
+    def within(edges: Any, *args: Any, **given: Any) -> Any:
+        _check_collections(title, edges)
+        with naming(edges.scope, "", title):
+            return function(edges, *args, **given)
+
+    return cast("F", within)
+
+
+@_named
 def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tuple[N, int]]:
-    """How many edges lead from the nearest root to each node that can be reached: pairs ``(node, hops)``.
+    """Counts the edges from the nearest root to each node that can be reached: pairs ``(node, hops)``.
 
     Args:
         edges: The edges, which are followed from source to target.
@@ -53,25 +79,28 @@ def bfs(edges: Collection[tuple[N, N]], roots: Collection[N]) -> Collection[tupl
         >>> ps.example(build).extract()
         [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 1), 1)])]
     """
-    _check_collections("bfs", edges, roots)
+    roots, edges = _set_of("bfs", roots), _edges("bfs", edges)
     start = roots.map((record, 0), name="roots")
     return _least(start, lambda inner, reached: reached.join(edges.enter(inner), (right, left + 1)))
 
 
+@_named
 def shortest_paths(
     edges: Collection[tuple[N, tuple[N, Any]]], roots: Collection[N]
 ) -> Collection[tuple[N, Any]]:
-    """The length of the shortest path from a root to each node that can be reached.
+    """Computes the length of the shortest path from a root to each node that can be reached.
 
     Pairs ``(node, distance)``.
 
     Args:
         edges: Records ``(source, (target, weight))``. Weights are numbers of 0 or more: round a circle of
-            less there would always be a shorter path, and the loop would not end.
+            less there would always be a shorter path, and the loop would not end. All are of types that
+            Python adds up, such as int and float, or int and Decimal.
         roots: Nodes, of which each is at distance 0.
 
     Raises:
-        ValueError: When the dataflow runs, for a weight less than 0.
+        TypeError: When the dataflow runs, for a record of another form or a weight that is no number.
+        ValueError: When the dataflow runs, for a weight that is less than 0 or NaN.
 
     Examples:
         >>> import pointstamp as ps
@@ -82,26 +111,47 @@ def shortest_paths(
         >>> ps.example(build).extract()
         [(0, [(('a', 0), 1), (('b', 3), 1), (('c', 1), 1)])]
     """
-    _check_collections("shortest_paths", edges, roots)
-    start = roots.map((record, 0), name="roots")
+    start = _set_of("shortest_paths", roots).map((record, 0), name="roots")
+    # Checked before it is made a set: a record of another form is an error however often it is there.
+    edges = edges.filter(_has_weight, name="edges").distinct()
+    return _least(start, lambda inner, reached: reached.join(edges.enter(inner), _along))
 
-    def along(source: N, distance: Any, edge: tuple[N, Any]) -> tuple[N, Any]:
-        target, weight = edge
-        if weight < 0:
-            raise ValueError(
-                f"the edge from {source!r} to {target!r} has the weight {weight!r}: shortest_paths "
-                "takes weights of 0 "
-                "or more"
-            )
+
+def _has_weight(edge: Any) -> bool:
+    """Whether an edge is ``(source, (target, weight))``; one that is not is an error."""
+    try:
+        source, (target, weight) = edge
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"graphs.shortest_paths: an edge is (source, (target, weight)), and got {edge!r}: map the "
+            "edges to that form, such as edges.map(lambda edge: (edge[0], (edge[1], 1)))"
+        ) from None
+    told = f"graphs.shortest_paths: the edge from {source!r} to {target!r} has the weight {weight!r}"
+    if not isinstance(weight, Number) or isinstance(weight, complex):
+        raise TypeError(f"{told}, of type {type(weight).__name__}: weights are numbers of 0 or more")
+    # Of decimals that are NaN, Python refuses a comparison, but not one for being equal.
+    if weight != weight or not cast("float", weight) >= 0:
+        raise ValueError(f"{told}: weights are numbers of 0 or more; leave out an edge that cannot be used")
+    return True
+
+
+def _along(source: Any, distance: Any, edge: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Goes along an edge from a node at a distance."""
+    target, weight = edge
+    try:
         return target, distance + weight
+    except (TypeError, ArithmeticError) as error:
+        raise type(error)(
+            f"graphs.shortest_paths: the weight {weight!r} of the edge from {source!r} to {target!r} cannot "
+            f"be added to the distance {distance!r} ({error}): give all weights one type"
+        ) from error
 
-    return _least(start, lambda inner, reached: reached.join(edges.enter(inner), along))
 
-
+@_named
 def connected_components(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
 ) -> Collection[tuple[N, N]]:
-    """The component of each node, whichever way its edges point: pairs ``(node, least node)``.
+    """Finds the component of each node, whichever way its edges point: pairs ``(node, least node)``.
 
     Of nodes whose order a collection does not know, it is one that is always the same.
 
@@ -118,8 +168,9 @@ def connected_components(
         >>> ps.example(build).extract()
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
     """
-    _check_collections("connected_components", edges, edges if nodes is None else nodes)
-    return _least_reaching(_both_ways(edges), _nodes(edges, nodes).map((record, record)))
+    nodes, edges = _more_nodes("connected_components", nodes), _edges("connected_components", edges)
+    ways = edges.concat(edges.map(_TURNED))
+    return _least_reaching(ways, _nodes(edges, nodes).map((record, record)))
 
 
 def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
@@ -131,10 +182,11 @@ def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]
     return _least(own, step, lambda nodes: least_of_any(nodes.arrange()))
 
 
+@_named
 def strongly_connected_components(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
 ) -> Collection[tuple[N, N]]:
-    """The strong component of each node: pairs ``(node, least node of its component)``.
+    """Finds the strong component of each node: pairs ``(node, least node of its component)``.
 
     Two nodes are in one component if paths lead from each to the other. Of nodes whose order a collection
     does not know, the least is one that is always the same.
@@ -152,8 +204,8 @@ def strongly_connected_components(
         >>> ps.example(build).extract()
         [(0, [((1, 1), 1), ((2, 1), 1), ((3, 3), 1)])]
     """
-    _check_collections("strongly_connected_components", edges, edges if nodes is None else nodes)
-    edges = edges.distinct()
+    name = "strongly_connected_components"
+    nodes, edges = _more_nodes(name, nodes), _edges(name, edges)
     turned = edges.map(_TURNED)
     # Of all nodes that have an edge, in every turn: one that has none left is the only one with its label.
     own = _nodes(edges).map((record, record))
@@ -183,25 +235,41 @@ def _within_one_label(
     return both.filter(record[2] == record[3]).map((record[0], record[1]))
 
 
+@_named
 def pagerank(
     edges: Collection[tuple[N, N]],
     nodes: Collection[N] | None = None,
     *,
     iterations: int = 20,
     damping: float = 0.85,
+    tolerance: float = 1e-4,
 ) -> Collection[tuple[N, float]]:
-    """PageRank after so many turns, as Graphalytics defines it: pairs ``(node, rank)``.
+    """Computes PageRank after a number of turns, as Graphalytics defines it: pairs ``(node, rank)``.
 
     The ranks add up to 1. What nodes without edges out of them have is shared among all.
+
+    One edge changes the ranks of nearly all nodes, most of them by next to nothing. So ranks are rounded in
+    each turn to multiples of `tolerance`, measured in mean ranks, and a change that rounds to nothing is not
+    followed further. The result does not depend on how the graph came to be: it is exactly what computing
+    it anew with the same `tolerance` gives.
+
+    A turn rounds each rank twice, each time by half of `tolerance` mean ranks at most. A turn multiplies the
+    sum of all errors of the turn before by `damping` at most, because it shares out that much of each rank.
+    So the absolute errors of all nodes together are at most ``tolerance * (1 + damping + damping**2 + ...)``
+    with `iterations` terms, where all ranks together are 1: at most ``tolerance / (1 - damping)``, which is
+    6.7e-4 by default.
 
     Args:
         edges: The edges, from source to target.
         nodes: Nodes that are there also without an edge.
         iterations: How many turns, from ranks that are all equal.
         damping: What share of a rank is passed on along edges.
+        tolerance: The step to which ranks are rounded, as a share of the mean rank, from 0 to 1. It is taken
+            down to a power of 2. A greater one makes changes of the graph cheaper and ranks less exact; with
+            0 nothing is rounded, and a change of one edge costs as much as computing anew, or more.
 
     Raises:
-        GraphError: If `iterations` is less than 0, or `damping` not from 0 to 1.
+        GraphError: If `iterations` is less than 0, or `damping` or `tolerance` not from 0 to 1.
 
     Examples:
         >>> import pointstamp as ps
@@ -213,34 +281,49 @@ def pagerank(
         >>> ps.example(build).extract()
         [(0, [((1, 0.486), 1), ((2, 0.464), 1), ((3, 0.05), 1)])]
     """
-    _check_collections("pagerank", edges, edges if nodes is None else nodes)
+    nodes, edges = _more_nodes("pagerank", nodes), _edges("pagerank", edges)
     _check_iterations("pagerank", iterations)
-    if not 0 <= damping <= 1:
-        raise GraphError(f"pagerank's damping is a share from 0 to 1, not {damping!r}")
-    edges = edges.distinct()
+    for what, share in (("damping", damping), ("tolerance", tolerance)):
+        if not 0 <= share <= 1:
+            raise GraphError(f"graphs.pagerank: {what} is a share from 0 to 1, not {share!r}")
     there = _nodes(edges, nodes)
     targets = edges.arrange()
     degrees = edges.count_by_key().arrange()
     sinks = there.map((record, None)).antijoin(edges.map(record[0]))
     everything: Any = there.map((None, 1)).sum().arrange()
     by_node = there.map((None, record)).arrange()
-    ranks: Any = everything.join(by_node, (right, 1 / left))
+    # In mean ranks, so that one more node does not change all others: they are 1 at first, and their sum is
+    # the number of nodes.
+    ranks: Any = there.map((record, 1.0))
     for _ in range(iterations):
         arranged = ranks.arrange()
-        shares = arranged.join(degrees, (key, left / right))
-        passed = shares.join(targets, (right, left))
+        passed = arranged.join(degrees, (key, left / right)).join(targets, (right, left))
         lost = arranged.join(sinks, (None, left))
         lost = lost.concat(there.map((None, 0.0))).sum()
-        base = everything.join(lost, (None, (1 - damping + damping * right) / left))
+        base = everything.join(lost, (None, _rounded(1 - damping + damping * right / left, tolerance)))
         base = base.join(by_node, (right, left))
         ranks = passed.map((record[0], record[1] * damping)).concat(base).sum()
-    return ranks  # type: ignore[no-any-return]  # of the turns each has another type
+        if tolerance:
+            ranks = ranks.map((record[0], _rounded(record[1], tolerance)))
+    return ranks.map((None, record)).join(everything, (left[0], left[1] / right))  # type: ignore[no-any-return]
 
 
+def _rounded(number: Any, tolerance: float) -> Any:
+    """Rounds an expression to multiples of the greatest power of 2 that is `tolerance` at most.
+
+    Floats of the size of `coarse` are the multiples of that power, so that the sum is rounded to one of them.
+    """
+    if not tolerance:
+        return number
+    coarse = 1.5 * 2.0 ** (52 + frexp(tolerance)[1] - 1)
+    return number + coarse - coarse
+
+
+@_named
 def label_propagation(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None, *, iterations: int
 ) -> Collection[tuple[N, N]]:
-    """Communities by label propagation, as Graphalytics defines it (CDLP): pairs ``(node, label)``.
+    """Finds communities by label propagation, as Graphalytics defines it (CDLP): pairs ``(node, label)``.
 
     Each node begins with itself as its label, and takes in every turn the label that is most frequent among
     its neighbours, the least of several. Edges count in both directions: two nodes with edges both ways are
@@ -254,16 +337,15 @@ def label_propagation(
     Raises:
         GraphError: If `iterations` is less than 0.
     """
-    _check_collections("label_propagation", edges, edges if nodes is None else nodes)
+    nodes, edges = _more_nodes("label_propagation", nodes), _edges("label_propagation", edges)
     _check_iterations("label_propagation", iterations)
-    edges = edges.distinct()
     ways = edges.concat(edges.map(_TURNED)).arrange()
     labels: Any = _nodes(edges).map((record, record))
     for _ in range(iterations):
         seen = ways.join(labels, (left, right))
         labels = seen.reduce(lambda _, counted: [_most_frequent(counted)])
     if nodes is not None:
-        alone = nodes.distinct().map((record, record)).antijoin(_nodes(edges))
+        alone = nodes.map((record, record)).antijoin(_nodes(edges))
         labels = labels.concat(alone)
     return labels  # type: ignore[no-any-return]  # of the turns each has another type
 
@@ -273,14 +355,15 @@ def _most_frequent(counted: list[tuple[N, int]]) -> N:
     return max(counted, key=lambda pair: pair[1])[0]
 
 
+@_named
 def clustering_coefficients(
     edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None
 ) -> Collection[tuple[N, float]]:
-    """How many of the pairs of a node's neighbours have an edge, as Graphalytics defines it (LCC).
+    """Computes the share of the pairs of a node's neighbours that have an edge.
 
-    Pairs ``(node, coefficient)``, for every node. Neighbours are those to or from which an edge
-    leads; of the ordered pairs of them, those count from the first of which an edge leads to the second. A
-    node with fewer than two neighbours has 0.
+    Pairs ``(node, coefficient)``, for every node, as Graphalytics defines them (LCC). Neighbours are the
+    nodes to or from which an edge leads; of the ordered pairs of them, those count from the first of which an
+    edge leads to the second. A node with fewer than two neighbours has 0.
 
     Args:
         edges: The edges. Of an undirected graph, each in both directions.
@@ -295,9 +378,9 @@ def clustering_coefficients(
         >>> ps.example(build).extract()
         [(0, [((1, 0.5), 1), ((2, 0.5), 1), ((3, 0.5), 1)])]
     """
-    _check_collections("clustering_coefficients", edges, edges if nodes is None else nodes)
+    nodes, edges = _more_nodes("clustering_coefficients", nodes), _edges("clustering_coefficients", edges)
     there = _nodes(edges, nodes)
-    edges = edges.distinct().filter(record[0] != record[1])
+    edges = edges.filter(record[0] != record[1])
     both = _both_ways(edges)
     neighbours = both.arrange()
     # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met
@@ -313,8 +396,9 @@ def clustering_coefficients(
     return some.concat(zeros).sum()
 
 
+@_named
 def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
-    """The triangles of an undirected graph, each once: triples of nodes in their order.
+    """Finds the triangles of an undirected graph, each once: triples of nodes in their order.
 
     Args:
         edges: The edges, in either direction or in both.
@@ -327,16 +411,16 @@ def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
         >>> ps.example(build).extract()
         [(0, [((1, 2, 3), 1)])]
     """
-    _check_collections("triangles", edges)
-    up = _upwards(edges)
+    up = _upwards(_edges("triangles", edges))
     arranged = up.arrange()
     wedges: Any = arranged.join(arranged, ((left, right), key))
     closed: Collection[Any] = wedges.semijoin(up)
     return closed.map((record[1], record[0][0], record[0][1]))
 
 
+@_named
 def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
-    """The edges among the nodes of the k-core of an undirected graph, each in both directions.
+    """Finds the edges among the nodes of the k-core of an undirected graph, each in both directions.
 
     The k-core is what is left when nodes with fewer than `k` neighbours are taken away until there are none.
 
@@ -356,10 +440,9 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
         >>> ps.example(build).extract()
         [(0, [(1, 1), (2, 1), (3, 1)])]
     """
-    _check_collections("k_core", edges)
     if k < 1:
-        raise GraphError(f"k_core takes the least number of neighbours, 1 or more, not {k!r}")
-    both = _both_ways(edges).filter(record[0] != record[1])
+        raise GraphError(f"graphs.k_core takes the least number of neighbours, 1 or more, not {k!r}")
+    both = _both_ways(_edges("k_core", edges)).filter(record[0] != record[1])
 
     def turn(_: Scope, remaining: Collection[Any]) -> Collection[Any]:
         strong = remaining.count_by_key().filter(record[1] >= k).map(record[0]).distinct()
@@ -392,8 +475,28 @@ def _least(
         return least.leave()
 
 
+def _edges(name: str, edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
+    """The graph: each edge whose count is positive, once; a record that is no pair is an error."""
+    if edges._outer is not None:  # one set for all scopes
+        return _edges(name, edges._outer).enter(edges.scope)
+    expected = f"graphs.{name}: an edge is a pair (source, target)"
+    checked: Collection[Any] = Collection(edges.scope, _core.check_pairs(edges.core, expected, "edges"))
+    return checked.distinct()
+
+
+def _set_of(name: str, given: Collection[N]) -> Collection[N]:
+    """Each record whose count is positive, once, of nodes that a caller gives."""
+    _check_collections(f"graphs.{name}", given)
+    return given.distinct()
+
+
+def _more_nodes(name: str, nodes: Collection[N] | None) -> Collection[N] | None:
+    """Those of `_set_of`, where nodes are given."""
+    return None if nodes is None else _set_of(name, nodes)
+
+
 def _nodes(edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None) -> Collection[N]:
-    """The nodes that have an edge, and others."""
+    """The nodes that have an edge, and others, of what is a set."""
     ends = edges.map(record[0], name="sources").concat(edges.map(record[1], name="targets"))
     return (ends if nodes is None else ends.concat(nodes)).distinct()
 
@@ -426,4 +529,4 @@ def _check_collections(name: str, *given: Any) -> None:
 
 def _check_iterations(name: str, iterations: int) -> None:
     if iterations < 0:
-        raise GraphError(f"{name} takes how many turns to make, 0 or more, not {iterations!r}")
+        raise GraphError(f"graphs.{name} takes how many turns to make, 0 or more, not {iterations!r}")

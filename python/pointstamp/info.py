@@ -1,4 +1,4 @@
-"""What an operator is told of itself when it is built, and a worker of its process."""
+"""The description that an operator is given of itself when it is built, and the traffic of a process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OperatorInfo(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """What a process has sent to the others since its cluster formed, for all its workers together.
+    """Frames and bytes that a process has sent to the others since its cluster formed, for all its workers.
 
     Attributes:
         data_messages: Batches of records.

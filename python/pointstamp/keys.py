@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 _registered: dict[type, Callable[[Any], Hashable]] = {}
 _found: dict[type, Callable[[Any], Hashable] | None] = {}
-"""How keys of a type are simplified, of the types that were met."""
+"""Functions that simplify keys, by the types that were met."""
 
 _MODULUS = 2**64
 _MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}
 _MICROSECONDS |= {"s": 1_000_000, "ms": 1_000, "us": 1}
 _PARTS = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
-"""Of a microsecond."""
+"""Parts of a microsecond."""
 
 
 def register_key(type: type[T], function: Callable[[T], Hashable]) -> None:
@@ -159,7 +159,7 @@ def _of_numpy(key: Any) -> Any:
 
 
 def _of_numpy_time(key: Any) -> Any:
-    """As a date, where the unit is a day or more, a datetime, or a timedelta; finer ones as these would be.
+    """Converts to a date, where the unit is a day or more, a datetime, or a timedelta; or to parts of these.
 
     So of two times of different units that NumPy takes to be equal, one may be a date and one a datetime,
     which are not.

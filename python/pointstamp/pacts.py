@@ -20,14 +20,14 @@ __all__ = ["Broadcast", "Exchange", "Pact", "Pipeline", "pact_of"]
 
 
 class Pact:
-    """How records reach the workers. Use `Pipeline`, `Exchange` or `Broadcast`."""
+    """The way of records to the workers. Use `Pipeline`, `Exchange` or `Broadcast`."""
 
     __slots__ = ()
 
     kind: ClassVar[PactKind]
 
     def route(self, stream: Stream[Any] | ArrowStream) -> tuple[PactKind, Any]:
-        """How the extension moves this stream's records: the kind, and the key where it has one."""
+        """Returns the extension's kind of moving this stream's records, and the key where it has one."""
         return self.kind, None
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import unknown_attribute
+from pointstamp._mistakes import count_of, is_frame, several, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.collections.making import CollectionScope
 from pointstamp.custom.builder import OperatorBuilder, single_output
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
-    from pointstamp._types import Summary, Time
+    from pointstamp._types import Frame, Summary, Time
     from pointstamp.info import OperatorInfo
     from pointstamp.streams.arrow import ArrowStream
     from pointstamp.streams.arrow_input import ArrowInput
@@ -47,7 +47,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("address", "clocks", "core", "dims", "index", "name", "parent", "peers")
+    __slots__ = ("address", "clocks", "core", "dims", "imports", "index", "name", "parent", "peers")
 
     core: _core.Scope
     parent: Scope | None
@@ -56,6 +56,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.core = core
         self.parent = parent
         self.clocks: list[Any] = []  # see StreamsOf.tells_time
+        self.imports: set[int] = set() if parent is None else parent.imports  # dataflows of imported traces
         super().__init__()
         self.name = core.name
         self.address = core.address
@@ -92,7 +93,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
             name: The operator's name.
         """
         handle: InputHandle[Any] = InputHandle()
-        return handle, self.input_from(handle)
+        return several("new_input", "handle, stream", (handle, self.input_from(handle)))
 
     @overload
     def input_from(self, handle: ArrowInput, *, name: str | None = None) -> ArrowStream: ...
@@ -134,10 +135,42 @@ class Scope(FromOutside, CollectionScope, Drawn):
             name: The operator's name.
         """
         handle, capability, stream = self.core.unordered_input()
-        return handle, capability, Stream(self, stream)
+        return several(
+            "new_unordered_input", "handle, capability, stream", (handle, capability, Stream(self, stream))
+        )
 
-    def to_stream(self, items: Iterable[T], *, name: str | None = None) -> Stream[T]:
-        """The items, at the minimum time; taken lazily, a bounded batch for each activation."""
+    @overload
+    def to_stream(self, items: Iterable[T], *, name: str | None = None) -> Stream[T]: ...
+    @overload
+    def to_stream(self, items: Frame, *, name: str | None = None) -> ArrowStream: ...
+    def to_stream(self, items: Any, *, name: str | None = None) -> Any:
+        """The items, at the minimum time; taken lazily, a bounded batch for each activation.
+
+        Each worker has its own items. A data frame, a table or a record batch is a stream of columns.
+
+        Args:
+            items: The records; or a `pyarrow.Table` or `RecordBatch`, a data frame of pandas or Polars, or
+                another object with columns and ``__arrow_c_stream__``.
+            name: The operator's name.
+
+        Returns:
+            A `Stream` of the records, or of an object with columns an `ArrowStream`.
+
+        Raises:
+            TypeError: If it is no iterable of records: text, a dict and a named tuple iterate over parts
+                of one.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]})
+            >>> ps.example(lambda scope: scope.to_stream(rain).to_records().capture()).extract()
+            [(0, [{'city': 'Ulm', 'mm': 3}, {'city': 'Bonn', 'mm': 5}])]
+        """
+        if is_frame(items):
+            from pointstamp.streams.frames import frame_to_stream  # few programs have columns
+
+            return frame_to_stream(self, items)
         return Stream(self, self.core.to_stream(items))
 
     def empty(self, *, name: str | None = None) -> Stream[Any]:
@@ -195,11 +228,13 @@ class Scope(FromOutside, CollectionScope, Drawn):
         """
         from pointstamp.operators.iterator_source import Source
 
-        if in_flight < 1:
-            raise GraphError(f"source '{name}' cannot have {in_flight} times in flight: it takes at least 1")
+        if not isinstance(name, str):
+            raise TypeError(f"iterator_source takes first the operator's name, a str, not {name!r}")
+        what = f"source '{name}' takes a number of times in flight"
+        in_flight = count_of(what, in_flight, error=GraphError)
         source = Source(name, items, in_flight)
         stream = self.source(name, source.build)
-        self.core.watch_downstream(stream.core, source.probe, source.info.activator)
+        self.core.watch_downstream(stream.core, source.probe, source.info.activator, False)
         return stream
 
     def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
@@ -288,8 +323,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        handle, stream = self.core.feedback(summary, columns)
-        return handle, self.stream_of(stream, columns)
+        handle, stream = self.core.feedback(summary, columns, True)
+        return several("feedback", "handle, stream", (handle, self.stream_of(stream, columns)))
 
     @overload
     def loop_variable(
@@ -306,5 +341,5 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def loop_variable(
         self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None, name: str | None = None
     ) -> tuple[LoopHandle[Any], Any]:
-        """As `feedback`, where each trip adds `step` to the last coordinate."""
+        """Makes a `feedback` where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema, name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._core import InputHandle, ProbeHandle
@@ -11,7 +12,7 @@ from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
-from pointstamp.seeing.stalls import explained, interrupted, probes_of
+from pointstamp.seeing.stalls import explained, interrupted, probes_of, say_forgotten, waits_for_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,7 @@ class Worker:
                 input, operator or worker holds which time, since when, and what to do about it.
         """
         try:
-            over = self.core.step_while(condition, timeout)
+            over = self.core.step_while(condition, timeout, self._lasting(condition))
         except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
             interrupted(self.asking, self.core, error)
             raise
@@ -140,13 +141,32 @@ class Worker:
         return explained(self.asking, self.core, [(probe, time)])
 
     def run(self) -> None:
-        """Steps until every dataflow is complete. Inputs that are open keep theirs from completing."""
+        """Steps until every dataflow is complete. Inputs that are open keep theirs from completing.
+
+        After 10 seconds in which nothing happens, a line on standard error says so if all that is waited for
+        are inputs that `main` has left open. `execute` has `stall_report=` for other waits.
+        """
         if self._logs is not None:
             self._logs.close()
-        self.core.run()
+        try:
+            self.core.run(self._lasting(None))
+        except KeyboardInterrupt as error:  # of a step; that of a sleep has been noted
+            interrupted(self.asking, self.core, error)
+            raise
+
+    def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], bool]] | None:
+        """After how many seconds a wait is looked at, and by what.
+
+        Args:
+            condition: That of `step_while`; None for `run`.
+        """
+        patience = self.asking.patience
+        if patience is None or (condition is not None and not waits_for_probes(condition)):
+            return None
+        return patience, partial(say_forgotten, self.asking, self.core, condition)
 
     def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
-        """What this worker does from now on, as a stream of record batches in one of its dataflows.
+        """A stream of record batches of what this worker does from now on, in one of its dataflows.
 
         `pointstamp.seeing.log` says what the columns are. Dataflows that were installed before have no rows
         that name their operators. Those that read a log are in none: they would have to read of themselves
@@ -219,7 +239,7 @@ class Worker:
         return Sequencer(self)
 
     def traffic(self) -> Traffic:
-        """What this process has sent to the others so far; zeros where there are none."""
+        """Returns the traffic of this process to the others so far; zeros where there are none."""
         return Traffic(*self.core.traffic())
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which values of columns are the same key: floats, and nulls inside structs."""
+"""Values of columns that are the same key: floats, and nulls inside structs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_one_rule_for_all_floats(data_type: pa.DataType, width: int, form: int, 
 
 
 def test_a_null_inside_a_key_matches_another_and_a_null_key_none() -> None:
-    """As in DuckDB."""
+    """Matches as DuckDB does."""
     struct = pa.struct([("x", pa.float64()), ("y", pa.string())])
     keys = [{"x": None, "y": "a"}, {"x": 0.0, "y": None}, {"x": None, "y": None}, None]
     left = pa.table({"k": pa.array(keys, struct), "l": range(4)})

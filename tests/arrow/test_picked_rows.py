@@ -253,9 +253,9 @@ def test_dictionaries_of_their_own_are_put_together() -> None:
         (
             lambda batch: True,
             TypeError,
-            "a condition makes a column of booleans, one for each row, and not True",
+            "filter returned True. It is given a batch",
         ),
-        (lambda batch: batch["n"] == 3, TypeError, r"compared by functions such as pc\.equal"),
+        (lambda batch: batch["n"] == 3, TypeError, r"filter returned False. It is given a batch.*pc\.field"),
         (lambda batch: None, TypeError, "one for each row, and not None"),
         (lambda batch: [True], ValueError, "a condition made 1 values of 10 rows"),
     ],

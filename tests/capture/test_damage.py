@@ -1,4 +1,4 @@
-"""What was cut, flipped or made up: what is whole is read, and the rest is an error that names the place."""
+"""Captures that were cut, flipped or made up: the whole part is read, the rest is an error with a place."""
 
 import io
 import warnings

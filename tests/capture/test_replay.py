@@ -138,7 +138,7 @@ def test_a_worker_without_captures_has_a_stream_that_is_over() -> None:
 
 
 def history(capture: Any) -> list[tuple[list[ps.Time], ps.Time | None, Any]]:
-    """What was said, in order: frontier, time and records."""
+    """Returns the events in order: frontier, time and records."""
     counts: Counter[Any] = Counter()
     said: list[tuple[list[ps.Time], ps.Time | None, Any]] = []
     for event in capture:
@@ -462,7 +462,7 @@ def test_a_pipe_is_followed_and_let_go_of() -> None:
 
 def test_events_one_by_one() -> None:
     kept = io.BytesIO()
-    ps.example(lambda scope: scope.to_stream("ab").capture_into(ps.EventWriter(kept)))
+    ps.example(lambda scope: scope.to_stream(list("ab")).capture_into(ps.EventWriter(kept)))
     kept.seek(0)
     one = reader(kept)
     events = list(one)

@@ -1,4 +1,4 @@
-"""What a capture leaves behind: no thread where a replay cannot begin, and records as they arrived."""
+"""Leftovers of a capture: no thread where a replay cannot begin, and records as they arrived."""
 
 import io
 import os
@@ -89,7 +89,7 @@ def test_a_reader_that_was_iterated_is_not_replayed() -> None:
 
 
 def test_a_reader_that_is_replayed_goes_on_when_another_use_is_refused() -> None:
-    """What would take its events, or close it, is refused, and the first replay has all of them."""
+    """A use that would take its events, or close it, is refused, and the first replay has all of them."""
     kept = io.BytesIO()
     ps.example(lambda scope: scope.to_stream(range(5)).capture_into(ps.EventWriter(kept)))
     ours, theirs = socket.socketpair()

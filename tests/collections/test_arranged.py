@@ -17,7 +17,7 @@ LAST = 2**64 - 1
 
 
 def summed(changes: list[list[tuple[ps.Time, list[tuple[Any, int]]]]], at: int) -> Counter[Any]:
-    """What a collection is at a time, from what each worker captured."""
+    """Adds up a collection at a time, from what each worker captured."""
     total: Counter[Any] = Counter()
     for worker in changes:
         for time, updates in worker:
@@ -28,7 +28,7 @@ def summed(changes: list[list[tuple[ps.Time, list[tuple[Any, int]]]]], at: int) 
 
 
 def hops(edges: Counter[tuple[int, int]], start: int) -> Counter[tuple[int, int]]:
-    """How far nodes are from one, by search."""
+    """Returns the distances of nodes from one, by search."""
     found, front = {start: 0}, [start]
     while front:
         node = front.pop(0)
@@ -267,7 +267,7 @@ def test_collections_of_two_dataflows_are_told_of_import_trace() -> None:
 
 
 def test_a_trace_is_read_at_the_latest_time_that_is_complete() -> None:
-    """Of two coordinates: what is open at (0, 3) and at (2, 0) leaves (1, 2) complete."""
+    """Times have two coordinates: what is open at (0, 3) and at (2, 0) leaves (1, 2) complete."""
 
     def main(worker: ps.Worker) -> list[Any]:
         with worker.dataflow(dims=2) as scope:

@@ -1,4 +1,4 @@
-"""What collections are told apart by: traces, imports, captures, processes, and mistakes."""
+"""Traces, imports, captures, processes and mistakes of collections."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_import_of_other_coordinates_is_refused() -> None:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bool) -> None:
-    """What it has not sent yet would be missing from the one that imports it: an error, and no wait."""
+    """Its unsent records would be missing from the one that imports it: an error, and no wait."""
 
     def main(worker: ps.Worker) -> Any:
         numbers, trace, probe, exporting = arranged_numbers(worker)
@@ -227,7 +227,7 @@ def test_what_a_function_returns_is_looked_at() -> None:
     refused(
         lambda s: s.collection(pairs).reduce(lambda k, v: 7).capture(),
         TypeError,
-        r"return \[result\] for one",
+        r"reduce returns an iterable of records, not 7: return \[7\] for one",
     )
     refused(
         lambda s: s.collection(pairs).threshold(lambda r, n: "x").capture(), TypeError, "'x' is not the diff"
@@ -328,7 +328,7 @@ def test_collections_of_other_scopes_are_refused() -> None:
     refused(build, ps.GraphError, r"bring it in with enter\(scope\), or out with leave\(\)")
     refused(lambda s: s.collection([1]).concat([2]), TypeError, "concat needs a collection")
     refused(lambda s: s.collection([1]).map(3), TypeError, "map needs a function")
-    refused(lambda s: s.collection([1]).top_k(0), ps.GraphError, "1 or more, not 0")
+    refused(lambda s: s.collection([1]).top_k(0), ValueError, "at least 1, not 0")
     refused(
         lambda s: s.collection([1]).iterate(lambda i, c: 3),
         TypeError,

@@ -30,7 +30,7 @@ CALCULATIONS: dict[str, Any] = {
 
 
 def rows(build: Any, table: pa.Table) -> list[dict[str, Any]]:
-    """What an operator makes of a table."""
+    """Returns the rows that an operator makes of a table."""
     captured = ps.example(lambda scope: build(scope.column_collection(table)).capture())
     return [row for _, batch in captured.extract() for row in batch.drop_columns(["diff"]).to_pylist()]
 
@@ -138,7 +138,7 @@ ANY_FLOATS = st.sampled_from(FLOATS) | st.floats()
     bound=st.sampled_from([0.5, 1e19, -1e300, math.inf, 3]),
 )
 def test_nested_calculations_are_compared_as_python_compares_them(records: Any, f: Any, bound: float) -> None:
-    """Of NaN a collection says that it is after all other numbers."""
+    """NaN is after all other numbers in a collection."""
     x, y, n = zip(*records, strict=True)
     table = pa.table({"x": pa.array(x, pa.float64()), "y": pa.array(y, pa.float64()), "n": pa.array(n)})
     calculated = f(col("x"), col("y"), col("n"))
@@ -150,15 +150,33 @@ def test_nested_calculations_are_compared_as_python_compares_them(records: Any, 
     assert {(row["n"], repr(row["z"] + 0.0)) for row in made} == results
 
 
-# An expression on two columns of booleans and one of integers, and what it is of their values.
-CONDITIONS: list[tuple[Any, Callable[[Any, Any, int], bool]]] = [
-    (~col("b"), lambda b, c, n: b is not True),
-    (col("b") & col("c"), lambda b, c, n: b is True and c is True),
-    (col("b") & True, lambda b, c, n: b is True),
-    (~(col("b") | ~col("c")), lambda b, c, n: b is not True and c is True),
-    ((~col("b")) == (col("n") > 1), lambda b, c, n: (b is not True) == (n > 1)),
-    ((col("b") == True) & (col("n") > 0), lambda b, c, n: b is True and n > 0),  # noqa: E712
-    ((~col("c")) + col("n") > 2, lambda b, c, n: (c is not True) + n > 2),
+def negated(a: bool | None) -> bool | None:
+    return None if a is None else not a
+
+
+def both(a: bool | None, b: bool | None) -> bool | None:
+    return False if a is False or b is False else None if a is None or b is None else True
+
+
+def known(f: Callable[..., Any], *values: Any) -> Any:
+    """What a function is of values; unknown of an unknown one."""
+    return None if None in values else f(*values)
+
+
+# An expression on two columns of booleans and one of integers, and what SQL makes of their values.
+CONDITIONS: list[tuple[Any, Callable[[Any, Any, int], bool | None]]] = [
+    (~col("b"), lambda b, c, n: negated(b)),
+    (col("b") & col("c"), lambda b, c, n: both(b, c)),
+    (col("b") | col("c"), lambda b, c, n: negated(both(negated(b), negated(c)))),
+    (col("b") & True, lambda b, c, n: b),
+    (~(col("b") | ~col("c")), lambda b, c, n: both(negated(b), c)),
+    ((~col("b")) == (col("n") > 1), lambda b, c, n: known(lambda b: (not b) == (n > 1), b)),
+    (col("b") != col("c"), lambda b, c, n: known(lambda b, c: b != c, b, c)),
+    ((col("b") == True) & (col("n") > 0), lambda b, c, n: both(b, n > 0)),  # noqa: E712
+    ((~col("c")) + col("n") > 2, lambda b, c, n: known(lambda c: (not c) + n > 2, c)),
+    (col("b").is_null(), lambda b, c, n: b is None),
+    (~(col("b") & col("c")).is_null() | (col("n") == 1), lambda b, c, n: both(b, c) is not None or n == 1),
+    (col("n").is_null(), lambda b, c, n: False),
 ]
 
 

@@ -33,7 +33,7 @@ def table(rows: list[Row], schema: pa.Schema = SCHEMA) -> pa.Table:
 
 
 def at(results: list[Any], time: int) -> Counter[Row]:
-    """What a collection of columns is at a time, from what each worker captured."""
+    """Adds up a collection of columns at a time, from what each worker captured."""
     total: Counter[Row] = Counter()
     for changes in results:
         for when, batch in changes:

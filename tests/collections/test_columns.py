@@ -42,7 +42,7 @@ def table(schema: pa.Schema, rows: list[Row]) -> pa.Table:
 
 
 def accumulated(changes: list[tuple[Any, Any]], times: int) -> list[Rows]:
-    """What a capture adds up to at each time."""
+    """Adds up a capture at each time."""
     states, current = [], Rows()
     by_time = dict(changes)
     for time in range(times):
@@ -69,7 +69,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
         lambda a, b: Rows({r: n for r, n in a.items() if r[1] > 0 or r[1] == -1.5}),
     ),
     "select": (
-        lambda a, b: a.select("v", twice=col("v") + col("v"), more=col("k") > None),
+        lambda a, b: a.select("v", twice=col("v") + col("v"), more=~col("k").is_null()),
         lambda a, b: sum((Rows({(v, v + v, k is not None): n}) for (k, v), n in a.items()), Rows()),
     ),
     "distinct": (lambda a, b: a.distinct(), lambda a, b: Rows(a.keys())),
@@ -78,13 +78,18 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
     "join": (
         lambda a, b: a.join(b, on="k"),
         lambda a, b: sum(
-            (Rows({(k, v, w): n * m}) for (k, v), n in a.items() for (j, w), m in b.items() if j == k),
+            (
+                Rows({(k, v, w): n * m})
+                for (k, v), n in a.items()
+                for (j, w), m in b.items()
+                if j == k is not None
+            ),
             Rows(),
         ),
     ),
     "join by both": (
         lambda a, b: a.join(b.rename({"v": "w"}).rename({"w": "v"}), on=["v", "k"]),
-        lambda a, b: Rows({(v, k): n * b[k, v] for (k, v), n in a.items() if b[k, v]}),
+        lambda a, b: Rows({(v, k): n * b[k, v] for (k, v), n in a.items() if b[k, v] and k is not None}),
     ),
     "semijoin": (
         lambda a, b: a.semijoin(b, on="v"),
@@ -92,7 +97,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
     ),
     "antijoin": (
         lambda a, b: a.antijoin(b, on="k"),
-        lambda a, b: Rows({r: n for r, n in a.items() if r[0] not in {k for k, _ in b}}),
+        lambda a, b: Rows({r: n for r, n in a.items() if r[0] not in {k for k, _ in b} - {None}}),
     ),
     "min": (lambda a, b: a.min("v", by="k"), lambda a, b: Rows((k, min(g)) for k, g in groups(a).items())),
     "max": (lambda a, b: a.max("v", by=["k"]), lambda a, b: Rows((k, max(g)) for k, g in groups(a).items())),
@@ -210,7 +215,10 @@ DATES = pa.table({"day": [datetime.date(2024, 1, 1)], "n": [1], "who": ["ann"]})
     ("build", "message"),
     [
         (lambda c: c.filter(col("m") > 1), 'no column "m": there are day, n, who'),
-        (lambda c: c.filter(col("day") > 1), "has no meaning for types Date32 and Int64"),
+        (
+            lambda c: c.filter(col("day") > 1),
+            r'^\(col\("day"\) > 1\) has no meaning for types Date32 and Int64',
+        ),
         (lambda c: c.filter(col("n")), "is of type Int64: compare it with something"),
         (lambda c: c.select(x=col("who") + 1), "has no meaning for types"),
         (lambda c: c.select(x=(col("n"), 1)), "is no column: a column is"),
@@ -250,10 +258,14 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
     ps.execute(main)
 
 
-def test_a_null_is_no_number_to_add() -> None:
-    rows = pa.table({"k": [1, 1], "v": [2, None]})
-    with pytest.raises(TypeError, match="sum adds up numbers, and got None"):
-        ps.example(lambda scope: scope.column_collection(rows).sum("v", by="k").capture())
+@pytest.mark.parametrize(
+    "condition",
+    [col("who") == None, col("who") != None, (col("n") < 1) & (col("n") > None)],  # noqa: E711
+)
+def test_a_comparison_with_null_names_what_to_write(condition: Any) -> None:
+    message = r'\(col\("\w+"\) \S+ \.\.\.\) is never true.*: col\("\w+"\)\.is_null\(\) says whether'
+    with pytest.raises(ps.GraphError, match=message):
+        ps.example(lambda scope: scope.column_collection(DATES).filter(condition).capture())
 
 
 FRAME = pd.DataFrame({"k": [1, 2, 3], "v": [4.5, 5.5, 6.5]})

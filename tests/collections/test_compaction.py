@@ -1,4 +1,4 @@
-"""What cancels is gone without further input, as soon as no reader can tell it apart any more."""
+"""Updates that cancel are gone without further input, as soon as no reader can tell them apart any more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = 20_000
 
 
 def kept(*traces: ps.Trace[Any, Any]) -> int:
-    """How many updates traces hold."""
+    """Counts the updates that traces hold."""
     return sum(trace.core.updates for trace in traces)
 
 

@@ -118,7 +118,7 @@ def test_joins_are_those_of_functions(records: list[Any]) -> None:
     workers=st.sampled_from([1, 2]),
 )
 def test_integers_and_other_values_are_kept_together(records: list[Any], workers: int) -> None:
-    """Of a collection in which integers meet what is equal to them, and what is not, each is counted once."""
+    """Integers meet values that are equal to them, and others that are not, and each is counted once."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +122,135 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Edges], set[Any]]]] =
     "k_core": (lambda e: graphs.k_core(e, 3), core),
     "label_propagation": (lambda e: graphs.label_propagation(e, iterations=3), propagated),
     "clustering_coefficients": (graphs.clustering_coefficients, clustered),
-    "pagerank": (lambda e: graphs.pagerank(e, iterations=5), ranked),
+    "pagerank": (lambda e: graphs.pagerank(e, iterations=5, tolerance=0), ranked),
 }
+
+
+# ------------------------------------------------------------ pagerank's tolerance
+
+
+def differences(edges: Edges, tolerance: float, iterations: int, damping: float) -> float:
+    """The sum of the absolute errors of all ranks."""
+
+    def build(scope: ps.Scope) -> Any:
+        given = scope.collection(sorted(edges))
+        options: Any = {"iterations": iterations, "damping": damping}
+        exact = graphs.pagerank(given, tolerance=0, **options)
+        rounded = graphs.pagerank(given, tolerance=tolerance, **options)
+        return exact.join(rounded).capture()
+
+    [(_, records)] = ps.example(build).extract()
+    return sum(abs(exact - rounded) for ((_, (exact, rounded)), _) in records)
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize(("iterations", "damping"), [(1, 0.85), (10, 0.85), (30, 0.5), (7, 1.0), (3, 0.0)])
+def test_ranks_are_within_the_bound_that_the_tolerance_gives(
+    tolerance: float, iterations: int, damping: float
+) -> None:
+    chance = random.Random(iterations)
+    edges = {(chance.randrange(60), chance.randrange(60)) for _ in range(200)}
+    bound = tolerance * sum(damping**turn for turn in range(iterations))
+    assert differences(edges, tolerance, iterations, damping) <= bound + 1e-9
+
+
+def test_a_tolerance_stops_changes_and_leaves_what_computing_anew_gives() -> None:
+    """What a changed edge hardly changes keeps its rank, and the others get those of the new graph."""
+    chance = random.Random(2)
+    edges = sorted({(chance.randrange(400), chance.randrange(400)) for _ in range(1600)})
+    gone = edges[7]
+
+    def ranks(given: list[Any], tolerance: float) -> Any:
+        def main(worker: ps.Worker) -> Any:
+            with worker.dataflow() as scope:
+                changes, collection = scope.new_collection()
+                captured = graphs.pagerank(collection, iterations=10, tolerance=tolerance).capture()
+            for time, step in enumerate(given):
+                changes.advance_to(time)
+                changes.update_many(step)
+            changes.close()
+            worker.run()
+            return dict(captured.extract())
+
+        [found] = ps.execute(main)
+        return found
+
+    changes = [[(edge, 1) for edge in edges], [(gone, -1)]]
+    anew = ranks([[(edge, 1) for edge in edges if edge != gone]], 1e-2)[0]
+    found = ranks(changes, 1e-2)
+    now = Counter(dict(found[0]))
+    now.update(dict(found[1]))
+    assert {one: n for one, n in now.items() if n} == dict(anew)
+    assert len(found[1]) < len(ranks(changes, 0)[1]) / 4
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, 1.5, float("nan")])
+def test_a_tolerance_is_a_share(tolerance: float) -> None:
+    with pytest.raises(ps.GraphError, match=r"graphs\.pagerank: tolerance is a share from 0 to 1, not"):
+        ps.example(lambda scope: graphs.pagerank(scope.collection([(1, 2)]), tolerance=tolerance).capture())
+
+
+# ------------------------------------------------------------ graphs that are none
+
+
+EDGES = "an edge is a pair"
+WEIGHTED = r"an edge is \(source, \(target, weight\)\)"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", graphs.__all__)
+@pytest.mark.parametrize("record", [(1, 2, 3), 5, "ab", None, (1,)], ids=repr)
+def test_a_record_of_another_form_names_the_function(name: str, record: Any, workers: int) -> None:
+    expected = WEIGHTED if name == "shortest_paths" else EDGES
+    given: Any = [record, record]
+
+    def build(scope: Any) -> Any:
+        more: list[Any] = [scope.collection([1])] if name in ("bfs", "shortest_paths") else []
+        more = [2] if name == "k_core" else more
+        options = {"iterations": 1} if name in ("pagerank", "label_propagation") else {}
+        return getattr(graphs, name)(scope.collection(given), *more, **options).capture()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            build(scope)
+        worker.run()
+
+    with pytest.raises(
+        TypeError, match=rf"^graphs\.{name}: {expected}.*and got {re.escape(repr(record))}"
+    ) as e:
+        ps.execute(main, workers=workers)
+    assert any(
+        f"graphs.{name}: edges" in note for note in getattr(e.value, "__notes__", [f"graphs.{name}: edges"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        ("a", TypeError, "the edge from 1 to 2 has the weight 'a', of type str: weights are numbers"),
+        (None, TypeError, "the edge from 1 to 2 has the weight None, of type NoneType"),
+        (1j, TypeError, "the edge from 1 to 2 has the weight 1j, of type complex"),
+        (
+            float("nan"),
+            ValueError,
+            "the edge from 1 to 2 has the weight nan: weights are numbers of 0 or more",
+        ),
+        (Decimal("nan"), ValueError, "the edge from 1 to 2 has the weight Decimal"),
+        (-1, ValueError, "the edge from 1 to 2 has the weight -1: weights are numbers of 0 or more"),
+        (
+            Decimal(1),
+            TypeError,
+            "the weight Decimal.'1'. of the edge from 1 to 2 cannot be added to the distance",
+        ),
+    ],
+)
+def test_a_weight_that_is_none_is_named_with_its_edge(weight: Any, error: Any, message: str) -> None:
+    def build(scope: ps.Scope) -> Any:
+        edges: Any = scope.collection([(0, (1, 0.5)), (1, (2, weight))])
+        return graphs.shortest_paths(edges, scope.collection([0])).capture()
+
+    with pytest.raises(error, match=rf"^graphs\.shortest_paths: {message}"):
+        ps.example(build)
 
 
 def history(seed: int, rounds: int, nodes: int, most: int) -> list[list[tuple[tuple[int, int], int]]]:
@@ -153,7 +282,7 @@ def close(found: set[Any], expected: set[Any]) -> bool:
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(("nodes", "most"), [(9, 81), (5, 8)], ids=["dense", "sparse"])
 def test_at_every_time_as_networkx_has_it(name: str, workers: int, nodes: int, most: int) -> None:
-    """Of few edges, nodes come down to one neighbour and to none while they are part of a result."""
+    """Edges are so few that nodes come down to one neighbour and to none while they are part of a result."""
     build, expected = FUNCTIONS[name]
     rounds = history(len(name), ROUNDS if workers == 1 else 30, nodes, most)
 
@@ -224,7 +353,7 @@ def test_the_examples_of_graphalytics(kind: str, algorithm: str) -> None:
             case "LCC":
                 result = graphs.clustering_coefficients(edges, there)
             case "PR":
-                result = graphs.pagerank(edges, there, iterations=2)
+                result = graphs.pagerank(edges, there, iterations=2, tolerance=0)
             case _:
                 result = graphs.connected_components(edges, there)
         return result.capture()
@@ -260,7 +389,9 @@ def test_what_is_not_a_collection_is_refused(name: str) -> None:
         elif name not in ("k_core", "triangles"):
             mistakes += [[edges, []]]
         for mistake in mistakes:
-            with pytest.raises(TypeError, match=rf"^{name} needs collections, not .*: scope\.collection"):
+            with pytest.raises(
+                TypeError, match=rf"^graphs\.{name} needs collections, not .*: scope\.collection"
+            ):
                 getattr(graphs, name)(*mistake, **options)
 
     ps.example(build)
@@ -272,7 +403,9 @@ def test_columns_are_made_records_of_first(name: str) -> None:
         rows = scope.new_collection(schema=pa.schema([("src", pa.int64()), ("dst", pa.int64())]))[1]
         more: list[Any] = [rows] if name in ("bfs", "shortest_paths") else [2] if name == "k_core" else []
         options = {"iterations": 1} if name in ("pagerank", "label_propagation") else {}
-        with pytest.raises(TypeError, match=rf"^{name} needs collections of records, .*\.to_records\(\)"):
+        with pytest.raises(
+            TypeError, match=rf"^graphs\.{name} needs collections of records, .*\.to_records\(\)"
+        ):
             getattr(graphs, name)(rows, *more, **options)
 
     ps.example(build)

@@ -14,7 +14,7 @@ MANY = 300_000
 
 
 def steps_until(worker: ps.Worker, probe: ps.ProbeHandle, time: int) -> int:
-    """How many steps it takes until a time has passed."""
+    """Counts the steps until a time has passed."""
     steps = 0
     while probe.less_than(time):
         worker.step()

@@ -121,7 +121,7 @@ def test_a_trace_that_is_closed_where_nothing_else_reads_leaves_nothing() -> Non
 
 
 def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away() -> None:
-    """What others have merged up to a time beyond the arrangement's upper cannot be told apart before it."""
+    """Times that others have merged beyond the arrangement's upper cannot be told apart before it."""
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:

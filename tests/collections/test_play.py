@@ -347,7 +347,7 @@ def test_what_gives_the_changes_may_use_the_input() -> None:
 
 
 def test_the_input_follows_its_changes() -> None:
-    """What is complete can be worked on while a long list is being fed."""
+    """Complete times can be worked on while a long list is being fed."""
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:

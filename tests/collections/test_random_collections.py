@@ -31,7 +31,7 @@ def updates(last: int) -> st.SearchStrategy[list[Update]]:
 def run(
     term: Term, changes: list[Update], pauses: list[int], workers: int, processes: int, dims: int
 ) -> Counter[Any]:
-    """What the dataflow's output is: how often each record changes at each time, of all workers."""
+    """Returns the output of the dataflow: how often each record changes at each time, of all workers."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow(dims=dims) as scope:

@@ -58,7 +58,7 @@ def points(times: list[Any]) -> list[Point]:
 
 
 def there(updates: list[tuple[Point, Any, int]], at: Point) -> Counter[Any]:
-    """What updates at a time and before add up to."""
+    """Adds up updates at a time and before."""
     total: Counter[Any] = Counter()
     for time, record, diff in updates:
         if before(time, at):
@@ -67,7 +67,7 @@ def there(updates: list[tuple[Point, Any, int]], at: Point) -> Counter[Any]:
 
 
 def readers(arranged: Any) -> dict[str, Any]:
-    """What reads an arrangement that was imported, each in its own way."""
+    """Returns readers of an arrangement that was imported, each of its own kind."""
     keys = arranged.as_collection().map(lambda pair: pair[0])
     return {
         "pairs": arranged.as_collection(),
@@ -83,7 +83,7 @@ def readers(arranged: Any) -> dict[str, Any]:
 
 
 def expected_of(there: Counter[Any]) -> dict[str, Counter[Any]]:
-    """What they say of a collection."""
+    """Returns the results that the readers have of a collection."""
     lists: dict[int, list[tuple[int, int]]] = {}
     for (key, value), count in sorted(there.items()):
         lists.setdefault(key, []).append((value, count))
@@ -99,7 +99,11 @@ def expected_of(there: Counter[Any]) -> dict[str, Counter[Any]]:
         "least": Counter((key, values[0]) for key, values in positive.items() if values),
         "two greatest": Counter((key, value) for key, values in positive.items() for value in values[-2:]),
         "sum": Counter((key, sum(v * n for v, n in values)) for key, values in lists.items()),
-        "list": Counter((key, tuple(values)) for key, values in lists.items()),
+        "list": Counter(
+            (key, tuple(values))
+            for key, counted in lists.items()
+            if (values := [(value, count) for value, count in counted if count > 0])
+        ),
         "distinct": Counter(record for record, count in there.items() if count > 0),
         "least of distinct": Counter(distinct.items()),
         "join": Counter(
@@ -109,7 +113,7 @@ def expected_of(there: Counter[Any]) -> dict[str, Counter[Any]]:
 
 
 class Program:
-    """What one worker does, and what it read."""
+    """The steps of one worker, and what it read."""
 
     def __init__(self, worker: ps.Worker, dims: int, read: bool) -> None:
         self.worker, self.dims = worker, dims

@@ -75,7 +75,7 @@ def before(time: Any, other: Any) -> bool:
 
 
 def run(term: Term, moves: list[Move], workers: int, dims: int) -> Counter[Any]:
-    """How often each record changes at each time, of all workers."""
+    """Counts the changes of each record at each time, of all workers."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow(dims=dims) as scope:

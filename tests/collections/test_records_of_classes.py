@@ -103,7 +103,7 @@ RECORDS = st.recursive(
 
 
 def added_up(captured: Any) -> list[tuple[Any, int]]:
-    """What there is in a collection at its last time, from a capture."""
+    """Adds up a collection at its last time, from a capture."""
     total: Counter[Any] = Counter()
     for _, changes in captured.extract():
         for record, diff in changes:

@@ -391,7 +391,7 @@ class Version:
 
 
 class Thing:
-    """Of no order."""
+    """A value of a type without an order."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -28,7 +28,7 @@ HERE = "127.0.0.1:0"
 
 
 def first_and_error(source: Any) -> tuple[list[Any], str]:
-    """What the first read of a source gives, and what the second raises."""
+    """Returns the first read of a source, and the error of the second."""
     [partition] = source.partitions()
     reader = source.open(partition)
     first = reader.read()
@@ -151,7 +151,7 @@ def test_what_has_come_is_read_by_a_thread_that_runs_late(monkeypatch: pytest.Mo
 def test_the_end_of_silence_is_said_where_something_is_lost() -> None:
     source = TCPListenSource(HERE, limit=1, silence=0.2)
     with pytest.warns(
-        ps.TruncatedWarning, match=r"nothing came for 0\.2 seconds, within a line of which 4 bytes"
+        ps.TruncatedWarning, match=r"no line came for 0\.2 seconds, within a line of which 4 bytes"
     ):
         assert said_before(source, b"half") == []
 

@@ -224,7 +224,9 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     path.write_text('{"n": 0}\nnonsense\n')
     with pytest.raises(ValueError, match=r"line 2 of .*bad\.jsonl") as raised:
         run(2, lambda scope: scope.read(JSONLinesSource(path)).capture())
-    assert f"while reading partition '{path}' from the beginning" in notes(raised.value)
+    said = "\n".join(notes(raised.value))
+    assert f"while reading partition '{path}' from offset {{'position': 9" in said
+    assert "It begins at byte 9: 'nonsense'. Mend it" in said
 
 
 # ------------------------------------------------------------ sinks

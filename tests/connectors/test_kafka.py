@@ -14,7 +14,7 @@ import kafka_broker
 import pointstamp as ps
 from harness import Seen, code_block, merged, run, running, script, share, wait_until
 from kafka_broker import Broker
-from pointstamp.connectors.kafka import KafkaLog, KafkaSink, KafkaSource
+from pointstamp.connectors.kafka import KafkaLog, KafkaSink, KafkaSource, _Writer
 
 WHY_NOT = kafka_broker.missing()
 # A broker takes ten seconds to start on a machine that has other things to do.
@@ -290,3 +290,172 @@ def test_what_is_not_there_is_said(broker: Broker) -> None:
         run(1, lambda scope: scope.read(source(broker, "nothing")))
     with pytest.raises(ValueError, match="'earliest' or 'latest'"):
         source(broker, "nothing", start="now")
+    with pytest.raises(ValueError, match="'raise', 'earliest' or 'latest'"):
+        source(broker, "nothing", on_lost="skip")
+    with pytest.raises(ValueError, match="patience is a number of seconds, more than 0"):
+        source(broker, "nothing", patience=0)
+    with pytest.raises(ValueError, match="say start= and on_lost="):
+        KafkaSource(broker.servers, "nothing", config={"auto.offset.reset": "earliest"})
+
+
+# ------------------------------------------------------------ offsets that a partition does not have
+
+
+def remove_before(broker: Broker, topic: str, offset: int) -> None:
+    """Does what retention does."""
+    from confluent_kafka import TopicPartition
+
+    admin = broker.admin()
+    (removed,) = admin.delete_records([TopicPartition(topic, 0, offset)]).values()
+    removed.result(60)
+
+
+def commit(broker: Broker, topic: str, offset: int) -> str:
+    """A group that is at an offset of a topic's only partition."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    group = f"group of {topic}"
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": group, "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+    return group
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+@pytest.mark.parametrize("keeper", ["group", "program"])
+def test_messages_that_were_removed_before_they_were_read_are_missed(
+    keeper: str, start: str, broker: Broker
+) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(100, 1))
+    group = commit(broker, topic, 10) if keeper == "group" else None
+    remove_before(broker, topic, 50)
+
+    def read(**options: Any) -> Counter[int]:
+        made = source(broker, topic, bounded=True, start=start, group=group, **options)
+        offsets = {} if group else {f"{topic}/0": 10}
+        return records(run(1, lambda scope: scope.read(made, offsets=offsets).capture()))
+
+    for _ in range(2):
+        with pytest.raises(ps.PointstampError) as caught:
+            read()
+        assert f"partition 0 of topic '{topic}' has no offset 10: there are 50 to 100" in str(caught.value)
+    assert read(on_lost="latest") == Counter()
+    if keeper == "program":
+        assert read(on_lost="earliest") == Counter(range(50, 100))
+
+
+@pytest.mark.parametrize("on_lost", ["earliest", "latest"])
+def test_an_offset_that_is_not_there_yet(
+    on_lost: str, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(100, 1))
+
+    def read(at: int, **options: Any) -> Counter[int]:
+        made = source(broker, topic, bounded=True, **options)
+        return records(run(1, lambda scope: scope.read(made, offsets={f"{topic}/0": at}).capture()))
+
+    assert read(100) == Counter()
+    with pytest.raises(ps.PointstampError, match="has no offset 5000: there are 0 to 100, so that the topic"):
+        read(5000)
+    found = read(5000, on_lost=on_lost)
+    assert found == (Counter(range(100)) if on_lost == "earliest" else Counter())
+    assert "has no offset 5000" in caplog.text
+
+
+def test_messages_that_are_removed_while_a_source_is_behind(broker: Broker) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(10, 1))
+    reader = source(broker, topic).open(f"{topic}/0")
+    try:
+        assert reader.read() == list(range(10))
+        broker.send(topic, numbered(90, 1, start=10))
+        remove_before(broker, topic, 50)
+        reader.seek(10)  # nothing is fetched ahead
+        with pytest.raises(ps.PointstampError, match="has no offset 10: there are 50 to 100"):
+            reader.read()
+    finally:
+        reader.close()
+
+
+# ------------------------------------------------------------ errors that come again, and those that pass
+
+
+@pytest.mark.parametrize("where", ["client", "topic"])
+def test_a_message_that_is_too_large_is_said_at_once(
+    where: str, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = broker.topic(1)
+    tries = []
+    transact = _Writer._transact
+
+    def counted(writer: _Writer, *arguments: Any) -> None:
+        tries.append(1)
+        transact(writer, *arguments)
+
+    monkeypatch.setattr(_Writer, "_transact", counted)
+    settings = {"message.max.bytes": 20_000_000} if where == "topic" else {}
+
+    def build(scope: ps.Scope) -> None:
+        sink = KafkaSink(broker.servers, topic, name=f"sink of {topic}", config={**QUIET, **settings})
+        scope.to_stream([(b"small", b""), (b"large", b"z" * 5_000_000)]).write(sink)
+
+    with pytest.raises(ps.PointstampError) as caught:
+        ps.example(build)
+    said = str(caught.value)
+    assert f"topic '{topic}' does not take the message with the key b'large' and a value of 5000000" in said
+    assert "raise message.max.bytes in config=" in said
+    assert len(tries) == 1
+    assert read_all(broker, topic) == Counter()
+
+
+def test_a_topic_that_cannot_be_written_to_is_said_when_the_dataflow_is_built(broker: Broker) -> None:
+    def build(scope: ps.Scope) -> None:
+        scope.to_stream([]).write(KafkaSink(broker.servers, "no topic!", name="sink", config=QUIET))
+
+    with pytest.raises(ps.PointstampError, match="topic 'no topic!' cannot be written to"):
+        ps.example(build)
+
+
+def test_a_setting_that_is_refused_is_said_when_the_dataflow_is_built(broker: Broker) -> None:
+    topic = broker.topic(1)
+
+    def build(scope: ps.Scope) -> None:
+        config = {**QUIET, "compression.type": "none of these"}
+        scope.to_stream([]).write(KafkaSink(broker.servers, topic, name="sink", config=config))
+
+    with pytest.raises(ps.PointstampError, match=f"the sink of topic '{topic}' cannot begin.*compression"):
+        ps.example(build)
+
+
+def test_a_broker_that_stays_away_is_given_up(broker: Broker) -> None:
+    """By a source that waits for messages, one that keeps its offset, a sink, and what begins."""
+    topic = broker.topic(1)
+    broker.send(topic, numbered(10, 1))
+    group = f"group of {topic}"
+    reader = source(broker, topic, group=group, patience=2).open(f"{topic}/0")
+    sink = KafkaSink(broker.servers, topic, name=f"sink of {topic}", patience=2, config=QUIET).open(0, 1)
+    assert reader.read() == list(range(10))
+    sink.write(0, [(None, b"1")])
+    broker.stop()
+    try:
+        with pytest.raises(ps.PointstampError, match=f"partition 0 of topic '{topic}', at offset 10: no bro"):
+            reader.read()
+        with pytest.raises(
+            ps.PointstampError, match=r"offset 10 of partition 0 .* cannot be kept .*patience="
+        ):
+            reader.durable(10)
+        with pytest.raises(ps.PointstampError, match=r"time 0 cannot be written to topic .*patience="):
+            sink.commit(0)
+        with pytest.raises(ps.PointstampError, match=rf"partitions of topic '{topic}' .*2 s .patience="):
+            source(broker, topic, patience=2).partitions()
+        with pytest.raises(ps.PointstampError, match=r"the offsets of partition 0 .*2 s .patience="):
+            source(broker, topic, patience=2).open(f"{topic}/0")
+    finally:
+        broker.start()
+        reader.close()
+        sink.abort()
+        sink.close()
+    # What was asked and not answered has a thread that is left behind, until the client gives up.
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "pointstamp-kafka"])

@@ -1,4 +1,4 @@
-"""Which records of a source are late: those behind their partition's own watermark, in every run the same."""
+"""Late records of a source: those behind their partition's own watermark, in every run the same."""
 
 from __future__ import annotations
 

@@ -1,18 +1,21 @@
 """Lines of all who connect: each once and whole, whatever strangers send, and let go of at once."""
 
+import os
 import socket
 import struct
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
 from harness import notes, run, wait_until
-from pointstamp.connectors.network import TCPListenSource
+from pointstamp.connectors.network import TCPListenSource, listening
 
 HERE = "127.0.0.1:0"
 
@@ -110,3 +113,84 @@ def test_a_reader_that_waits_is_let_go_of_and_a_port_that_is_taken_is_said() -> 
     for wrong in ("127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"):
         with pytest.raises(ValueError, match="host:port"):
             TCPListenSource(wrong)
+    with pytest.raises(ValueError, match="yields is a number of seconds"):
+        TCPListenSource(HERE, yields=0)
+
+
+class Reading:
+    """Reads a source that does not end, on a thread."""
+
+    def __init__(self, source: TCPListenSource) -> None:
+        self.lines: list[str] = []
+        self.reader = source.open(HERE)
+        self.address = source.bound(HERE)
+        self.thread = threading.Thread(target=self._read)
+
+    def _read(self) -> None:
+        while (lines := self.reader.read()) is not None:
+            self.lines += lines
+
+    def __enter__(self) -> "Reading":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.reader.close()
+        self.thread.join()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, timeout=60)
+
+
+@pytest.mark.filterwarnings("ignore::pointstamp.TruncatedWarning")
+def test_senders_that_finish_no_line_do_not_keep_others_out() -> None:
+    """However often a byte of theirs comes."""
+    with Reading(TCPListenSource(HERE, most=4, yields=0.5)) as reading, ExitStack() as stack:
+        strangers = [stack.enter_context(reading.connect()) for _ in range(20)]
+        over = threading.Event()
+
+        def drip() -> None:
+            while not over.wait(0.02):
+                for stranger in strangers:
+                    with suppress(OSError):
+                        stranger.sendall(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            with reading.connect() as member:
+                member.sendall(b"heard\n")
+                wait_until(lambda: reading.lines == ["heard"])
+        finally:
+            over.set()
+            dripping.join()
+
+
+def test_a_connection_that_is_quiet_keeps_its_place_while_nobody_waits() -> None:
+    with Reading(TCPListenSource(HERE, most=1, yields=0.1)) as reading, reading.connect() as quiet:
+        for number in range(3):
+            quiet.sendall(f"{number}\n".encode())
+            wait_until(lambda count=number: len(reading.lines) == count + 1)  # type: ignore[misc]
+            sleep(0.3)
+    assert reading.lines == ["0", "1", "2"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="how descriptors are counted is Linux's")
+def test_connections_leave_descriptors_to_the_program(caplog: pytest.LogCaptureFixture) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    reading = Reading(TCPListenSource(HERE))
+    with ExitStack() as stack:
+        for _ in range(100):  # they wait in the system's queue
+            stack.enter_context(reading.connect())
+        following = os.dup(0)
+        os.close(following)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (following + 50 + listening.RESERVED, before[1]))
+        try:
+            with reading:
+                wait_until(lambda: "few descriptors left" in caplog.text)
+                files = [stack.enter_context(open(os.devnull)) for _ in range(listening.RESERVED // 2)]
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert len(files) == listening.RESERVED // 2

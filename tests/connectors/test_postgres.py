@@ -17,7 +17,7 @@ import postgres_server
 from harness import Seen, code_block, notes, run, running, share, wait_until
 from pointstamp.connectors.postgres import Change, PostgresSink, PostgresSource
 from pointstamp.connectors.postgres.sink import _Writer
-from postgres_server import Server
+from postgres_server import Relay, Server
 
 WHY_NOT = postgres_server.missing()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
@@ -290,6 +290,189 @@ def test_the_program_of_the_book(server: Server) -> None:
         wait_until(lambda: ("pen", 238) in server.do("select * from taxed"), process)
 
 
+@pytest.fixture
+def relay(server: Server) -> Iterator[Relay]:
+    relay = Relay(server)
+    yield relay
+    relay.close()
+
+
+def read_and_inserted(server: Server, kind: str, value: str, **options: Any) -> list[Any]:
+    """The value of a column as the snapshot has it, and then as changes have it."""
+    name = server.published(f"id int primary key, v {kind}, word text")
+    insert = f"insert into {name} values (%s, {value}, 'neighbour')"
+    found = []
+    for number in (1, 2):
+        server.do(insert % number)
+        found += [part for _, part in changes(server, name, **options)]
+    ((read,), (inserted,)) = found
+    assert (read.kind, inserted.kind) == ("read", "insert")
+    assert read.row is not None
+    assert inserted.row is not None
+    assert read.row["word"] == inserted.row["word"] == "neighbour"
+    return [read.row["v"], inserted.row["v"]]
+
+
+def test_a_domain_has_the_values_of_its_base(server: Server) -> None:
+    server.do(
+        "create domain positive as int check (value > 0)",
+        "create domain small as positive check (value < 10)",
+        "create domain pair as int[]",
+    )
+    for kind, value, expected in [
+        ("positive", "5", 5),
+        ("small", "5", 5),
+        ("pair", "array[1, 2]", [1, 2]),
+        ("positive[]", "array[1, 2]::positive[]", [1, 2]),
+        ("small[]", "array[[1], [2]]::small[]", [[1], [2]]),
+    ]:
+        assert read_and_inserted(server, kind, value) == [expected, expected], kind
+
+
+def test_a_domain_that_is_made_while_changes_are_read(server: Server) -> None:
+    name = server.published("id int primary key")
+    changes(server, name)
+    reading = Until(source(server, name, bounded=False), 2)
+
+    def change() -> None:
+        wait_until(lambda: server.do("select 1 from pg_stat_replication"))
+        server.do(f"insert into {name} values (1)")
+        wait_until(lambda: len(reading.seen) == 1)
+        domain = f"d{name}"
+        server.do(
+            f"create domain {domain} as int",
+            f"alter table {name} add column v {domain}",
+            f"insert into {name} values (2, 7)",
+        )
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    found = reading.run()
+    thread.join()
+    assert [found_.row for found_ in found] == [{"id": 1}, {"id": 2, "v": 7}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("numeric", "'NaN'", "Decimal('NaN')"),
+        ("float8", "'-Infinity'", "-inf"),
+        ("date", "'0001-01-01'", "datetime.date(1, 1, 1)"),
+        ("timestamp", "'9999-12-31 23:59:59'", "datetime.datetime(9999, 12, 31, 23, 59, 59)"),
+        ("daterange", "'[2024-01-01,)'", "DateRange(datetime.date(2024, 1, 1), None, '[)')"),
+    ],
+)
+def test_what_a_type_of_python_can_hold_comes_through(
+    kind: str, value: str, expected: str, server: Server
+) -> None:
+    one, other = read_and_inserted(server, kind, value)
+    assert repr(one) == repr(other)
+    assert repr(one) in (expected, expected.replace("DateRange", "Range"))
+
+
+ODD = [
+    ("date", "infinity"),
+    ("date", "0044-03-15 BC"),
+    ("timestamp", "-infinity"),
+    ("timestamptz", "infinity"),
+    ("timestamp", "10000-01-01 00:00:00"),
+    ("time", "24:00:00"),
+    ("date[]", "{2024-01-01,infinity}"),
+    ("daterange", "[2024-01-01,infinity)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), ODD)
+def test_what_no_type_of_python_can_hold_is_said_with_its_place(kind: str, text: str, server: Server) -> None:
+    name = server.published(f"id int primary key, v {kind}, word text")
+    server.do(f"insert into {name} values (7, '{text}', 'neighbour')")
+    with pytest.raises(ps.PointstampError, match="out_of_range='text'") as caught:
+        changes(server, name)
+    said = str(caught.value)
+    assert f"column 'v' of table public.{name}, in the row with id=7" in said
+    assert text.split("{")[-1].split(",")[0] in said
+    assert "neighbour" not in said
+    other = server.published(f"id int primary key, v {kind}, word text")
+    assert changes(server, other) == []
+    server.do(
+        f"insert into {other} values (1, null, 'neighbour')",
+        f"insert into {other} values (2, '{text}', 'neighbour')",
+    )
+    for _ in range(2):
+        with pytest.raises(ps.PointstampError, match=f"table public.{other}, in the row with id=2") as caught:
+            changes(server, other)
+        assert "neighbour" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "text"), ODD)
+def test_what_no_type_of_python_can_hold_is_text_where_that_is_wanted(
+    kind: str, text: str, server: Server
+) -> None:
+    assert read_and_inserted(server, kind, f"'{text}'", out_of_range="text") == [text, text]
+
+
+def test_what_came_before_a_value_that_does_not_fit_is_read(server: Server) -> None:
+    name = server.published("id int primary key, v date")
+    changes(server, name)
+    server.do(f"insert into {name} values (1, null), (2, null)", f"insert into {name} values (3, 'infinity')")
+    reader = source(server, name).open(name)
+    found: list[Change] = []
+    with pytest.raises(ps.PointstampError, match="in the row with id=3"):
+        while True:
+            found += reader.read()
+    reader.close()
+    assert [change.row["id"] for change in found if change.row] == [1, 2]
+
+
+def test_a_connection_that_falls_silent_is_made_again(server: Server, relay: Relay) -> None:
+    name = server.published("id int primary key")
+    server.do(f"insert into {name} values (0)")
+    made = PostgresSource(relay.conninfo, name, slot=name, patience=6)
+    reading = Until(made, 3)
+
+    def disturb() -> None:
+        for number in (1, 2):
+            wait_until(lambda count=number: len(reading.seen) == count)  # type: ignore[misc]
+            wait_until(lambda: server.do(f"select 1 from pg_replication_slots where slot_name = '{name}'"))
+            relay.silence_those_that_are_open()
+            server.do(f"insert into {name} values ({number})")
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    found = reading.run()
+    thread.join()
+    assert [change.row for change in found] == [{"id": 0}, {"id": 1}, {"id": 2}]
+
+
+@pytest.mark.parametrize("when", ["connecting", "snapshot", "changes"])
+def test_a_server_that_stays_silent_is_given_up(when: str, server: Server, relay: Relay) -> None:
+    import psycopg
+
+    name = server.published("id int primary key")
+    server.do(f"insert into {name} select n from generate_series(1, 10000) n")
+    if when == "changes":
+        changes(server, name)
+        server.do(f"insert into {name} values (10001)")
+
+    def silence(_: Change) -> None:
+        relay.silence()
+
+    if when == "connecting":
+        relay.silence()
+
+    def build(scope: ps.Scope) -> None:
+        made = PostgresSource(relay.conninfo, name, slot=name, patience=1.5)
+        scope.read(made).inspect(silence)
+
+    with pytest.raises(psycopg.OperationalError) as caught:
+        ps.example(build)
+    if when == "changes":
+        said = notes(caught.value)
+        assert f"replication slot '{name}' was waited for, for 1.5 s (patience=)" in said
+    elif when == "snapshot":
+        assert "the server did not answer for 0.75 s, half of patience=1.5" in str(caught.value)
+
+
 # ------------------------------------------------------------ the sink
 
 
@@ -424,3 +607,96 @@ def test_what_the_table_refuses_is_said(server: Server) -> None:
     assert server.do(f"select id from {table}") == []
     with pytest.raises(ValueError, match="its key is some of them"):
         PostgresSink("", "t", columns=["a"], key=["b"])
+    with pytest.raises(ValueError, match="patience is a number of seconds, more than 0"):
+        PostgresSink("", "t", columns=["a"], patience=0)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "key", "match"),
+    [
+        ("nowhere", ["id"], ["id"], r'create table "nowhere" \(id \.\.\., primary key \(id\)\)'),
+        ("nowhere.at_all", ["id"], [], 'create table "nowhere"."at_all"'),
+        ("TABLE", ["id", "v"], [], "has no column 'v'; it has .'id', 'n'.*alter table"),
+        ("TABLE", ["id", "n"], ["n"], "has no unique index of .'n'.*create unique index on"),
+    ],
+)
+def test_a_table_that_is_not_there_is_found_when_the_dataflow_is_built(
+    table: str, columns: list[str], key: list[str], match: str, server: Server
+) -> None:
+    made = server.table("id int primary key, n int")
+
+    def build(scope: ps.Scope) -> None:
+        sink = PostgresSink(server.conninfo, table.replace("TABLE", made), columns=columns, key=key or None)
+        scope.to_stream([]).write(sink)
+
+    with pytest.raises(ps.PointstampError, match=match):
+        ps.example(build)
+
+
+def test_a_key_is_any_unique_index_in_any_order(server: Server) -> None:
+    table = server.table("a int, b int, v int, unique (b, a) include (v)")
+    rows = [(1, 2, 0), (1, 2, 5)]
+
+    def build(scope: ps.Scope) -> None:
+        sink = PostgresSink(server.conninfo, table, columns=["a", "b", "v"], key=["a", "b"])
+        scope.to_stream(rows).write(sink)
+
+    ps.example(build)
+    assert server.do(f"select * from {table}") == [(1, 2, 5)]
+
+
+@pytest.mark.filterwarnings("error::pointstamp.WrittenBefore")
+@pytest.mark.parametrize("where", ["copy", "commit"])
+def test_a_sink_whose_connection_falls_silent_writes_each_time_once(
+    where: str, server: Server, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the server still has the transaction open, and with it the lock."""
+    left = [1]
+
+    def silent() -> None:
+        if left:
+            left.pop()
+            relay.silence_those_that_are_open()
+
+    if where == "copy":
+        copy = _Writer._copy
+
+        def copies(writer: _Writer, *arguments: Any) -> None:
+            silent()
+            copy(writer, *arguments)
+
+        monkeypatch.setattr(_Writer, "_copy", copies)
+    else:
+        place = _Writer._position
+
+        def locks(writer: _Writer, connection: Any, lock: str = "") -> int:
+            found = place(writer, connection, lock)
+            if lock:
+                silent()
+            return found
+
+        monkeypatch.setattr(_Writer, "_position", locks)
+    table = server.table("id int")
+    sink = PostgresSink(relay.conninfo, table, columns=["id"], patience=3)
+    ps.example(lambda scope: scope.to_stream([(1,), (2,)]).write(sink))
+    assert not left
+    assert sorted(server.do(f"select id from {table}")) == [(1,), (2,)]
+
+
+def test_a_sink_whose_server_stays_silent_says_so(server: Server, relay: Relay) -> None:
+    import psycopg
+
+    table = server.table("id int")
+
+    def silent(row: Any) -> Any:
+        relay.silence()
+        return row
+
+    def build(scope: ps.Scope) -> None:
+        sink = PostgresSink(relay.conninfo, table, columns=["id"], patience=1)
+        scope.to_stream([(1,)]).map(silent).write(sink)
+
+    with pytest.raises(psycopg.OperationalError) as caught:
+        ps.example(build)
+    assert "the server was waited for, for 1 s (patience=)" in "".join(notes(caught.value))
+    assert server.do(f"select id from {table}") == []

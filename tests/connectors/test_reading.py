@@ -191,12 +191,14 @@ def test_offsets_that_wait_for_the_end_are_one_entry() -> None:
             readings.append(self)
             return install(self, *given)
 
-        with pytest.MonkeyPatch.context() as patch, worker.dataflow() as scope:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Reading, "install", noted)
-            scope.read(queue).inspect(seen.append)
-        for n in range(50):
-            queue.put(n)
-            worker.step_while(partial(lambda n: len(seen) <= n, n))
+            patch.setattr(PartitionReader, "acknowledges", True)
+            with worker.dataflow() as scope:
+                scope.read(queue).inspect(seen.append)
+            for n in range(50):
+                queue.put(n)
+                worker.step_while(partial(lambda n: len(seen) <= n, n))
         waiting.append(sum(map(len, readings[0]._pending.values())))
         queue.close()
         worker.run()
@@ -370,7 +372,7 @@ def _lines(path: Path, first: datetime, seconds: list[int]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_partition_has_a_watermark_of_its_own(tmp_path: Path, workers: int) -> None:
-    """Of two files that one worker reads in turn, the second is not late; what is late in its own file is."""
+    """The second of two files that one worker reads in turn is not late; a record late in its own file is."""
     first = datetime(2024, 5, 1, tzinfo=timezone.utc)
     _lines(tmp_path / "a.jsonl", first, [0, 50, 100])
     _lines(tmp_path / "b.jsonl", first, [1, 60, 2, 101])

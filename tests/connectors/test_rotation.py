@@ -2,7 +2,7 @@
 
 import json
 import os
-import pickle
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
 
 
 def following(source: Any, wanted: Callable[[list[Any]], bool], act: Callable[[], object]) -> list[Any]:
-    """What is read of a source until that is enough; `act` is called between steps, once something is."""
+    """Reads a source until that is enough; `act` is called between steps, once something was read."""
     seen: list[Any] = []
 
     def main(worker: ps.Worker) -> None:
@@ -132,7 +132,7 @@ def test_a_file_that_is_written_over_around_a_read_is_an_error(
         for _ in range(2):  # what it holds now does not become what is known
             with pytest.raises(ps.PointstampError, match=r"log\.jsonl was written anew"):
                 reader.read()
-        assert reader.offset == 4
+        assert reader.offset["position"] == 4
 
 
 def test_a_file_that_was_written_over_behind_its_beginning_is_an_error(tmp_path: Path) -> None:
@@ -183,20 +183,63 @@ def read_to(path: Path, kind: Any, count: int, **options: Any) -> Any:
     with opened(kind(path, **options), path) as reader:
         for _ in range(count):
             assert reader.read() is not None
-    return pickle.loads(pickle.dumps(reader.offset))  # as a program keeps it
+    return json.loads(json.dumps(reader.offset))  # as a program keeps it
 
 
-def test_an_offset_is_a_number_that_knows_its_file(tmp_path: Path) -> None:
+def test_an_offset_is_plain_data_that_knows_its_file(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("1\n2\n")
     offset = read_to(path, JSONLinesSource, 1)
-    assert offset == 4
-    assert repr(offset) == json.dumps(offset) == "4"
+    there = path.stat()
+    mark = [4, zlib.crc32(b"1\n2\n")]
+    assert offset == {"position": 4, "head": mark, "tail": mark, "file": [there.st_dev, there.st_ino]}
     append(path, "3\n")()
-    for kept in (offset, 4):  # the number alone will do, too
+    with opened(JSONLinesSource(path), path, offset) as reader:
+        assert reader.read() == [3]
+        assert reader.offset["position"] == 6
+
+
+LONE = {"position": 4}
+
+WRONG: list[Any] = [
+    *(4, "4", None, [], {}, LONE),
+    *({"position": position} for position in (-1, True, 2.0, 1 << 63, "4")),
+    *({"head": head} for head in ([4], [4, -1], [4, 1 << 32], [3, 0], "ab", {"a": 1, "b": 2})),
+    *({"file": file} for file in (3, [1, 2, 3], [1, 1 << 64])),
+    {"more": 1},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_what_is_no_offset_is_refused(wrong: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    right = read_to(path, JSONLinesSource, 1)
+    merged = isinstance(wrong, dict) and len(wrong) == 1 and wrong != LONE
+    given = right | wrong if merged else wrong
+    reader = JSONLinesSource(path).open(str(path))
+    with pytest.raises(ps.PointstampError, match=r"is no offset of .*log\.jsonl: .*from its beginning"):
+        reader.seek(given)
+    reader.close()
+
+
+def test_a_file_that_is_not_followed_goes_on_where_it_has_another_name(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("1\n2\n")
+    offset = read_to(path, JSONLinesSource, 1)
+    append(path, "3\n")()
+    path.rename(tmp_path / "log.jsonl.1")
+    path.write_text("4\n")
+    with opened(JSONLinesSource(path), path, offset) as reader:
+        assert [reader.read(), reader.read(), reader.read()] == [[3], [4], None]
+        after = json.loads(json.dumps(reader.offset))
+    (tmp_path / "log.jsonl.1").rename(tmp_path / "log.jsonl.2")
+    path.rename(tmp_path / "log.jsonl.1")
+    path.write_text("5\n")
+    for kept, rest in ((offset, [[3], [4], [5]]), (after, [[5]])):
         with opened(JSONLinesSource(path), path, kept) as reader:
-            assert reader.read() == [3]
-            assert reader.offset == 6
+            assert [reader.read() for _ in rest] == rest
+            assert reader.read() is None
 
 
 @pytest.mark.parametrize("follow", [False, True])
@@ -221,7 +264,7 @@ def test_reading_goes_on_in_the_file_that_has_another_name_by_now(tmp_path: Path
     path.write_text("4\n5\n")
     with following_lines(path, offset) as reader:
         assert [reader.read(), reader.read()] == [[3], [4, 5]]
-        assert reader.offset == 4
+        assert reader.offset["position"] == 4
 
 
 def rotate_by_number(path: Path, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""What a sink does not write is said, and what it cannot write right is refused."""
+"""Sinks say what they do not write, and refuse what they cannot write right."""
 
 import math
 import os
@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 
 import pointstamp as ps
 from harness import notes, script
-from pointstamp.connectors import ParquetSink, Sink, SinkWriter, SQLiteSink
+from pointstamp.connectors import DuckDBSink, ParquetSink, Sink, SinkWriter, SQLiteSink
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
 
@@ -293,7 +294,7 @@ def test_what_parquet_commits_outlives_a_loss_of_power(
 
 
 def changes(path: Path) -> int:
-    """How many transactions have changed a SQLite database: its file counts them in its header."""
+    """Counts the transactions that have changed a SQLite database: its file counts them in its header."""
     return int.from_bytes(path.read_bytes()[24:28], "big")
 
 
@@ -328,3 +329,68 @@ def test_a_time_that_cannot_be_written_takes_those_of_its_transaction_with_it(tm
     assert rows(path) == []
     run([(1, 1), (2, 2), (3, 3)])  # the same times, mended: all of them are new
     assert rows(path) == [(1, 1), (2, 2), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("made", "columns", "key", "match"),
+    [
+        ("", ["k", "v"], ["k"], r'create table "t" \("k" \.\.\., "v" \.\.\., primary key \("k"\)\)'),
+        ("create table t (k text)", ["k", "v"], None, r"no column 'v'; it has \['k'\].*alter table"),
+        ("create table t (k text, v int)", ["k", "v"], ["k"], "no primary key of .'k'"),
+    ],
+)
+def test_a_table_of_duckdb_that_is_not_as_it_is_wanted_is_found_when_the_dataflow_is_built(
+    made: str, columns: list[str], key: list[str] | None, match: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.db"
+    with duckdb.connect(str(path)) as database:
+        database.execute(made or "create table other (x int)")
+    with pytest.raises(ps.PointstampError, match=match):
+        write([], DuckDBSink(path, "t", columns=columns, key=key))
+    with duckdb.connect(str(path)) as database:  # nothing has it open any more
+        assert "pointstamp_times" not in [row[0] for row in database.execute("show tables").fetchall()]
+
+
+@pytest.mark.parametrize("kind", [SQLiteSink, DuckDBSink])
+def test_the_names_of_columns_may_be_in_any_case_and_the_key_in_any_order(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    made = "create table t (A int, B int, v int, primary key (A, B))"
+    if kind is DuckDBSink:
+        with duckdb.connect(str(path)) as database:
+            database.execute(made)
+    write([(1, 2, 3), (1, 2, 4)], kind(path, "t", columns=["a", "b", "v"], key=["b", "a"]))
+
+
+def test_a_table_of_sqlite_without_a_column_is_found_when_the_dataflow_is_built(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    database = sqlite3.connect(path)
+    database.execute("create table t (k text)")
+    database.close()
+    with pytest.raises(ps.PointstampError, match=r"no column 'v'; it has \['k'\]"):
+        write([], SQLiteSink(path, "t", columns=["k", "v"]))
+
+
+def test_a_database_that_another_program_has_locked_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    write([], SQLiteSink(path, "t", columns=["k"]))
+    locked = sqlite3.connect(path, isolation_level=None)
+    taken: list[Any] = []
+
+    def lock(record: tuple[int]) -> tuple[int]:
+        if not taken:
+            taken.append(locked.execute("begin exclusive"))
+        return record
+
+    def build(scope: ps.Scope) -> None:
+        scope.to_stream([(1,)]).map(lock).write(SQLiteSink(path, "t", columns=["k"], patience=0.1))
+
+    try:
+        with pytest.raises(sqlite3.OperationalError, match="locked") as failed:
+            ps.example(build)
+    finally:
+        locked.close()
+    said = "".join(notes(failed.value))
+    assert "while time 0 was written to table 't'" in said
+    assert "another program was waited for, for 0.1 s (patience=)" in said
+    with pytest.raises(ValueError, match="patience is a number of seconds, more than 0"):
+        SQLiteSink(path, "t", columns=["k"], patience=-1)

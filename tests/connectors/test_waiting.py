@@ -20,7 +20,7 @@ SILENCE = 0.4
 """Seconds in which nothing comes."""
 
 SHARE = 0.05
-"""Of a processor, in that time. Sources take a four-hundredth; who spins, a sixth where a machine is busy."""
+"""The share of a processor. Sources take a four-hundredth; a loop that spins, a sixth on a busy machine."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def test_records_come_out_at_the_time_they_were_sent(workers: int) -> None:
 
 
 def arrived(send: Any) -> list[int]:
-    """What has arrived when `send(handle, worker)` returns."""
+    """Returns the records that have arrived when `send(handle, worker)` returns."""
 
     def main(worker: ps.Worker) -> list[int]:
         handle: ps.InputHandle[int] = ps.InputHandle()

@@ -13,7 +13,7 @@ TIMES = 30
 
 
 class Flight:
-    """How many times of a worker have been asked for, and have come to an end where they are held."""
+    """Counts the times of a worker that have been asked for, and have come to an end where they are held."""
 
     def __init__(self) -> None:
         self.begun = self.ended = self.most = 0
@@ -196,13 +196,13 @@ def test_no_times_at_all() -> None:
 @pytest.mark.parametrize(
     ("items", "error", "message"),
     [
-        ([(3, "a"), (3, "b")], ps.TimeError, "'words' got time 3 after 3: times must increase"),
-        ([(3, "a"), (1, "b")], ps.TimeError, "got time 1 after 3"),
-        ([(-1, "a")], ps.TimeError, "negative"),
-        ([((0, 0), "a")], ps.TimeError, "coordinate"),
-        ([(2**64 - 1, "a"), (2**64, "b")], ps.TimeError, "the last there is"),
+        ([(3, ["a"]), (3, ["b"])], ps.TimeError, "'words' got time 3 after 3: times must increase"),
+        ([(3, ["a"]), (1, ["b"])], ps.TimeError, "got time 1 after 3"),
+        ([(-1, ["a"])], ps.TimeError, "negative"),
+        ([((0, 0), ["a"])], ps.TimeError, "coordinate"),
+        ([(2**64 - 1, ["a"]), (2**64, "b")], ps.TimeError, "the last there is"),
         ([3], TypeError, r"'words' needs pairs \(time, records\), and got 3"),
-        ([(0, "a"), None, (1, "b")], TypeError, r"'words' needs pairs \(time, records\), and got None"),
+        ([(0, ["a"]), None, (1, ["b"])], TypeError, r"'words' needs pairs \(time, records\), and got None"),
         ([(1, 2)], TypeError, "iterable"),
     ],
 )

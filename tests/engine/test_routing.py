@@ -1,4 +1,4 @@
-"""Where records go between workers."""
+"""Routes of records between workers."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -28,7 +28,7 @@ KEYS: list[tuple[Any, Callable[[int], int]]] = [
 def places(
     workers: int, move: Callable[[ps.Stream[Any]], ps.Stream[Any]], items: list[Any]
 ) -> list[Counter[Any]]:
-    """Which items arrive on each worker, when each is sent by one."""
+    """Returns the items that arrive on each worker, when each is sent by one."""
 
     def build(scope: ps.Scope) -> Counter[Any]:
         here: Counter[Any] = Counter()

@@ -9,7 +9,7 @@ from harness import Logic, notes
 
 
 def sent(give: Any) -> tuple[list[int], list[int]]:
-    """What a source that calls `give(output, capability)` sends: records, and sizes of batches."""
+    """Returns the records, and sizes of batches, of a source that calls `give(output, capability)`."""
 
     def build(scope: ps.Scope) -> Any:
         def constructor(cap: ps.Capability, info: ps.OperatorInfo) -> Logic:

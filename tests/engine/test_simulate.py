@@ -242,7 +242,7 @@ def test_the_process_that_is_lost_is_named_and_is_any_of_them(workers: int) -> N
 
 
 class _Outcome(BaseException):
-    """As those of pytest, which no `except Exception` catches."""
+    """An outcome as those of pytest, which no `except Exception` catches."""
 
 
 @pytest.mark.parametrize("mistake", [_Outcome("given up"), KeyboardInterrupt(), SystemExit(3)])

@@ -162,7 +162,7 @@ def test_window_join(
 def test_window_join_of_records(
     workers: int, left: list[Event], right: list[Event], how: Any, kind: Any
 ) -> None:
-    """What has no key is a key of records, and none of columns."""
+    """Records may have None as their key, and columns may not."""
     given_sides: Any = (left, right)
     left, right = ([event for event in data if event.key is not None] for data in given_sides)
     found = joined(workers, False, left, right, lambda a, b: a.window_join(b, "key", kind, how=how))

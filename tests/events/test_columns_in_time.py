@@ -369,7 +369,7 @@ def test_windows_of_a_plain_stream_name_their_column() -> None:
             "a window is Tumbling, Sliding, Session or Count, not 'ten'",
         ),
         ([1], lambda rows: rows.select("nothing"), ps.GraphError, "no column 'nothing'"),
-        ([1], lambda rows: rows.filter(3), TypeError, "an expression is pyarrow's"),
+        ([1], lambda rows: rows.filter(3), TypeError, "an expression over columns of a stream is pyarrow's"),
         ([1], lambda rows: rows.limit(-1), ValueError, "at least 0"),
         ([1], lambda rows: rows.aggregate("key", [("at", "quantile_2")]), ps.GraphError, "is of a share"),
         ([1], lambda rows: rows.aggregate("key", [("no", "first")]), ps.GraphError, "no column 'no'"),
@@ -485,3 +485,96 @@ def test_windows_after_expressions_read_rows_as_they_travel() -> None:
         for start in (0, 10, 20)
     ]
     assert bag(captured(1, build)) == bag(expected)
+
+
+SECOND = [ps.Tumbling(12), ps.Tumbling(7, offset=3), ps.Sliding(20, every=8), ps.Session(gap=4)]
+
+
+@pytest.mark.parametrize("second", SECOND, ids=str)
+@pytest.mark.parametrize("first", [ps.Tumbling(4), ps.Sliding(6, every=3), ps.Session(gap=3)], ids=str)
+@settings(max_examples=examples(8))
+@given(data=events(), kept=st.booleans(), early=st.booleans())
+def test_windows_of_windows_are_those_of_records(
+    first: Any, second: Any, data: list[Event], kept: bool, early: bool
+) -> None:
+    """Their results are at the last instants of their windows, whatever is done with columns in between."""
+    soon: Any = {"early": 5} if early and not isinstance(first, ps.Session) else {}
+
+    def of_columns(scope: ps.Scope) -> Any:
+        on_time, _ = rows_of(scope, data).event_time("at", lateness=10)
+        sums = on_time.window(first, "key", [("value", "sum")], **soon)
+        sums = sums.filter(pc.field("value_sum") != 3).with_columns(double=pc.field("value_sum") * 2)
+        halves = (
+            sums.select("key", "double")
+            .filter(pc.field("double") > 4)
+            .concat(sums.select("key", "double").filter(pc.field("double") <= 4))
+        )
+        state: Any = {"state": ps.KeyedState()} if kept else {}
+        made = halves.window(second, "key", [("double", "sum"), ("double", "count")], **state)
+        return made.to_records().capture()
+
+    def of_records(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream(data).event_time(lambda event: event.at, lateness=10)
+        sums = on_time.key_by(lambda event: event.key).window(first, **soon).sum(lambda event: event.value)
+        doubled = sums.filter(lambda row: row[2] != 3).map(lambda row: (row[0], 2 * row[2]))
+        again = doubled.key_by(lambda row: row[0]).window(second)
+        return again.collect(lambda row: row[1]).capture()
+
+    [columns], [records] = run(1, of_columns), run(1, of_records)
+    expected = Counter(
+        (at, key, tuple(span), sum(values), len(values))
+        for at, found in records.extract()
+        for key, span, values in found
+    )
+    assert expected == Counter((at, *by_window(row)) for at, rows in columns.extract() for row in rows)
+
+
+def by_window(row: dict[str, Any]) -> tuple[Any, ...]:
+    span = (row["window_start"], row["window_end"])
+    return row["key"], span, row["double_sum"], row["double_count"]
+
+
+def test_windows_of_windows_of_timestamps() -> None:
+    hour = timedelta(hours=1)
+    start = datetime(2024, 5, 1, 9, tzinfo=timezone.utc)
+    schema = pa.schema([("at", pa.timestamp("ms", "UTC")), ("key", pa.string()), ("value", pa.int64())])
+    data = [(start + minutes * timedelta(minutes=1), "a", minutes) for minutes in (0, 59, 60, 61)]
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream(data).to_arrow(schema).event_time("at", lateness=2 * hour)
+        sums = on_time.window(ps.Tumbling(hour / 2), [], [("value", "sum")])
+        return sums.window(ps.Tumbling(hour), [], [("value_sum", "list")]).to_records().capture()
+
+    [captured] = run(1, build)
+    assert [row for _, rows in captured.extract() for row in rows] == [
+        {"window_start": start, "window_end": start + hour, "value_sum_list": [0, 59]},
+        {"window_start": start + hour, "window_end": start + 2 * hour, "value_sum_list": [121]},
+    ]
+
+
+NUMBERS = st.sampled_from([float("nan"), None, -1.5, 0.0, 2.5, float("inf"), float("-inf")])
+
+
+@pytest.mark.parametrize("data_type", [pa.float64(), pa.float32()], ids=str)
+@settings(max_examples=examples(60))
+@given(values=st.lists(NUMBERS, max_size=5))
+def test_the_last_of_what_is_so_far_is_what_is_in_all(data_type: pa.DataType, values: list[Any]) -> None:
+    """Extremes of NaNs and nulls: what `scan` says in the end is what `aggregate` and `window` say."""
+    schema = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", data_type)])
+    wanted = [("value", "min"), ("value", "max"), ("value", "count"), ("value", "sum"), ("value", "mean")]
+    columns = [f"value_{function}" for _, function in wanted]
+
+    def build(scope: ps.Scope) -> Any:
+        rows = scope.to_stream([(at, "a", value) for at, value in enumerate(values)]).to_arrow(schema)
+        on_time, _ = rows.event_time("at", lateness=99)
+        so_far = on_time.scan("key", wanted).select("at", *columns)
+        window = on_time.window(ps.Tumbling(100), "key", wanted).select(*columns)
+        whole = rows.aggregate("key", wanted).select(*columns)
+        return [stream.to_records().capture() for stream in (so_far, window, whole)]
+
+    [captures] = run(1, build)
+    so_far, window, whole = [[row for _, rows in each.extract() for row in rows] for each in captures]
+    last = [list(row.values())[1:] for row in so_far if row["at"] == len(values) - 1]
+    same = [[list(row.values()) for row in rows] for rows in (window, whole)]
+    assert repr(same[0]) == repr(last)
+    assert repr(same[1]) == repr(last)

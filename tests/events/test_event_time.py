@@ -265,7 +265,7 @@ def test_a_timestamp_function_that_stops_iterating_is_named() -> None:
 
 def test_a_missing_datetime_is_no_time() -> None:
     class Missing(datetime):
-        """As pandas.NaT: a datetime that equals nothing, itself included."""
+        """A datetime that equals nothing, itself included, as pandas.NaT."""
 
         def __eq__(self, other: object) -> bool:
             return False

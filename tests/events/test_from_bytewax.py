@@ -19,7 +19,7 @@ OPERATORS = """
     map_value max_final merge min_final output raises redistribute reduce_final stateful stateful_batch
     stateful_flat_map stateful_map
 """
-"""Those of Bytewax 0.21.1, the newest there is."""
+"""The operators of Bytewax 0.21.1, the newest there is."""
 
 WINDOWS = """
     collect_window count_window fold_window join_window max_window min_window reduce_window window

@@ -26,7 +26,7 @@ CHAPTER = Path(__file__).parents[2] / "docs" / "windows.md"
 
 
 class PowerFailed(Exception):
-    """What ends a run."""
+    """Ends a run."""
 
 
 def recipe() -> dict[str, Any]:
@@ -43,7 +43,7 @@ Fails = tuple[int, int, bool]
 
 
 def run_of_the_recipe(folder: Path, workers: int, fails: Fails | None) -> list[tuple[int, Any]]:
-    """What it shows until it ends, or fails: once the others have written theirs."""
+    """Returns the results that a run shows until it ends, or fails: once the others have written theirs."""
     names = recipe()
     keep = names["keep"]
     shown: list[tuple[int, Any]] = []
@@ -163,7 +163,7 @@ async def later(record: Any) -> Any:
 def read(
     name: str, columns: bool, partitions: list[list[Row]], snapshots: list[bytes], stops: int | None
 ) -> tuple[Counter[str], list[bytes]]:
-    """What is sent before the snapshot after which the run stops, and that snapshot; or all."""
+    """Returns the results before the snapshot after which the run stops, and that snapshot; or all."""
     program: Any = (COLUMNS if columns else RECORDS)[name]
     found: list[tuple[Counter[str], list[bytes]]] = []
     source = Rows(partitions, columns)

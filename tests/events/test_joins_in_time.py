@@ -158,7 +158,7 @@ def test_state_of_joins_is_freed() -> None:
 @settings(max_examples=examples(15))
 @given(data=events(late=0), ttl=st.integers(1, 20), how=st.sampled_from(["left", "inner"]))
 def test_rows_of_a_table_last_as_long_as_ttl(workers: int, data: list[Event], ttl: int, how: Any) -> None:
-    """As on columns: for less than `ttl` after their time, unless there is a new one."""
+    """Rows last for less than `ttl` after their time, unless there is a new one, as on columns."""
     data = list({(event.at, event.key, event.value % 3 == 0): event for event in data}.values())
 
     def program(stream: ps.Stream[Event]) -> ps.Stream[Any]:

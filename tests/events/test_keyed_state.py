@@ -300,7 +300,7 @@ Spoken = list[tuple[int, str, str]]
 def run_with_ttl(
     name: str, records: Spoken, snapshots: list[bytes], end: int, ttl: int | None = 10
 ) -> tuple[bytes, Any]:
-    """What is kept at the end, and its snapshot, which goes on from those."""
+    """Returns the state at the end, and its snapshot, which goes on from another."""
 
     def main(worker: ps.Worker) -> Any:
         state: ps.KeyedState[str, Any] = ps.KeyedState.restore(snapshots)
@@ -321,7 +321,7 @@ def run_with_ttl(
 
 @pytest.mark.parametrize("name", FORGETFUL)
 def test_after_a_snapshot_a_key_that_had_no_state_is_forgotten_too(name: str) -> None:
-    """As in one run: nothing is left of a key that is silent for its time to live."""
+    """Nothing is left of a key that is silent for its time to live, as in one run."""
     before: Spoken = [(1, "a", "x"), (5, "a", "drop"), (6, "b", "y")]
     snapshot, kept = run_with_ttl(name, before, [], 7)
     assert kept == ({"b": "y"}, ["a", "b"])
@@ -334,7 +334,7 @@ def test_after_a_snapshot_a_key_that_had_no_state_is_forgotten_too(name: str) ->
 
 
 def test_what_a_run_without_time_to_live_did_not_see_does_not_count() -> None:
-    """Of the run between it is not known when a key was last heard: its time begins with the next run."""
+    """The run between does not know when a key was last heard: its time begins with the next run."""
     first, _ = run_with_ttl("process", [(1, "a", "x"), (1, "b", "drop")], [], 2)
     second, kept = run_with_ttl("process", [(20, "a", "z")], [first], 21, ttl=None)
     assert kept == ({"a": "z"}, [])

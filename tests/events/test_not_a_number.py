@@ -44,7 +44,7 @@ class Town:
 
 
 class Slotted:
-    """As a town, without a `__weakref__`, and not registered."""
+    """A town without a `__weakref__`, which is not registered."""
 
     __slots__ = ("height", "name")
 
@@ -78,7 +78,7 @@ class Column:
 
 
 class Expression:
-    """What is neither true nor false."""
+    """A value that is neither true nor false."""
 
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value")
@@ -200,7 +200,7 @@ def test_objects_of_several_parts_stay_apart(workers: int) -> None:
 
 
 def test_values_of_types_that_are_no_keys_stay_apart() -> None:
-    """Where windows count different values, these need no stable hash: they are told by their pickles."""
+    """Windows that count different values need no stable hash: these are told apart by their pickles."""
 
     def build(scope: ps.Scope) -> Any:
         values = [Slotted(name, nan()) for name in "aabac"] + [complex(nan(), 1), complex(nan(), 1)]

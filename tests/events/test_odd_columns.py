@@ -1,4 +1,4 @@
-"""What columns hold that is odd, and the greatest few of them."""
+"""Odd values of columns, and the greatest few of them."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def rows_of_keys(form: str, first: int, last: int) -> pa.RecordBatch:
 
 
 def counted(name: str, form: str, parts: list[tuple[int, int]], snapshot: bytes | None) -> Any:
-    """What comes of the rows of both sides, of each key; what is kept then; and the keys that are listed."""
+    """Returns the results of both sides' rows, by key; the rows kept then; and the keys that are listed."""
     by = ["key", "other"] if form == "two columns" else ["key"]
 
     def main(worker: ps.Worker) -> Any:

@@ -223,7 +223,7 @@ def test_batches_with_a_dictionary_each_wait_together(name: str) -> None:
 
 
 def test_null_structs_may_have_keys_of_no_value() -> None:
-    """What lies under a null is not looked at: a slice or a filter may leave anything there."""
+    """Values under a null are not looked at: a slice or a filter may leave anything there."""
     schema = pa.schema([("at", pa.int64()), ("k", pa.int64()), ("nested", pa.struct([("word", WORDS)]))])
 
     def batch(number: int) -> pa.RecordBatch:

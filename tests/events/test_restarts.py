@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +30,7 @@ def ran(
     snapshots: list[bytes],
     end: int | None,
 ) -> tuple[Counter[str], list[bytes], int]:
-    """What is sent for rows that are all fed again; the state at `end`; and how many rows were left out."""
+    """Returns the results of rows that are all fed again; the state at `end`; and the rows left out."""
 
     def main(worker: ps.Worker) -> Any:
         state: ps.KeyedState[Any, Any] = ps.KeyedState.restore(
@@ -154,20 +153,35 @@ def test_a_timer_at_the_cut_is_not_lost() -> None:
     assert after == [13, 15]
 
 
-def test_timers_that_are_set_after_the_end_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    ended: list[bool] = []
+@pytest.mark.parametrize("keys", [1, 1000])
+def test_timers_that_are_set_after_the_end_for_ever_are_refused(keys: int) -> None:
+    ran: list[int] = []
 
     def again(context: Any) -> None:
-        ended.append(context.ended)
+        assert context.ended
+        ran.append(context.key)
         context.set_timer(context.time + 10)
 
     def build(scope: ps.Scope) -> Any:
-        return scope.to_stream([1]).key_by(lambda _: 0).process(lambda c, _: c.set_timer(5), again).probe()
+        by_key = scope.to_stream(range(keys)).key_by(lambda n: n)
+        return by_key.process(lambda c, _: c.set_timer(5), again).probe()
 
-    with caplog.at_level(logging.WARNING, "pointstamp.keyed"):
+    with pytest.raises(ps.TimeError, match=r"again, set 10,000 timers .* for the key 0 .*context\.ended"):
         ps.example(build)
-    assert ended == [True]
-    assert "1 timer(s) were set by timers after the stream had ended" in caplog.text
+    assert set(ran) == {0}
+
+
+def test_timers_that_timers_set_after_the_end_run() -> None:
+    def again(context: Any) -> None:
+        context.emit(context.key)
+        if context.time < 50 + context.key:
+            context.set_timer(context.time + 10)
+
+    def build(scope: ps.Scope) -> Any:
+        by_key = scope.to_stream(range(3)).key_by(lambda n: n)
+        return by_key.process(lambda c, n: c.set_timer(5 + n), again).capture()
+
+    assert ps.example(build).extract() == [(at + n, [n]) for at in range(5, 56, 10) for n in range(3)]
 
 
 @pytest.mark.parametrize("which", ["on_record", "on_timer"])

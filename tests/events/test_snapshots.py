@@ -82,7 +82,7 @@ def ran(
     start: int,
     end: int | None,
 ) -> tuple[Counter[Any], list[bytes]]:
-    """What is sent for the events before `end`, and the state then; all is sent where it is None."""
+    """Returns the results for the events before `end`, and the state then; all results where it is None."""
 
     def main(worker: ps.Worker) -> Any:
         state: ps.KeyedState[str, Any] = ps.KeyedState.restore(

@@ -20,7 +20,7 @@ Made = dict[str, Callable[[Any], Any]]
 
 
 def operators(scope: ps.Scope, handles: list[Any]) -> Made:
-    """What makes each operator of a state."""
+    """Returns the program that makes each operator of a state."""
     left, right = (handle.to_stream(scope).key_by(lambda row: row[1]) for handle in handles[:2])
     rows, others = (handle.to_stream(scope) for handle in handles[2:])
     made: Made = {f"{name} of records": partial(make, left, right) for name, make in RECORDS.items()}
@@ -86,7 +86,7 @@ def test_no_operator_takes_the_snapshot_of_another(snapshots: dict[str, bytes]) 
 
 
 def test_quantiles_go_on_with_other_shares() -> None:
-    """What is kept is a sketch, whatever is asked of it: nothing is lost."""
+    """The state is a sketch, whatever is asked of it: nothing is lost."""
 
     def run(shares: list[float], values: list[float], snapshots: list[bytes], end: int | None) -> Any:
         def main(worker: ps.Worker) -> Any:

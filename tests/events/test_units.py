@@ -271,7 +271,7 @@ def test_both_streams_used_as_one_say_that_they_are_two(make: Callable[[ps.Scope
         on_time, late = both
         assert (on_time, late) == both == (both[0], both[1])
         assert not hasattr(both, "_asdict")
-        with pytest.raises(AttributeError, match=r"two streams.*'window': write `on_time, late = \.\.\.`"):
+        with pytest.raises(AttributeError, match=r"two results.*'window': write `on_time, late = \.\.\.`"):
             both.window(ps.Tumbling(1))
         assert isinstance(both, tuple)
 

@@ -70,7 +70,7 @@ THREADED = [
 
 
 def run(program: str, first: str = "") -> "subprocess.CompletedProcess[str]":
-    """What a program prints, which begins before the package is imported; one that hangs fails the test."""
+    """Runs a program, which begins before the package is imported; one that hangs fails the test."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(first) + BEGIN + textwrap.dedent(program)],
         capture_output=True,

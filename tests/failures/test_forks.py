@@ -16,7 +16,7 @@ def outcome(pid):
 
 
 def run(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """What a program prints; a process that hangs fails the test."""
+    """Returns the output of a program; a process that hangs fails the test."""
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BEGIN + textwrap.dedent(program), *arguments],
         capture_output=True,

@@ -33,7 +33,7 @@ class Watch:
         return thing
 
     def alive(self) -> list[Any]:
-        """What is still there after collections; one while another thread collects does nothing."""
+        """Returns the objects that are left after collections; one beside another thread's does nothing."""
         for _ in range(100):
             gc.collect()
             if not self.count():
@@ -289,7 +289,7 @@ def builds_in_a_session(**where: Any) -> None:
 
 
 def kept() -> Counter[str]:
-    """How many objects of each of our types there are."""
+    """Counts the objects of each of our types."""
     gc.collect()
     types = (type(thing) for thing in gc.get_objects())
     return Counter(one.__qualname__ for one in types if str(one.__module__).startswith("pointstamp"))

@@ -1,4 +1,4 @@
-"""What was given is sent, at the time at which it was given, or an error ends the computation.
+"""Records are sent at the time at which they were given, or an error ends the computation.
 
 That goes for what a function gives that routes records, while these are sent, too.
 """

@@ -120,12 +120,29 @@ IN_A_SEND = """
     other.send_batch(itertools.repeat(b"-" * 10_000))
 """
 
+# A loop of a collection that does not end: nothing of it is Python's.
+ENDLESS = """
+    from pointstamp.fields import record
+    with worker.dataflow() as scope:
+        scope.collection([1]).iterate(lambda inner, rows: rows.map(record + 1), name="Grow").probe()
+    if worker.index == 0:
+        ready()
+    worker.run()
+"""
 
-@pytest.mark.parametrize(
-    "body",
-    [PARKED, AFTER_MAIN, IN_A_CLOSURE, IN_MAIN, IN_A_STEP_LOOP, STUBBORN, IN_A_SEND],
-    ids=["parked", "after main", "in a closure", "in main", "in a loop of steps", "stubborn", "in a send"],
-)
+BODIES = {
+    "parked": PARKED,
+    "after main": AFTER_MAIN,
+    "in a closure": IN_A_CLOSURE,
+    "in main": IN_MAIN,
+    "in a loop of steps": IN_A_STEP_LOOP,
+    "stubborn": STUBBORN,
+    "in a send": IN_A_SEND,
+    "in an endless loop": ENDLESS,
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     program = PROGRAM.format(
@@ -158,10 +175,13 @@ def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
     assert any(line.startswith("KeyboardInterrupt") for line in lines), err
     assert "panic" not in err
     assert process.returncode == -signal.SIGINT
+    if body == ENDLESS and workers == 1:
+        assert "The loop 'Grow' still turns" in err
+        assert "end the turn of a collection with distinct, min or consolidate" in err
 
 
 class Struck(threading.Event):
-    """What says to `Thread.start` that the thread has begun: an interruption comes first."""
+    """Raised in place of the word to `Thread.start` that the thread has begun."""
 
     def wait(self, timeout: float | None = None) -> bool:
         raise KeyboardInterrupt

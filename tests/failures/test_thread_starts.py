@@ -15,7 +15,7 @@ from pointstamp.connectors import JSONLinesSource
 
 
 class Struck(threading.Event):
-    """What says to `Thread.start` that the thread has begun: an interruption comes first."""
+    """Raised in place of the word to `Thread.start` that the thread has begun."""
 
     def wait(self, timeout: float | None = None) -> bool:
         raise KeyboardInterrupt

@@ -50,7 +50,7 @@ def run(
     workers: int,
     of: Callable[[Any], tuple[int, Any]],
 ) -> Answers:
-    """What the streams made of the edges and roots of each epoch give: value by node, per epoch."""
+    """Returns the results of streams of the edges and roots of each epoch: value by node, per epoch."""
 
     def main(worker: ps.Worker) -> Any:
         links, starts = edges(), roots()
@@ -211,7 +211,7 @@ def test_reachability(wait: bool, workers: int) -> None:
 
 
 def program(chapter: str, having: str) -> dict[str, Any]:
-    """What the program of a chapter that has this in it defines."""
+    """Returns the names that the program of a chapter with this text defines."""
     text = (ROOT / "docs" / chapter).read_text(encoding="utf-8")
     [source] = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if having in block]
     defined: dict[str, Any] = {}

@@ -82,7 +82,7 @@ def test_enter_at(workers: int, dims: int, choose: Callable[[int], ps.Time]) -> 
 def test_enter_at_refuses_what_is_no_coordinate(wrong: ps.Time) -> None:
     def build(scope: ps.Scope) -> None:
         with scope.iterative() as inner:
-            scope.to_stream("x").enter_at(inner, lambda _: wrong)
+            scope.to_stream(list("x")).enter_at(inner, lambda _: wrong)
 
     with pytest.raises(ps.TimeError):
         ps.example(build)

@@ -41,7 +41,7 @@ ROUNDS = st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(-20, 20), ma
 
 
 def model(operators: list[Operator], rounds: list[tuple[int, list[int]]], peers: int) -> list[Records]:
-    """What each stream carries, all workers together."""
+    """Returns the records of each stream, all workers together."""
     first: Records = Counter()
     time = 0
     for step, records in rounds:

@@ -37,7 +37,7 @@ class Plan(NamedTuple):
         return found
 
     def hops(self, place: Place) -> Iterator[tuple[Place, Coordinates]]:
-        """Where a time goes from here, and what is added to it."""
+        """Yields the places that a time goes to from here, and what is added to it."""
         if isinstance(place, Source):
             yield from ((target, (0,) * self.dims) for source, target in self.edges if source == place)
         else:
@@ -106,7 +106,7 @@ def add(a: Coordinates, b: Coordinates) -> Coordinates:
 
 
 def outward(time: Coordinates) -> Time:
-    """As Python programs write it."""
+    """Writes a time as Python programs do."""
     return time[0] if len(time) == 1 else time
 
 

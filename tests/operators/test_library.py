@@ -34,7 +34,7 @@ def at_times(scope: ps.Scope, data: Timed) -> ps.Stream[Any]:
 def on_workers(
     workers: int, nested: bool, data: Timed, operator: Callable[[ps.Stream[Any]], ps.Stream[Any]]
 ) -> dict[ps.Time, Counter[Any]]:
-    """What an operator makes of the records, in the root scope or in a scope with a second coordinate."""
+    """Returns the results of an operator, in the root scope or in a scope with a second coordinate."""
 
     def build(scope: ps.Scope) -> ps.Capture[Any]:
         stream = at_times(scope, data)
@@ -312,10 +312,10 @@ def test_records_that_cannot_be_keys(
 )
 def test_times_that_cannot_be(operator: Any, message: str) -> None:
     with pytest.raises(ps.TimeError, match=message):
-        run(1, lambda scope: operator(scope.to_stream("x").delay(lambda _x, _t: 3)))
+        run(1, lambda scope: operator(scope.to_stream(list("x")).delay(lambda _x, _t: 3)))
 
 
 @pytest.mark.parametrize("method", ["delay", "delay_batch"])
 def test_what_is_no_function_is_refused_where_it_is_given(method: str) -> None:
     with pytest.raises(TypeError, match=f"{method} needs a function, not 3"):
-        run(1, lambda scope: getattr(scope.to_stream("x"), method)(3))
+        run(1, lambda scope: getattr(scope.to_stream(list("x")), method)(3))

@@ -10,16 +10,20 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 """
 
 import doctest
+import importlib
+import itertools
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+import golden_graphs
 import pointstamp
 import pointstamp.capture
 import pointstamp.order
@@ -43,9 +47,10 @@ class Block(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program of a chapter and all that it prints."""
+    """A program of a chapter, its number there, and all that it prints."""
 
     chapter: str
+    number: int
     line: int
     text: str
     output: str
@@ -62,6 +67,7 @@ def programs(path: Path) -> Iterator[Program]:
     """The programs of a chapter, each with the output block that follows it."""
     markdown = path.read_text(encoding="utf-8")
     found = list(blocks(markdown))
+    numbers = itertools.count(1)
     for i, block in enumerate(found):
         if block.language != "python":
             continue
@@ -70,7 +76,7 @@ def programs(path: Path) -> Iterator[Program]:
             between = markdown[block.end : markdown.index("```text", block.end)]
             if not between.strip():
                 output = found[i + 1].text
-        yield Program(path.stem, block.line, block.text, output)
+        yield Program(path.stem, next(numbers), block.line, block.text, output)
 
 
 PROGRAMS = [program for path in CHAPTERS for program in programs(path)]
@@ -111,14 +117,22 @@ def test_program(program: Program, tmp_path: Path) -> None:
         timeout=SECONDS,
         check=False,
         cwd=tmp_path,
+        env=golden_graphs.recording(tmp_path / "graphs"),
     )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert result.stdout == program.output
+    golden_graphs.compare(f"book/{program.chapter}-{program.number}", tmp_path / "graphs")
+
+
+def test_each_graph_that_is_kept_belongs_to_a_program() -> None:
+    kept = {path.stem for path in (golden_graphs.GOLDEN / "book").iterdir()}
+    assert len(kept) >= 60
+    assert kept <= {f"{program.chapter}-{program.number}" for program in PROGRAMS}
 
 
 def sessions(path: Path) -> str:
-    """What a chapter types at the prompt, as one session."""
+    """Returns the sessions at the prompt of a chapter, as one session."""
     return "\n".join(
         block.text for block in blocks(path.read_text(encoding="utf-8")) if block.language == "pycon"
     )
@@ -189,3 +203,63 @@ def test_the_table_of_errors_has_each() -> None:
     names = {kind.__name__ for kind in errors if issubclass(kind, pointstamp.PointstampError)}
     table = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "errors.md").read_text(), re.MULTILINE))
     assert table == names - {"PointstampError"}
+
+
+def documented_classes() -> Iterator[tuple[type, dict[str, str]]]:
+    """The classes of the reference, each with the options of its entry."""
+    module, entry, options = "pointstamp", "", {}
+    lines = (DOCS / "reference.md").read_text(encoding="utf-8").splitlines()
+    for line in [*lines, ""]:
+        if option := re.fullmatch(r"   :([\w-]+): ?(.*)", line):
+            options[option[1]] = option[2]
+            continue
+        if entry:
+            yield resolved(module, entry), options
+        kind, _, name = line.removeprefix(".. ").partition(":: ")
+        entry, options = name if kind == "autoclass" else "", {}
+        module = name if kind == "currentmodule" else module
+
+
+def resolved(module: str, name: str) -> type:
+    """A class by its name in a module, or by its whole name."""
+    if "." in name:
+        module, _, name = name.rpartition(".")
+    kind = getattr(importlib.import_module(module), name)
+    assert isinstance(kind, type)
+    return kind
+
+
+def not_shown(kind: type, options: dict[str, str]) -> set[str]:
+    """The public members of a class that its entry leaves out: those of bases, unless it asks for them."""
+    if "no-members" in options:
+        return set()
+    own = [base for base in kind.__mro__ if base.__module__.startswith("pointstamp")]
+    stops = options.get("inherited-members", "").split()
+    shown = set(vars(kind))
+    if "inherited-members" in options:
+        for base in kind.__mro__:
+            if base is object or base.__name__ in stops:
+                break
+            shown |= set(vars(base))
+    internal = set(conf_of_the_book()["INTERNAL"].split(","))
+    public = {name for base in own for name in vars(base) if not name.startswith("_")}
+    return public - internal - set(options.get("exclude-members", "").split()) - shown
+
+
+def conf_of_the_book() -> dict[str, Any]:
+    return runpy.run_path(str(DOCS / "conf.py"))
+
+
+def test_the_reference_shows_inherited_members() -> None:
+    missing = {
+        kind.__name__: sorted(names)
+        for kind, options in documented_classes()
+        if (names := not_shown(kind, options))
+    }
+    assert not missing
+
+
+def test_an_entry_without_inherited_members_is_found() -> None:
+    assert "read" in not_shown(pointstamp.Scope, {})
+    assert "insert" not in not_shown(pointstamp.CollectionInput, {})
+    assert not_shown(pointstamp.CollectionInput, {}) >= {"advance_to", "close"}

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def drawn(folder: Path, *options: str) -> list[str]:
-    """What the examples are in one run."""
+    """Returns the examples of one run."""
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *options, str(folder)],
         cwd=folder,

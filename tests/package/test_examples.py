@@ -5,10 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+import golden_graphs
 from children import finished
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -56,17 +58,19 @@ def test_every_example_is_here() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == ARGUMENTS.keys()
 
 
-def run(name: str, text: Path, seconds: float = 50) -> str:
+def run(name: str, text: Path, seconds: float = 50, environment: Mapping[str, str] = os.environ) -> str:
     arguments = [argument.format(text=text) for argument in ARGUMENTS[name]]
-    result = finished([sys.executable, "-W", "error", EXAMPLES / name, *arguments], seconds)
+    result = finished([sys.executable, "-W", "error", EXAMPLES / name, *arguments], seconds, environment)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     return result.stdout
 
 
 @pytest.mark.parametrize("name", [name for name in ARGUMENTS if name != "spark_pipeline.py"])
-def test_example(name: str, text: Path) -> None:
-    assert run(name, text).strip()
+def test_example(name: str, text: Path, tmp_path: Path) -> None:
+    graphs = tmp_path / "graphs"
+    assert run(name, text, environment=golden_graphs.recording(graphs)).strip()
+    golden_graphs.compare(f"examples/{Path(name).stem}", graphs)
 
 
 @pytest.mark.timeout(300)

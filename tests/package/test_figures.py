@@ -42,7 +42,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
 
 
 def said_by_hand(chapter: str, marked: re.Pattern[str]) -> list[str]:
-    """What a chapter says of speed outside of marks and of programs."""
+    """Returns the sentences of a chapter about speed outside of marks and of programs."""
     text = CODE.sub("", marked.sub("", chapter))
     return [match[0] for match in SPEED.finditer(text)]
 

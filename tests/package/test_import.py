@@ -1,4 +1,4 @@
-"""What `import pointstamp` must not do: the Spark side forks after it."""
+"""Things that `import pointstamp` must not do: the Spark side forks after it."""
 
 import subprocess
 import sys
@@ -91,6 +91,19 @@ def test_what_few_programs_use_is_loaded_with_its_first_use() -> None:
         "pointstamp.interactive.session",
         "pointstamp.connectors.protocol",
     ]
+
+
+def test_public_modules_are_attributes() -> None:
+    said = run("""
+        import sys
+        import pointstamp as ps
+
+        names = "cluster connectors fields graphs interactive order progress seeing testing".split()
+        assert not {f"pointstamp.{name}" for name in ("graphs", "testing", "seeing.log")} & {*sys.modules}
+        print(*(getattr(ps, name).__name__ == f"pointstamp.{name}" for name in names))
+        print(ps.graphs.connected_components.__name__)
+    """)
+    assert said.split() == ["True"] * 9 + ["connected_components"]
 
 
 def test_a_name_that_is_not_there_is_an_error_with_its_name() -> None:

@@ -1,4 +1,4 @@
-"""What the Spark example takes a file to say: its imports are those that Python's own parser finds."""
+"""The imports that the Spark example finds in a file are those that Python's own parser finds."""
 
 import ast
 import json

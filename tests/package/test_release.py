@@ -1,4 +1,4 @@
-"""What a release is checked for is found where it is wrong; what cannot be run here is said to be skipped."""
+"""The checks of a release find what is wrong, and say what cannot be run here."""
 
 import io
 import subprocess

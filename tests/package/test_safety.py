@@ -1,4 +1,4 @@
-"""What docs/design/safety.md names in the code, and as the check of a step, is there."""
+"""The names in docs/design/safety.md of code, and of the check of a step, are there."""
 
 import re
 from functools import cache
@@ -37,12 +37,12 @@ def all_tests() -> frozenset[str]:
 
 
 def named(text: str) -> list[str]:
-    """What a text names in code."""
+    """Returns the names that a text has in code."""
     return [name for name in dict.fromkeys(re.findall(r"`([^`\n]+)`", text)) if name not in NOT_NAMES]
 
 
 def checks() -> list[str]:
-    """What the argument's steps, and the tables, are said to be checked by."""
+    """Returns the checks of the argument's steps, and of the tables."""
     steps = re.findall(r"^\*The checks\.\*(.*?)(?:\n\n|\Z)", TEXT, re.MULTILINE | re.DOTALL)
     tables = re.findall(r"^\|[^\n]*checked by \|\n\|[-|]*\n((?:\|.*\n)*)", TEXT, re.MULTILINE)
     cells = [row.rsplit("|", 2)[1] for rows in tables for row in rows.splitlines()]

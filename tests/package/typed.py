@@ -1,4 +1,4 @@
-"""What a type checker infers of programs without annotations: `make lint` checks this file, nothing runs it.
+"""Types that a checker infers of programs without annotations: `make lint` checks this file, nothing runs it.
 
 Each `assert_type` fails where an editor would know less than it says.
 """

@@ -1,4 +1,4 @@
-"""What processes need before they form a cluster: ports, the user's secret, certificates."""
+"""Needs of processes before they form a cluster: ports, the user's secret, certificates."""
 
 import multiprocessing
 import os

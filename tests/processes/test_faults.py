@@ -18,7 +18,7 @@ from clusters import Cluster, Process, is_free
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 
 SECONDS = 5
-"""How long the others may take to end: the limit that the project has set itself."""
+"""Seconds that the others may take to end: the limit that the project has set itself."""
 
 # What a process may be at when another one fails. Each says so, and then goes on without end.
 BUSY = """

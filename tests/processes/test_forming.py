@@ -15,7 +15,7 @@ from clusters import Cluster, is_free
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 
 SECONDS = 5
-"""How long a process may take to end."""
+"""Seconds that a process may take to end."""
 
 ADD = """
 def main(worker):
@@ -41,7 +41,7 @@ def test_processes_start_in_any_order(order: tuple[int, ...]) -> None:
 
 
 def refusals(cluster: Cluster) -> Iterator[str]:
-    """What the `ClusterError` says with which each process has ended."""
+    """Yields the text of the `ClusterError` with which each process has ended."""
     for process in cluster.processes.values():
         assert process.code == 1
         [error] = re.findall(r"^pointstamp\.ClusterError: (.*)", process.err, re.MULTILINE)

@@ -320,7 +320,7 @@ def test_a_signal_that_ends_the_processes_ends_the_launcher(program: Write) -> N
 
 
 def test_a_signal_that_was_ignored_stays_ignored(program: Write) -> None:
-    """As after `nohup`."""
+    """Starts the launcher with the signal ignored, as `nohup` does."""
     directory = program("turn()\nwait_for('go')\nraise SystemExit(0)")
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -57,7 +57,7 @@ def real(request: pytest.FixtureRequest) -> Iterator[Pool]:
 
 
 def together(results: list[Any]) -> Any:
-    """What several workers extracted, per time."""
+    """Returns the records that several workers extracted, per time."""
     counted: dict[Any, Counter[Any]] = defaultdict(Counter)
     for extracted in results:
         for time, records in extracted:
@@ -280,7 +280,7 @@ def test_processes_with_different_secrets() -> None:
 
 
 def different(options: dict[str, list[Any]]) -> list[Any]:
-    """What two processes raise whose configurations differ."""
+    """Returns the errors of two processes whose configurations differ."""
     each = [{name: values[number] for name, values in options.items()} for number in range(2)]
     return outcomes(lambda worker: None, 2, each=each)
 

@@ -146,7 +146,7 @@ def test_ctrl_c_while_the_cluster_forms() -> None:
 
 
 def test_an_end_without_a_word() -> None:
-    """As when a process runs out of memory: `os._exit` in the middle of an operator."""
+    """Ends a process by `os._exit` in the middle of an operator, as when it runs out of memory."""
     body = """
 with worker.dataflow() as scope:
     numbers = scope.to_stream(range(worker.peers) if worker.index == 0 else [])

@@ -1,4 +1,4 @@
-"""What several tests of sessions begin with."""
+"""The beginning of several tests of sessions."""
 
 from collections.abc import Iterator
 

@@ -208,7 +208,7 @@ def test_a_file_that_is_something_else_is_named(log: Path, tmp_path: Path, make:
 
 
 def read_in_each_way(folder: Path, trace: Path) -> list[Any]:
-    """What each way to read a log comes to: None, or the sentence in which it was refused."""
+    """Returns the outcome of each way to read a log: None, or the sentence in which it was refused."""
     came_to: list[Any] = []
     for read in (read_log, Replay, lambda folder: to_perfetto(folder, trace)):
         try:

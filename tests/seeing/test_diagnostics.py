@@ -1,4 +1,4 @@
-"""What happens to a cluster and to what feeds it, as Python's `logging` hears it."""
+"""Events of a cluster and of its inputs, as Python's `logging` hears them."""
 
 import logging
 import re

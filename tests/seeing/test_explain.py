@@ -1,4 +1,4 @@
-"""What holds a time, and whether the explanation finds it: outside and inside loops, everywhere."""
+"""Holders of a time, and whether the explanation finds them: outside and inside loops, everywhere."""
 
 import asyncio
 import threading
@@ -239,6 +239,7 @@ def test_a_worker_that_does_not_step_is_named_with_its_line(place: Any) -> None:
 @pytest.mark.parametrize("place", PLACES[1:], ids=str)
 def test_a_dataflow_that_a_worker_has_not_built_is_named(place: Any) -> None:
     def main(worker: ps.Worker) -> Any:
+        until = time.monotonic() + 120
         with worker.dataflow("first") as scope:
             waiting, stream = scope.new_input()
             first = stream.exchange(lambda x: x).probe()
@@ -251,6 +252,9 @@ def test_a_dataflow_that_a_worker_has_not_built_is_named(place: Any) -> None:
         numbers.close()
         if worker.index == 0:
             found = worker.explain(probe, 1)
+            while "Worker 1 has not built" not in str(found):  # it has yet to begin, or to step
+                assert time.monotonic() < until, found
+                found = worker.explain(probe, 1)
             waiting.close()
             worker.step_while(lambda: not probe.done())
             return [(one.kind, one.worker) for one in found.causes], str(found)

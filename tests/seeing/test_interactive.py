@@ -111,7 +111,7 @@ def test_a_dataflow_is_fed_read_and_awaited_in_cells_and_outlives_what_goes_wron
         letters, collection = scope.new_collection()
         return letters, collection.count()
 
-    letters[0].insert_many("abca")
+    letters[0].insert_many(list("abca"))
     letters[0].advance_to(1)
     letters[0].remove("a")
     letters[0].close()
@@ -218,7 +218,7 @@ def test_a_wait_that_takes_too_long_says_what_holds_it(pair: ps.Interactive) -> 
         flow.out.read(timeout=0.2)
     assert "'keeper'" in pair.explain()
     flow.close()
-    with pytest.raises(ps.PointstampError, match="is closed: build it again"):
+    with pytest.raises(ps.PointstampError, match="was closed: build it again"):
         flow.settle()
 
 
@@ -249,7 +249,7 @@ def test_an_interrupted_cell_interrupts_nothing_else(pair: ps.Interactive, tmp_p
 
 
 def test_an_interruption_that_wakes_nobody_is_noticed(pair: ps.Interactive) -> None:
-    """As one that comes just before the main thread waits: the system tells another thread of it."""
+    """Strikes just before the main thread waits: the system tells another thread of it."""
     waiting, gate = threading.Event(), threading.Event()
 
     def strike() -> None:
@@ -414,3 +414,32 @@ def test_what_cannot_be_is_refused() -> None:
         async def build(scope: ps.Scope) -> None: ...
 
         session.dataflow(build)
+
+
+def test_a_read_before_its_input_has_left_the_time_is_told(session: ps.Interactive) -> None:
+    flow = session.dataflow(words)
+    flow.lines.send("tick tock")
+    with pytest.warns(ps.UsageWarning, match=r"input 'lines' was given something at time 0.*advance_to\(\)"):
+        assert flow.counts.read() == []
+    flow.lines.advance_to(1)
+    assert flow.counts.read() == [(0, [("tick", 1), ("tock", 1)])]
+    assert flow.counts.read() == []  # nothing was sent since
+    flow.lines.send("tick")
+    flow.lines.close()
+    assert flow.counts.read() == [(1, [("tick", 1)])]
+
+
+@pytest.mark.parametrize(
+    ("call", "words_of_it"),
+    [
+        (lambda lines: lines.send(x for x in "ab"), "send_batch takes every record"),
+        (lambda lines: lines.send_batch("abc"), r"write \['abc'\]"),
+        (lambda lines: lines.send_batch({"a": 1}), "keys"),
+    ],
+)
+def test_one_record_for_many_is_refused_at_once(
+    session: ps.Interactive, call: Callable[[Any], None], words_of_it: str
+) -> None:
+    flow = session.dataflow(words)
+    with pytest.raises(TypeError, match=words_of_it):
+        call(flow.lines)

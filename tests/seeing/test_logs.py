@@ -1,4 +1,4 @@
-"""What a worker does, as data: logs that a dataflow reads, logs that were cut, what the engine says."""
+"""Logs of a worker: logs that a dataflow reads, logs that were cut, what the engine says."""
 
 import logging
 from typing import Any
@@ -18,7 +18,7 @@ def rows(capture: Any) -> list[Row]:
 
 
 def of_work(seen: list[Row]) -> list[Row]:
-    """What is about the dataflow that is watched; two recorders have clocks of their own."""
+    """Returns the rows about the dataflow that is watched; two recorders have clocks of their own."""
     return [row | {"at": 0} for row in seen if row["dataflow"] == 2]
 
 

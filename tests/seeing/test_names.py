@@ -26,7 +26,7 @@ MADE = (
     "Variable",
     "LoopHandle",
 )
-"""What a method returns that makes an operator."""
+"""Results of methods that make an operator."""
 
 NO_OPERATOR = {
     # The border of a scope is no operator; a collection's arrangement enters with it.
@@ -351,7 +351,7 @@ def test_the_operator_has_the_name(case: str) -> None:
 
 
 def test_a_case_for_each_method_that_takes_a_name() -> None:
-    """Of those that make an operator here, and have not been named before (`test_reprs`)."""
+    """Methods that make an operator here, and have not been named before (`test_reprs`), have a case."""
     ours = {f"{kind.__name__}.{method}" for kind, method, signature in operators()}
     cased = {case.split(",")[0] for case in CASES}
     others = {
@@ -390,7 +390,7 @@ NAMED_BEFORE = (
 
 
 def test_a_name_stays_with_its_operator() -> None:
-    """What is made late, when another operator first reads it, does not get that operator's name."""
+    """An operator that is made late, when another first reads it, does not get that operator's name."""
     names, _ = made_by(lambda s: rows(s).exchange("n").map_batches(lambda b: b, name=N))
     assert sorted(names) == ["Dataflow", "capture", "exchange", N, "to_arrow", "to_stream"]
     names, _ = made_by(lambda s: changes(s).count(name="counted").map(str, name=N))

@@ -1,4 +1,4 @@
-"""What holds a time in operators of the library, in words for those who use them."""
+"""Explanations of times that operators of the library hold, in words for those who use them."""
 
 import asyncio
 import gc
@@ -38,7 +38,7 @@ def lateness(stream: ps.Stream[int], scope: ps.Scope) -> ps.Stream[Any]:
 
 
 def stalled(worker: ps.Worker, probe: ps.ProbeHandle, what: str) -> str:
-    """What is said of time 1, which does not come, once the operators have taken in what they were sent."""
+    """Returns the explanation of time 1, which does not come, once the operators have their records."""
     end = time.monotonic() + LONG
     while what not in str(worker.explain(probe, 1)) and time.monotonic() < end:
         worker.step_or_park(0.02)
@@ -119,7 +119,7 @@ def test_two_computations_of_a_program_speak_for_themselves() -> None:
 
 
 def test_to_be_asked_keeps_nothing_of_other_threads_alive() -> None:
-    """What a function of another thread holds goes when it returns: no collector is waited for."""
+    """Values that a function of another thread holds go when it returns: no collector is waited for."""
 
     class Thing:
         pass

@@ -11,7 +11,9 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -19,6 +21,9 @@ import pytest
 import pointstamp as ps
 from browser import needs_browser
 from gathering import gathering
+from harness import wait_until
+from pointstamp.forming import gate
+from pointstamp.seeing import serving
 from pointstamp.seeing.log import read_log, to_perfetto
 from pointstamp.seeing.replaying import Replay
 from pointstamp.seeing.serving import Page, document
@@ -162,6 +167,88 @@ def test_connections_that_ask_nothing_do_not_outlive_the_run(capfd: pytest.Captu
     finally:
         for connection in idle:
             connection.close()
+
+
+def answers(text: str) -> dict[str, Any]:
+    return {"/state": lambda query: ("text/plain", text)}
+
+
+def connected(page: Page, count: int) -> list[socket.socket]:
+    """So many connections that say nothing, of which the page has room for a part."""
+    place = urllib.parse.urlsplit(page.address)
+    assert place.port is not None
+    return [socket.create_connection((place.hostname, place.port), timeout=60) for _ in range(count)]
+
+
+def test_more_silent_connections_than_there_is_room_for_take_few_threads_and_let_others_in() -> None:
+    with Page("127.0.0.1", 0, answers("seen")) as page:
+        before = threading.active_count()
+        silent = connected(page, gate.HEARD + 30)
+        try:
+            assert fetch(f"{page.address}state") == "seen"
+            assert threading.active_count() <= before + gate.HEARD + 1
+        finally:
+            for connection in silent:
+                connection.close()
+
+
+def test_a_request_that_comes_byte_by_byte_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a byte comes: the limit is that of the whole request."""
+    monkeypatch.setattr(serving, "PATIENCE", 0.5)
+    with Page("127.0.0.1", 0, answers("seen")) as page:
+        (slow,) = connected(page, 1)
+        with slow, pytest.raises(ConnectionError):
+            slow.sendall(b"GET /state HTTP/1.1\r\nHost: ")
+            for _ in range(3000):
+                slow.sendall(b"x")
+                sleep(0.02)
+
+
+def test_a_request_has_so_many_bytes_and_no_more() -> None:
+    with Page("127.0.0.1", 0, answers("seen")) as page:
+        (long,) = connected(page, 1)
+        with long:
+            long.sendall(b"GET /state HTTP/1.1\r\nHost: localhost\r\n")
+            with suppress(ConnectionError):
+                for _ in range(90):
+                    long.sendall(b"X-Long: " + b"x" * 1000 + b"\r\n")
+                long.sendall(b"\r\n")
+                assert long.recv(100) == b""
+        assert fetch(f"{page.address}state", **{"X-Long": "x" * 60_000}) == "seen"
+
+
+def test_more_requests_than_are_answered_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "ANSWERED", 1)
+    begun, gone_on = threading.Event(), threading.Event()
+
+    def slow(query: dict[str, str]) -> tuple[str, str]:
+        begun.set()
+        gone_on.wait(60)
+        return "text/plain", "seen"
+
+    with Page("127.0.0.1", 0, {"/slow": slow, **answers("seen")}) as page:
+        found: list[str] = []
+        first = threading.Thread(target=lambda: found.append(fetch(f"{page.address}slow")))
+        first.start()
+        try:
+            assert begun.wait(60)
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                fetch(f"{page.address}state")
+            assert caught.value.code == 503
+            caught.value.close()
+        finally:
+            gone_on.set()
+            first.join()
+        assert found == ["seen"]
+        wait_until(lambda: fetch_or_none(f"{page.address}state") == "seen")
+
+
+def fetch_or_none(url: str) -> str | None:
+    try:
+        return fetch(url)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return None
 
 
 def test_an_address_that_is_none_is_refused_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a program that waits says when it is interrupted, ended, asked from outside, or stands still."""
+"""Reports of a program that waits: when it is interrupted, ended, asked from outside, or stands still."""
 
 import os
 import signal
@@ -384,3 +384,130 @@ def test_a_request_that_comes_before_a_program_runs_does_not_end_it(tmp_path: An
         env=os.environ | {"PYTHONPATH": path},
     )
     assert (done.returncode, done.stdout) == (0, "ran\n" * int(processes)), done.stderr
+
+
+FORGOTTEN = """
+import sys, threading, time
+import pointstamp as ps
+import pointstamp.execution
+
+pointstamp.execution.FORGOTTEN = 0.3
+
+def ends():
+    # A source that is alive: it has nothing to send, and ends after a while.
+    def build(capability, info):
+        begin = time.monotonic()
+        def logic(output):
+            if time.monotonic() - begin > 1.5:
+                capability.drop()
+            else:
+                info.activator.activate_after(1.0)
+        return logic
+    return build
+
+def quiet():
+    # A source that another thread wakes.
+    def build(capability, info):
+        over = threading.Event()
+        def wakes():
+            over.set()
+            info.activator.activate()
+        threading.Timer(1.5, wakes).start()
+        def logic(output):
+            if over.is_set():
+                capability.drop()
+        return logic
+    return build
+
+def main(worker):
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.exchange(lambda x: x).probe()
+        if "ends" in sys.argv:
+            scope.source("ends", ends())
+        if "quiet" in sys.argv:
+            scope.source("quiet", quiet())
+    numbers.send(1)
+    if "closes" in sys.argv:
+        numbers.close()
+    if "thinks" in sys.argv and worker.index == 1:
+        time.sleep(1.5)
+        numbers.close()
+    if "probe" in sys.argv:
+        worker.step_while(lambda: probe.less_than(1))
+    elif "event" in sys.argv:
+        over = threading.Event()
+        threading.Timer(1.5, lambda: over.set()).start()
+        def waits():
+            return probe.less_than(1) and not over.is_set()
+        while waits():
+            worker.step_or_park(0.1)
+    elif "polls" in sys.argv:
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            worker.step_or_park(0.05)
+    else:
+        worker.run()
+
+ps.execute(main, **eval(sys.argv[1]))
+sys.stderr.write("over\\n")
+"""
+
+
+@contextmanager
+def forgetting(options: "dict[str, Any]", *how: str) -> "Iterator[subprocess.Popen[str]]":
+    """A program that leaves an input open, or does not."""
+    command = [sys.executable, "-c", FORGOTTEN, repr(options), *how]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("options", PLACES, ids=str)
+@pytest.mark.parametrize(
+    ("how", "waits", "cure"),
+    [
+        ("run", r"worker.run()", "Close it before"),
+        ("probe", "worker.step_while(...)", "Advance it, or close it"),
+    ],
+)
+def test_a_forgotten_close_reports_itself_once(options: Any, how: str, waits: str, cure: str) -> None:
+    with forgetting(options, how) as process:
+        said = until(process, "advance_to()")
+        assert f"{waits} waits for an input that main has left open" in said
+        assert cure in said
+        assert "The input 'input'" in said
+        process.send_signal(signal.SIGTERM)
+        assert "main has left open" not in errors(process)
+
+
+@pytest.mark.parametrize(
+    ("options", "how"),
+    [
+        pytest.param({}, ["closes", "ends"], id="a source that is alive"),
+        pytest.param({}, ["closes", "quiet"], id="a source that another thread wakes"),
+        pytest.param({}, ["event"], id="an event of another thread"),
+        pytest.param({}, ["polls"], id="a loop of main"),
+        pytest.param({"workers": 2}, ["closes", "thinks", "quiet"], id="another worker's main"),
+    ],
+)
+def test_what_may_still_move_is_not_reported(options: Any, how: list[str]) -> None:
+    with forgetting(options, *how) as process:
+        assert errors(process) == "over\n"
+
+
+def test_a_source_beside_a_forgotten_input_is_waited_for_in_silence() -> None:
+    with forgetting({}, "quiet") as process:
+        said = until(process, "advance_to()")  # when the source has ended, the input alone is left
+        assert "worker.run() waits for an input that main has left open" in said
+
+
+def test_no_report_of_forgotten_inputs_where_none_is_wanted(capfd: pytest.CaptureFixture[str]) -> None:
+    def main(worker: ps.Worker) -> None:
+        assert worker.asking.patience is None
+
+    ps.execute(main, stall_report=False)
+    ps.execute(main, stall_report=60.0)
+    assert capfd.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""What the things that a program holds say of themselves, and the names of operators."""
+"""Texts of the things that a program holds, and the names of operators."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a session's inputs and outputs can do: what those of a dataflow in `main` can."""
+"""Methods of a session's inputs and outputs: those of a dataflow in `main`."""
 
 import threading
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def numbers(scope: ps.Scope) -> Any:
 def test_changes_go_in_by_many_and_bring_their_times_along(session: ps.Interactive) -> None:
     flow = session.dataflow(collected)
     with flow.words as words:
-        words.insert_many("abcd")
+        words.insert_many(list("abcd"))
         words.remove_many(["a", "b"])
         words.update_many([("c", 2), ("d", -1)])
         words.flush()
@@ -209,7 +209,7 @@ def test_a_probe_and_every_output_answers(session: ps.Interactive) -> None:
         pass
     assert flow.probe.frontier == ps.order.Antichain()
     flow.close()
-    with pytest.raises(ps.PointstampError, match="is closed: build it again"):
+    with pytest.raises(ps.PointstampError, match="was closed: build it again"):
         flow.probe.done()
 
 
@@ -297,7 +297,7 @@ def test_an_answer_that_comes_while_the_workers_are_asked_is_returned(
 
 
 def test_changes_of_records_with_nan_add_up() -> None:
-    """Those of several workers: each has a nan of its own."""
+    """Changes of several workers add up: each has a nan of its own."""
     output = LiveOutput(cast("Any", None), "numbers", "Collection")
     ones = [float("nan"), (float("nan"), "a"), 3.0]
     others = [float("nan"), (float("nan"), "a")]

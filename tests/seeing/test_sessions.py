@@ -1,11 +1,11 @@
-"""What a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
+"""Records that a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
@@ -147,42 +147,60 @@ def test_a_read_ends_in_time_although_data_waits(pair: ps.Interactive) -> None:
     assert flow.out.read(PATIENCE) == [(0, [0, 0]), (1, [1] * 4000)]
 
 
-def test_a_stranger_who_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    strangers: list[socket.socket] = []
+def test_calls_without_a_timeout_have_that_of_the_session() -> None:
+    gate = threading.Event()
 
-    def with_a_stranger(*arguments: Any, **options: Any) -> Any:
-        listener = Listener(*arguments, **options)
-        strangers.append(socket.create_connection(listener.address))  # before any worker
-        return listener
+    def stuck(scope: ps.Scope) -> Any:
+        numbers, stream = scope.new_input()
+        return {"numbers": numbers, "out": stream.inspect(lambda _: gate.wait(PATIENCE))}
 
-    monkeypatch.setattr("pointstamp.interactive.cluster.Listener", with_a_stranger)
-    try:
+    with ps.Interactive(timeout=1.0) as session:
+        flow = session.dataflow(stuck)
+        flow.numbers.send(1)
+        flow.numbers.advance_to(1)
+        try:
+            with pytest.raises(ps.StallError, match=r"is not over after 1 s"):
+                flow.out.read()
+            with pytest.raises(ps.StallError, match=r"is not over after 1 s"):
+                session.run(lambda worker: worker.index)
+            with pytest.raises(ps.StallError, match=r"have not read 1024 commands within 1 s .timeout="):
+                for _ in range(2000):
+                    flow.numbers.send(2)
+        finally:
+            gate.set()
+        assert flow.out.read(PATIENCE) == [(0, [1])]
+    with pytest.raises(ps.ConfigError, match="timeout is a number of seconds"):
+        ps.Interactive(timeout=0)
+
+
+def listening_sockets(process: int) -> list[str]:
+    """The addresses, as the kernel writes them, at which a process listens."""
+    opened = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{process}/fd")}
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    rows = [row.split() for table in tables if table.exists() for row in table.read_text().splitlines()[1:]]
+    return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in opened]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="how descriptors are listed is Linux's")
+def test_a_session_with_processes_listens_nowhere() -> None:
+    """No stranger can connect, and so none can take the program's descriptors and threads."""
+    before = listening_sockets(os.getpid())
+    with socket.create_server(("127.0.0.1", 0)):
+        assert len(listening_sockets(os.getpid())) == len(before) + 1
+    with ps.Interactive(processes=2) as session:
+        processes = session.run(lambda worker: os.getpid(), timeout=PATIENCE)
+        assert len(set(processes)) == 2
+        assert listening_sockets(os.getpid()) == before
+        assert [listening_sockets(process) for process in processes] == [[], []]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="how descriptors are listed is Linux's")
+def test_a_session_with_processes_leaves_no_descriptor_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
         with ps.Interactive(processes=2) as session:
             assert session.run(lambda worker: worker.index, timeout=PATIENCE) == [0, 1]
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")]
-    finally:
-        for stranger in strangers:
-            stranger.close()
-    assert len(strangers) == 1
-
-
-def test_a_stranger_with_another_key_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    from multiprocessing import AuthenticationError
-    from multiprocessing.connection import Client
-
-    addresses: list[Any] = []
-
-    def kept(*arguments: Any, **options: Any) -> Any:
-        listener = Listener(*arguments, **options)
-        addresses.append(listener.address)
-        return listener
-
-    monkeypatch.setattr("pointstamp.interactive.cluster.Listener", kept)
-    with ps.Interactive(processes=1) as session:
-        assert session.run(lambda worker: worker.index, timeout=PATIENCE) == [0]
-        with pytest.raises((AuthenticationError, EOFError, OSError)):
-            Client(addresses[0], authkey=b"guessed")
-        assert session.run(lambda worker: worker.index, timeout=PATIENCE) == [0]
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("way", ["run", "dataflow", "read"])
@@ -397,11 +415,12 @@ def test_a_dataflow_whose_building_is_interrupted_is_gone(
     put, result_of = Commands.put, waiting.result_of
     asked = []
 
-    def interrupts_put(self: Commands, command: Command, *, wait: bool = True) -> None:
-        put(self, command, wait=wait)
+    def interrupts_put(self: Commands, command: Command, **options: Any) -> bool:
+        added = put(self, command, **options)
         asked.append(command.what)
         if when.startswith("told") and command.what == what:
             raise KeyboardInterrupt
+        return added
 
     def interrupts_waiting(*arguments: Any) -> Any:
         answers = result_of(*arguments)

@@ -36,7 +36,7 @@ def program(tmp_path: Any) -> str:
 
 
 def on_terminal(command: list[str]) -> tuple[int, str]:
-    """What a program writes whose output and errors are a terminal."""
+    """Returns the text that a program writes whose output and errors are a terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
     try:

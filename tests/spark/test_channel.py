@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from pointstamp.forming import gate
 from pointstamp.spark import channel as channels
 from pointstamp.spark.channel import Channel, Server, connect
 
@@ -59,7 +60,7 @@ class Served:
             raise
 
     def until_ended(self) -> BaseException:
-        """How the first conversation ended."""
+        """Returns the error that ended the first conversation."""
         wait_for(lambda: bool(self.ended))
         return self.ended[0]
 
@@ -73,7 +74,7 @@ def served() -> Iterator[Served]:
 
 
 Change = Callable[[int, bytes], list[bytes]]
-"""What becomes of the nth piece of what the client says: pieces to pass on."""
+"""Changes the nth piece of what the client says: pieces to pass on."""
 
 
 class Relay:
@@ -261,7 +262,7 @@ def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPat
     """Silent strangers, far more than are heard at once, from before who belongs here until after."""
     # If strangers kept their places, no other caller would ever be heard.
     monkeypatch.setattr(channels, "_PATIENCE", 3600.0)
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * channels._HEARD)]
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.HEARD)]
     try:
         for number in range(3):
             flood += [socket.create_connection(served.address, timeout=60) for _ in range(8)]
@@ -275,26 +276,27 @@ def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPat
 
 
 def test_who_has_shown_the_secret_is_not_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "_GRACE", 0.0)
-    guests = served.server._heard
+    monkeypatch.setattr(gate, "GRACE", 0.0)
+    guests = served.server._gate.guests
     near, far = socket.socketpair()
-    member = channels._Guest(near, "a member")
+    member = gate.Guest(near, "a member")
     member.proved = True
     guests.append(member)
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * channels._HEARD)]
-    wait_for(lambda: len(guests) >= channels._HEARD)
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.HEARD)]
+    wait_for(lambda: len(guests) >= gate.HEARD)
     with connect(served.address, SECRET, "driver") as client:
         client.send(1)
         assert client.receive() == "yes"
     assert member in guests
     assert member.sent_away is None
     guests.remove(member)
+    member.forget()
     for end in [near, far, *flood]:
         end.close()
 
 
 def test_a_server_outlives_what_cannot_be_accepted(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """As when the process has too many open files for a moment."""
+    """Fails to accept, as when the process has too many open files for a moment."""
     listener = served.server._listener
 
     class Exhausted:
@@ -311,10 +313,10 @@ def test_a_server_outlives_what_cannot_be_accepted(served: Served, caplog: pytes
 
 
 def test_strangers_are_logged_one_by_one_and_then_in_sums(caplog: pytest.LogCaptureFixture) -> None:
-    strangers = channels._Strangers("the driver")
-    for _ in range(channels._LOGGED + 5):
+    strangers = gate.Strangers("the driver", logging.getLogger("pointstamp.spark"))
+    for _ in range(gate.LOGGED + 5):
         strangers.turned_away("somewhere", "no reason")
-    assert len(caplog.records) == channels._LOGGED
+    assert len(caplog.records) == gate.LOGGED
     strangers.end()
     assert caplog.records[-1].getMessage() == "5 more strangers were turned away from the driver"
     assert {record.levelno for record in caplog.records} == {logging.WARNING}

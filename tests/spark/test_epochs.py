@@ -20,7 +20,7 @@ ROWS = "word string, n bigint"
 
 
 def first_seen(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
-    """What needs state of earlier epochs, and what is by epoch."""
+    """Builds outputs that need state of earlier epochs, and outputs by epoch."""
     return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", [("n", "sum")])}
 
 
@@ -84,7 +84,7 @@ class Source:
         )
 
     def check(self, epochs: Epochs) -> None:
-        """Whether the outputs are those of a batch run of the files of the sealed batches."""
+        """Checks that the outputs are those of a batch run of the files of the sealed batches."""
         rows = self.rows[: 12 * len(epochs.sealed)]
         words = epochs.read("words").collect()
         assert sorted(row.word for row in words) == sorted({word for word, _ in rows})

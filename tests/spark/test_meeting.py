@@ -1,4 +1,4 @@
-"""How the tasks of an attempt meet: at once where one executor has all of them, and else as Spark offers."""
+"""Meetings of the tasks of an attempt: at once in one executor, and else as Spark offers."""
 
 import secrets
 import socket

@@ -66,7 +66,7 @@ def test_small_batches_are_packed_together() -> None:
 
 
 def test_a_part_of_a_stage_is_not_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Spark would have it where a stage failed while one of its tasks was ending well."""
+    """Spark would run it so where a stage failed while one of its tasks was ending well."""
     pyspark = pytest.importorskip("pyspark")
 
     class Context:

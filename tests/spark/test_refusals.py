@@ -1,5 +1,6 @@
-"""What `run` refuses before Spark starts anything, and with which words."""
+"""Refusals of `run` before Spark starts anything, and their words."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,18 @@ def identity(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
 Call = Callable[[Any], Any]
 
 run: Any = spark_run  # what types would refuse is refused when it runs, too
+
+
+def around_a_lock() -> Any:
+    """Builds with a function whose closure holds a lock."""
+    lock = threading.Lock()
+
+    def counted(batch: Any) -> Any:
+        with lock:
+            return batch
+
+    return lambda _scope, rows: rows.map_batches(counted)
+
 
 REFUSED: list[tuple[str, Call, type[Exception], str]] = [
     (
@@ -43,6 +56,18 @@ REFUSED: list[tuple[str, Call, type[Exception], str]] = [
         lambda df: run({"a": df, "b": [1, 2]}, identity, "id bigint"),
         ps.GraphError,
         r"input 'b' must be a DataFrame of Spark, and is a builtins\.list",
+    ),
+    (
+        "a lock in a closure",
+        lambda df: run(df, around_a_lock(), "id bigint"),
+        TypeError,
+        r"'lock' of around_a_lock\.<locals>\.counted, a _thread\.lock, cannot be pickled .* inside of build",
+    ),
+    (
+        "a lock in a closure, without a schema",
+        lambda df: run(df, around_a_lock()),
+        TypeError,
+        r"variable 'lock' of around_a_lock\.<locals>\.counted, a _thread\.lock",
     ),
     ("no inputs", lambda df: run({}, identity, "id bigint"), ps.GraphError, "inputs is an empty dict"),
     ("no name", lambda df: run({"a b": df}, identity, "id bigint"), ps.GraphError, "'a b' cannot be one"),

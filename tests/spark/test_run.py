@@ -394,3 +394,16 @@ def test_python_has_little_memory(executors: Any) -> None:
     rows = executors.range(0, 200_000, 1, 8).select((sf.col("id") % 1000).alias("k"), "id")
     out = run(rows, build, "k bigint, id_count bigint").collect()
     assert sorted(map(tuple, out)) == [(k, 200) for k in range(1000)]
+
+
+@tasks
+@pytest.mark.parametrize(
+    ("value", "data_type"),
+    [("9223372036854775807", "Int64"), ("cast(repeat('9', 38) as decimal(38, 0))", r"Decimal128\(38, 0\)")],
+)
+def test_sums_that_do_not_fit_are_errors(spark: Any, num_workers: int, value: str, data_type: str) -> None:
+    """As in Spark, whose ANSI mode does not wrap either."""
+    rows = spark.sql(f"select {value} as amount, id % 2 as half from range(4)")
+    words = rf"aggregate: the sum of column 'amount' for the key half=[01] is beyond {data_type}: cast"
+    with pytest.raises(OverflowError, match=words):
+        run(rows, lambda _, rows: rows.aggregate("half", [("amount", "sum")]), num_workers=num_workers)

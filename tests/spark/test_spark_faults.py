@@ -1,4 +1,4 @@
-"""What fails inside a run, and what Spark makes of it: the right exception, or the right answer once."""
+"""Failures inside a run, and what Spark makes of them: the right exception, or the right answer once."""
 
 import os
 import signal

@@ -16,7 +16,7 @@ EDGES = sorted({(CHANCE.randrange(12), CHANCE.randrange(12)) for _ in range(25)}
 
 
 def here(function: Any) -> list[Any]:
-    """What a function of the edges gives without Spark."""
+    """Returns the result of a function of the edges without Spark."""
     [(_, records)] = ps.example(lambda scope: function(scope, scope.collection(EDGES)).capture()).extract()
     return sorted(record for record, _ in records)
 

@@ -1,4 +1,4 @@
-"""What Spark's pages and the driver's terminal show of a dataflow."""
+"""Spark's pages and the driver's terminal for a dataflow."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from pointstamp.spark.watching import desk
 
 
 def api(spark: Any, path: str) -> Any:
-    """What Spark's REST interface says."""
+    """Returns the answer of Spark's REST interface."""
     context = spark.sparkContext
     address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/{path}"
     with urllib.request.urlopen(address, timeout=60) as answer:
@@ -195,7 +195,7 @@ def acting(action: Any, go_on: Path) -> Iterator[list[Any]]:
 
 
 def asked(spark: Any, *words: str) -> str:
-    """What is explained, once it has all the words."""
+    """Returns the explanation, once it has all the words."""
     end = time.monotonic() + 90
     while True:
         said = explain(session=spark)

@@ -111,7 +111,7 @@ class Browser:
         self.until("document.body?.dataset.ready === 'yes'")
 
     def says(self, expression: str) -> Any:
-        """What an expression of JavaScript is there, as data."""
+        """Returns the value of an expression of JavaScript there, as data."""
         result = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")

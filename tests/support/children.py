@@ -3,13 +3,15 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 GRACE = 5.0
 """Seconds in which a program says where it stands."""
 
 
-def finished(command: Sequence[object], seconds: float) -> "subprocess.CompletedProcess[str]":
+def finished(
+    command: Sequence[object], seconds: float, environment: Mapping[str, str] = os.environ
+) -> "subprocess.CompletedProcess[str]":
     """Runs a Python program, and ends it and all that it started after so many seconds.
 
     Raises:
@@ -20,7 +22,7 @@ def finished(command: Sequence[object], seconds: float) -> "subprocess.Completed
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"},
+        env={**environment, "PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"},
         start_new_session=True,
     )
     late = False

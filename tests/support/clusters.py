@@ -58,12 +58,12 @@ class Process:
 
     @property
     def out(self) -> str:
-        """What it has printed."""
+        """Returns the text that it has printed."""
         return self._read(0)
 
     @property
     def err(self) -> str:
-        """What it has written to its standard error."""
+        """Returns the text that it has written to its standard error."""
         return self._read(1)
 
     @property
@@ -172,7 +172,7 @@ class Cluster:
                 raise AssertionError(f"process {number} runs after {seconds} s: {self.processes}") from None
 
     def results(self, seconds: float = 40) -> list[Any]:
-        """What the workers' `main` returned, in their order, where all went well."""
+        """Returns the results of the workers' `main`, in their order, where all went well."""
         self.end(seconds)
         assert all(process.code == 0 and process.err == "" for process in self.processes.values()), (
             self.processes

@@ -17,7 +17,7 @@ Term = tuple[Any, ...]
 Multiset = Counter[Any]
 
 TURNS = 12
-"""How many turns a loop may take. Terms whose loops take more are of no use as examples."""
+"""Turns that a loop may take. Terms whose loops take more are of no use as examples."""
 
 
 class NoEndError(Exception):
@@ -157,7 +157,7 @@ def _build_loop(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
 
 
 def evaluate(term: Term, inputs: list[Multiset], variables: list[Multiset]) -> Multiset:
-    """What the term is, of inputs that do not change. Raises `NoEndError` where a loop does not end soon."""
+    """Evaluates the term on inputs that do not change. Raises `NoEndError` where a loop does not end soon."""
     result = _evaluate(term, inputs, variables)
     return Counter({record: count for record, count in result.items() if count != 0})
 
@@ -227,7 +227,8 @@ def _evaluate(term: Term, inputs: list[Multiset], variables: list[Multiset]) -> 
         case "reduce" | "native":
             groups: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
             for (k, v), n in sorted(first.items()):
-                groups[k].append((v, n))
+                if n > 0 or name == "native":
+                    groups[k].append((v, n))
             for k, values in groups.items():
                 results = REDUCES[choice](k, values) if name == "reduce" else _native(NATIVE[choice], values)
                 for result in results:

@@ -33,7 +33,7 @@ def bag(rows: Any) -> Counter[Any]:
 
 
 def grouped(table: pa.Table, keys: list[str], wanted: list[tuple[str, str]]) -> pa.Table:
-    """What pyarrow's `group_by` says; its last release for Python 3.10 has no keys of `string_view`."""
+    """Groups by pyarrow's `group_by`; its last release for Python 3.10 has no keys of `string_view`."""
     plain = [f.with_type(pa.string()) if f.type == pa.string_view() else f for f in table.schema]
     found = table.cast(pa.schema(plain)).group_by(keys).aggregate(wanted)
     return found.cast(pa.schema([table.schema.field(f.name) if f.name in keys else f for f in found.schema]))

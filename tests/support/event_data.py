@@ -37,13 +37,13 @@ def events(draw: st.DrawFn, most: int = 40, late: int = 60) -> list[Event]:
 
 
 def shares(data: list[Event], workers: int, idle: bool) -> list[list[Event]]:
-    """Which worker brings which events; with `idle`, the last worker brings none."""
+    """Deals out events to workers; with `idle`, the last worker brings none."""
     bringing = max(1, workers - idle)
     return [data[index::bringing] if index < bringing else [] for index in range(workers)]
 
 
 def split(data: list[Event], lateness: int) -> tuple[list[Event], list[Event]]:
-    """What is on time of a worker's events, and what is late, one by one."""
+    """Splits a worker's events into those on time and those that are late, one by one."""
     on_time, late, latest = [], [], -1
     for event in data:
         if event.at < latest - lateness:
@@ -55,7 +55,7 @@ def split(data: list[Event], lateness: int) -> tuple[list[Event], list[Event]]:
 
 
 def watermarks(data: list[Event], lateness: int) -> list[tuple[int, Event]]:
-    """What is late of a worker's events, with the watermark that each came behind."""
+    """Returns the late ones of a worker's events, with the watermark that each came behind."""
     late, latest = [], -1
     for event in data:
         if event.at < latest - lateness:
@@ -87,7 +87,7 @@ def collected(
     lateness: int = 5,
     idle: bool = False,
 ) -> list[tuple[int, Any]]:
-    """What a program makes of the events that are on time, with the times of the results, sorted by time."""
+    """Returns the results of the events that are on time, with the results' times, sorted by time."""
 
     def build(scope: ps.Scope) -> Any:
         mine = shares(data, workers, idle)[scope.index]

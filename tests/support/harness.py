@@ -1,4 +1,4 @@
-"""What several test files use: running a program on some workers, and reading what came out."""
+"""Helpers of several test files: running a program on some workers, and reading what came out."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ T = TypeVar("T")
 WORKERS = [1, 2, 4]
 
 Logic = Callable[..., None]
-"""What the constructor of an operator returns."""
+"""The result of an operator's constructor."""
 
 
 class Seen(list[T]):
@@ -52,7 +52,7 @@ def share(scope: ps.Scope, items: Iterable[T]) -> ps.Stream[T]:
 
 
 def merged(captures: Iterable[ps.Capture[Any]]) -> dict[ps.Time, Counter[Any]]:
-    """What all workers captured, per time."""
+    """Returns the records that all workers captured, per time."""
     result: dict[ps.Time, Counter[Any]] = {}
     for capture in captures:
         for time, records in capture.extract():
@@ -90,7 +90,7 @@ def count_to(n: int, workers: int) -> int:
 
 
 def notes(error: BaseException) -> list[str]:
-    """What has been noted on an exception, on every version of Python."""
+    """Returns the notes on an exception, on every version of Python."""
     return list(getattr(error, "__notes__", []))
 
 

@@ -46,7 +46,7 @@ class Write(Protocol):
 
 @contextmanager
 def written(directory: Path) -> Iterator[Write]:
-    """What writes program.py into a directory; at the end of the block none of its processes may be left."""
+    """Yields a writer of program.py in a directory; at the block's end none of its processes may be left."""
 
     def write(text: str = "") -> Path:
         (directory / "program.py").write_text(PREAMBLE + textwrap.dedent(text))

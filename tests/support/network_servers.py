@@ -106,7 +106,7 @@ class Enough(Exception):
 
 
 def first_of(source: Source[Any], count: int) -> list[Any]:
-    """What a source that does not end gives first, in order."""
+    """Returns the first records of a source that does not end, in order."""
     seen: Seen[Any] = Seen()
 
     def main(worker: ps.Worker) -> None:

@@ -16,7 +16,7 @@ import processes_in_threads
 
 alone = ps.execute
 shapes: Counter[tuple[int, int]] = Counter()
-"""How many clusters were made, by processes and workers of each."""
+"""Clusters that were made, by processes and workers of each."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,7 +16,7 @@ from pointstamp.testing import simulate
 alone = ps.execute
 seeds = itertools.count()
 simulated = 0
-"""How many computations there were."""
+"""The number of computations."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

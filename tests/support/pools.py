@@ -26,7 +26,7 @@ SERVE = "import sys; sys.path.insert(0, sys.argv.pop(1)); import pools; pools.se
 
 
 class Failure(NamedTuple):
-    """How a process of a pool failed."""
+    """The failure of a process of a pool."""
 
     kind: str
     text: str
@@ -63,7 +63,7 @@ class Pool:
         return self._ask((function.__module__, function.__qualname__, arguments, workers, options))
 
     def call(self, function: Callable[[], Any]) -> list[Any]:
-        """What a function of a module returns in each process, without a cluster."""
+        """Returns the result of a function of a module in each process, without a cluster."""
         return self._ask((function.__module__, function.__qualname__, (), 0, {}))
 
     def _ask(self, question: tuple[Any, ...]) -> list[Any]:
@@ -93,7 +93,7 @@ class Pool:
 
 
 def serve() -> None:
-    """What a process of a pool does."""
+    """Runs a process of a pool."""
     descriptor, number, *addresses = sys.argv[1:]
     pipe = Connection(int(descriptor))
     while True:

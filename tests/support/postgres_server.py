@@ -4,8 +4,10 @@ import importlib.util
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -74,7 +76,7 @@ class Server:
             "wal_level": "logical",
             "listen_addresses": "",
             "unix_socket_directories": self.folder,
-            "max_replication_slots": 40,
+            "max_replication_slots": 200,
             "max_wal_senders": 20,
             "fsync": "off",
         }
@@ -123,3 +125,68 @@ class Server:
         name = self.table(columns)
         self.do(f"create publication {name} for table {name}")
         return name
+
+
+class Relay:
+    """A Unix socket in front of a server's, which can fall silent without closing anything."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._folder = tempfile.mkdtemp(prefix="relay")
+        self.conninfo = f"host={self._folder} user=tester dbname=postgres"
+        self._silent = threading.Event()
+        self._mute: set[socket.socket] = set()
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(f"{self._folder}/.s.PGSQL.5432")
+        self._listener.listen()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def silence(self) -> None:
+        """Passes nothing on any more, on connections that are there and on new ones."""
+        self._silent.set()
+
+    def silence_those_that_are_open(self) -> None:
+        """Passes nothing on any more on connections that are there."""
+        self._mute.update(self._sockets)
+
+    def close(self) -> None:
+        """Ends all."""
+        for one in [self._listener, *self._sockets]:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        for thread in self._threads:
+            thread.join(SECONDS)
+        for one in [self._listener, *self._sockets]:
+            one.close()
+        shutil.rmtree(self._folder)
+
+    def _start(self, function: Any, *arguments: Any) -> None:
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            self._sockets += [near, far]
+            far.connect(f"{self._server.folder}/.s.PGSQL.5432")
+            for one, other in ((near, far), (far, near)):
+                self._start(self._pump, one, other)
+
+    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(1 << 16):
+                if self._silent.is_set() or one in self._mute:
+                    return  # both stay open
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass

@@ -28,7 +28,7 @@ def outcomes(
     each: Sequence[dict[str, Any]] | None = None,
     **options: Any,
 ) -> list[list[R] | BaseException]:
-    """What `pointstamp.execute` returns or raises in each of several processes, which are threads.
+    """Runs `pointstamp.execute` in several processes, which are threads; returns each one's results or error.
 
     The options are for the configurations of all; `each` has, for each process, those of its own.
     """
@@ -53,7 +53,7 @@ def outcomes(
 
 
 def execute(main: Callable[[ps.Worker], R], processes: int, workers: int = 1, **options: Any) -> list[R]:
-    """As `pointstamp.execute` of as many workers; raises what was raised where it happened."""
+    """Runs as `pointstamp.execute` of as many workers; raises what was raised where it happened."""
     found = outcomes(main, processes, workers, **options)
     failures = [outcome for outcome in found if isinstance(outcome, BaseException)]
     for failure in failures:

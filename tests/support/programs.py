@@ -40,7 +40,7 @@ def word_count(worker: ps.Worker) -> list[Any]:
 
 
 def reach(worker: ps.Worker) -> list[Any]:
-    """Which nodes can be reached from node 0, by a loop that forgets nothing."""
+    """Returns the nodes that can be reached from node 0, by a loop that forgets nothing."""
     edges = [(i, (7 * i + 3) % 101) for i in range(101)] + [(i, (i * i) % 101) for i in range(101)]
     neighbours: dict[int, list[int]] = {}
     for source, target in edges:
@@ -65,7 +65,7 @@ def reach(worker: ps.Worker) -> list[Any]:
 
 
 def sequence(worker: ps.Worker) -> list[Any]:
-    """What every worker sees in the one order of what all push, with barriers before and after."""
+    """Returns the order of what all workers push, as every worker sees it, with barriers before and after."""
     for _ in range(3):
         worker.barrier()
     sequencer = worker.sequencer()
@@ -176,7 +176,7 @@ def divides(worker: ps.Worker, where: int) -> None:
 
 
 def resources() -> tuple[int, int]:
-    """How many files and threads this process has."""
+    """Counts the files and threads of this process."""
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 

@@ -132,7 +132,7 @@ class Bits(enum.IntFlag):
 
 
 class Coordinate(bytes, enum.Enum):
-    """As in Python's documentation: what it equals is not its value."""
+    """A coordinate, as in Python's documentation: what it equals is not its value."""
 
     label: str
 

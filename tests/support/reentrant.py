@@ -21,7 +21,7 @@ def say(*words):
 
 
 def output(program: str) -> str:
-    """What a program prints that ends in time, and says nothing of a panic."""
+    """Returns the output of a program that ends in time, and says nothing of a panic."""
     said = script(PRELUDE + textwrap.dedent(program), timeout=150)
     assert "panic" not in said, said
     return said

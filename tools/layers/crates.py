@@ -68,7 +68,7 @@ FORBID_UNSAFE = [
 
 
 def violations(reached: dict[str, set[str]]) -> list[str]:
-    """What is wrong with a graph, given as every crate's dependencies, direct or not."""
+    """Returns the violations of a graph, given as every crate's dependencies, direct or not."""
     found = []
     for crate, dependencies in sorted(reached.items()):
         if crate not in MAY_REACH:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def arrows(root: Path) -> dict[str, set[str]]:
-    """What each module of the package in a folder imports of the others; both as paths below the folder."""
+    """Returns the imports of each module of the package in a folder; both as paths below the folder."""
     # A module that is an extension has only its stub, which imports nothing when it runs.
     files = {_module(path, root): path for path in sorted([*root.rglob("*.pyi"), *root.rglob("*.py")])}
     trees = {

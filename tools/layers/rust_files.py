@@ -23,7 +23,7 @@ Path_ = tuple[str, ...]
 
 
 def arrows(root: Path) -> dict[str, set[str]]:
-    """What each file of the crate with sources in `root` names of the others; both as paths below `root`."""
+    """Returns the files that each file of the crate in `root` names; both as paths below `root`."""
     modules = {_module(path, root): path for path in sorted(root.rglob("*.rs")) if not _is_test(path, root)}
     crate = _Crate({module: code(path.read_text()) for module, path in modules.items()})
     names = {module: path.relative_to(root).as_posix() for module, path in modules.items()}
@@ -43,7 +43,7 @@ def code(text: str) -> str:
 
 
 def _item_end(text: str, start: int) -> int:
-    """Where the item ends that begins here: at its semicolon, or its closing brace."""
+    """Returns the end of the item that begins here: at its semicolon, or its closing brace."""
     depth = 0
     for n in range(start, len(text)):
         if text[n] == "{":
@@ -121,7 +121,7 @@ class _Crate:
         return None
 
     def _globbed(self, module: Path_, name: str) -> Path_ | None:
-        """Where `use module::*` has a name from, if it does."""
+        """Returns the module from which `use module::*` has a name, if there is one."""
         if (*module, name) in self._texts:
             return (*module, name)
         if name in self._names.get(module, {}):

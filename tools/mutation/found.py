@@ -64,7 +64,7 @@ class Change:
     line: int
     column: int
     does: str
-    """What it does, and in which function."""
+    """The change, and its function."""
     site: Site
     new: str
     """The code that runs if it is chosen."""
@@ -73,7 +73,7 @@ class Change:
 
     @property
     def name(self) -> str:
-        """As cargo-mutants names it."""
+        """The name that cargo-mutants gives."""
         return f"{self.file}:{self.line}:{self.column}: {self.does}"
 
 
@@ -96,7 +96,7 @@ class Source:
     code: bytes
     changes: list[Change] = field(default_factory=list)
     constant: list[tuple[int, int]] = field(default_factory=list)
-    """Where `const` is said of functions: one that asks what is chosen cannot be."""
+    """Places of `const` functions: one that asks what is chosen cannot be."""
 
 
 def sources(root: Path, crate: Path) -> list[Source]:

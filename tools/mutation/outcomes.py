@@ -1,4 +1,4 @@
-"""What became of each change: where it is written down, and the summary."""
+"""The outcome of each change: the file that has it, and the summary."""
 
 from __future__ import annotations
 

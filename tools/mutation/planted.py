@@ -111,7 +111,7 @@ def planted(source: Source, changes: Sequence[Change]) -> bytes:
 
 
 def _around(site: Site, changes: Sequence[Change]) -> tuple[str, str]:
-    """What comes before the code of a place, and after it."""
+    """Returns the text before the code of a place, and after it."""
     if site.kind == "guard":
         always = [_asked(change) for change in changes if change.new == "true"]
         never = [f"!{_asked(change)} && " for change in changes if change.new == "false"]
@@ -171,7 +171,7 @@ def _refused(to: Path, messages: str) -> set[int]:
 
 
 def _marks(code: bytes) -> list[tuple[int, int, int, int, int]]:
-    """Where each change is, in bytes and in lines, and its number."""
+    """Returns the place of each change, in bytes and in lines, and its number."""
 
     def line(at: int) -> int:
         return code.count(b"\n", 0, at) + 1

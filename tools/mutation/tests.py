@@ -27,7 +27,7 @@ class Program:
     name: str
     path: Path
     folder: Path
-    """Of its package: where cargo runs it."""
+    """The folder of its package, in which cargo runs it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Trial:
     """The changes whose code it comes to."""
 
     def notices(self, number: int, patience: float) -> str | None:
-        """How a change is noticed: "caught", "timeout", or None if it is not."""
+        """Returns the way in which a change is noticed: "caught", "timeout", or None if it is not."""
         env = {**self.env, "MUTATION_CHOSEN": str(number)}
         status = _run(self.program, env, patience + 8 * self.seconds)
         return {0: None, None: "timeout"}.get(status, "caught")

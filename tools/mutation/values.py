@@ -1,4 +1,4 @@
-"""What a function may return in place of what it computes, by its return type: cargo-mutants' choice."""
+"""Values that a function may return in place of its own, by its return type: cargo-mutants' choice."""
 
 from __future__ import annotations
 

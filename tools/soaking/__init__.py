@@ -1,1 +1,1 @@
-"""What `tools/soak.py` is made of: workloads, the processes that run them, and what happens to these."""
+"""The parts of `tools/soak.py`: workloads, the processes that run them, and what happens to these."""

@@ -1,4 +1,4 @@
-"""What happens to a cluster: each kind of case runs one, does something to it, and says how it ended.
+"""Events in a cluster: each kind of case runs one, does something to it, and says how it ended.
 
 A case is decided by its seed, but for when the system schedules what. What must hold, whatever happens:
 where no process says otherwise, what comes out is whole; a process that was not harmed returns, or raises
@@ -34,7 +34,7 @@ LIMIT = 60.0
 
 
 class Wrong(Exception):
-    """What must not happen has happened: a sentence, and what the processes printed."""
+    """Raised where something happened that must not: a sentence, and what the processes printed."""
 
 
 class Case:
@@ -123,7 +123,7 @@ class Case:
         time.sleep(self.chance.random() * 1.2 * self._typical.get(self._shape, 0.3))
 
     def wait(self) -> list[Ended]:
-        """How each process ended. A panic, a crash, a hang, what is left behind: each is `Wrong`."""
+        """Returns the end of each process. A panic, a crash, a hang, what is left behind: each is `Wrong`."""
         try:
             ends = [process.wait(self.end) for process in self.processes]
         except Hung as hung:
@@ -136,7 +136,7 @@ class Case:
         return ends
 
     def said(self) -> str:
-        """What the processes have printed."""
+        """Returns the text that the processes have printed."""
         return "\n".join(process.said for process in self._all if process.said)
 
     def judge(self, ends: list[Ended], harmed: set[int], words: tuple[str, ...] = ()) -> str:
@@ -339,4 +339,4 @@ KINDS: dict[str, tuple[Callable[[Case], str], int]] = {
     "raising": (raising, 2),
     "callbacks": (callbacks, 4),
 }
-"""What may happen, and how often beside the others."""
+"""Events, and how often each happens beside the others."""

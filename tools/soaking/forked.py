@@ -31,7 +31,7 @@ class Hung(Exception):
 
 @dataclass
 class Ended:
-    """How a process ended: what its function returned or raised, or that a signal killed it.
+    """The end of a process: what its function returned or raised, or that a signal killed it.
 
     Args:
         how: ``"returned"``, ``"raised"``, or ``"killed"``, where it ended without saying how.
@@ -49,7 +49,7 @@ class Ended:
 
 
 def threads_and_files() -> tuple[int, int]:
-    """How many threads and open files this process has."""
+    """Counts the threads and open files of this process."""
     return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
 
@@ -106,7 +106,7 @@ class Forked:
 
     @staticmethod
     def _kept(before: tuple[int, int]) -> tuple[int, int]:
-        """What there is more of; the system takes a moment to put away a thread that was joined."""
+        """Counts what there is more of; the system takes a moment to put away a thread that was joined."""
         limit = time.monotonic() + 2
         while True:
             after = threads_and_files()
@@ -126,7 +126,7 @@ class Forked:
 
     @property
     def said(self) -> str:
-        """What it has printed."""
+        """Returns the text that it has printed."""
         try:
             return self._files["out"].read_text(errors="replace")
         except FileNotFoundError:

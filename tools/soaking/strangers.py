@@ -1,4 +1,4 @@
-"""Who comes between: a client that floods a port, and a relay that changes what it passes on."""
+"""Attackers between the processes: a client that floods a port, and a relay that changes messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the clusters of a soak compute: each workload says what must come out, by a few lines of plain Python.
+"""Workloads of the clusters of a soak: each says what must come out, by a few lines of plain Python.
 
 A workload's `main` returns a counter per worker; what all workers return, added up, is compared with
 `expected`.

@@ -1,13 +1,17 @@
 //! Counts, sums and means per group, over a column at a time.
 //!
 //! The rules are those of pyarrow's `group_by`: nulls are skipped, and a group without values has a null sum and mean;
-//! integers add up modulo 2^64 as `int64` or `uint64`, floats as doubles, decimals in the widest precision of their
-//! width; a mean is a double, or a decimal rounded half away from zero.
+//! integers add up as `int64` or `uint64`, floats as doubles, decimals in the widest precision of their width; a mean is a
+//! double, or a decimal rounded half away from zero. Unlike pyarrow's, a sum that its type cannot hold is an error.
+//!
+//! Sums of integers and decimals are exact, however large they grow in between: a word holds a sum modulo its width, and
+//! [`Carries`] counts, for the few groups that need it, how often the word went over. Whether a sum fits thus depends neither
+//! on the order of the rows nor on where they are added up.
 //!
 //! What is known of a group can travel: [`Accumulator::state`] gives it as a column, which [`Accumulator::merge`] of
-//! another worker takes. Nothing of the rules is lost on the way: sums wrap the same in any order, and a mean
-//! travels as its sum and its count.
+//! another worker takes. A sum travels with its carry, and a mean with its count.
 
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,9 +23,9 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, StructArray};
 use arrow_buffer::{NullBuffer, i256};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Fields};
 
-use crate::error::Error;
+use crate::error::{Beyond, Error};
 
 /// What is known of each group about one column.
 pub(crate) trait Accumulator: Send + Sync {
@@ -192,42 +196,203 @@ impl Accumulator for Count {
     }
 }
 
+/// How often the sums of groups have gone over the width of their words: a sum is `word + carry * 2^width`.
+#[derive(Default)]
+struct Carries(HashMap<usize, i64>);
+
+impl Carries {
+    /// Adds a value to the word of a group.
+    #[inline]
+    fn add<W: Word>(&mut self, word: &mut W, group: usize, value: W) {
+        let (sum, is_over) = word.over(value);
+        *word = sum;
+        if is_over {
+            self.carry(group, if value.is_negative() { -1 } else { 1 });
+        }
+    }
+
+    /// Adds to a group's carry, which is less than the number of its values, of which there are fewer than 2^63.
+    #[cold]
+    fn carry(&mut self, group: usize, carry: i64) {
+        let known = self.0.entry(group).or_default();
+        *known += carry;
+        if *known == 0 {
+            self.0.remove(&group);
+        }
+    }
+
+    fn of(&self, group: usize) -> i64 {
+        if self.0.is_empty() {
+            return 0;
+        }
+        self.0.get(&group).copied().unwrap_or_default()
+    }
+
+    /// The carries of some groups, as the column that travels with their words.
+    fn column(&self, range: Range<usize>) -> ArrayRef {
+        let mut carries = vec![0; range.len()];
+        if !self.0.is_empty() {
+            for (carry, group) in carries.iter_mut().zip(range) {
+                *carry = self.of(group);
+            }
+        }
+        Arc::new(PrimitiveArray::<Int64Type>::from(carries))
+    }
+
+    /// Adds the carries of such a column, nearly all of which are 0.
+    fn merge(&mut self, groups: &[u32], column: &ArrayRef) {
+        let carries = column.as_primitive::<Int64Type>().values();
+        if carries.iter().fold(0, |any, carry| any | carry) == 0 {
+            return;
+        }
+        for (&group, &carry) in groups.iter().zip(carries) {
+            if carry != 0 {
+                self.carry(group as usize, carry);
+            }
+        }
+    }
+}
+
+/// A number in which sums are kept.
+trait Word: Copy {
+    /// The sum modulo the width, and whether the width was too small for it.
+    fn over(self, value: Self) -> (Self, bool);
+
+    /// Whether it is below zero.
+    fn is_negative(self) -> bool;
+
+    /// Whether it has no more digits than a decimal of its width; true of what is no decimal.
+    fn fits(self) -> bool {
+        true
+    }
+}
+
+impl Word for i64 {
+    #[inline]
+    fn over(self, value: Self) -> (Self, bool) {
+        self.overflowing_add(value)
+    }
+
+    fn is_negative(self) -> bool {
+        self < 0
+    }
+}
+
+impl Word for u64 {
+    #[inline]
+    fn over(self, value: Self) -> (Self, bool) {
+        self.overflowing_add(value)
+    }
+
+    fn is_negative(self) -> bool {
+        false
+    }
+}
+
+impl Word for i128 {
+    #[inline]
+    fn over(self, value: Self) -> (Self, bool) {
+        self.overflowing_add(value)
+    }
+
+    fn is_negative(self) -> bool {
+        self < 0
+    }
+
+    fn fits(self) -> bool {
+        Decimal128Type::is_valid_decimal_precision(self, DECIMAL128_MAX_PRECISION)
+    }
+}
+
+impl Word for i256 {
+    #[inline]
+    fn over(self, value: Self) -> (Self, bool) {
+        match self.checked_add(value) {
+            Some(sum) => (sum, false),
+            None => (self.wrapping_add(value), true),
+        }
+    }
+
+    fn is_negative(self) -> bool {
+        i256::is_negative(self)
+    }
+
+    fn fits(self) -> bool {
+        Decimal256Type::is_valid_decimal_precision(self, DECIMAL256_MAX_PRECISION)
+    }
+}
+
+/// Floats have infinities, and never go over.
+impl Word for f64 {
+    #[inline]
+    fn over(self, value: Self) -> (Self, bool) {
+        (self + value, false)
+    }
+
+    fn is_negative(self) -> bool {
+        self < 0.0
+    }
+}
+
 /// A sum in `T`, of a column of `V`.
 struct Sum<V, T: ArrowPrimitiveType> {
     result: DataType,
+    /// The type of a sum on its way: its word, and how often that went over.
+    state: Fields,
     sums: Vec<T::Native>,
+    carries: Carries,
     seen: Seen,
     of: PhantomData<fn() -> V>,
 }
 
 impl<V: Values + 'static, T: ArrowPrimitiveType> Sum<V, T>
 where
-    T::Native: From<V::Value>,
+    T::Native: From<V::Value> + Word,
 {
     fn boxed(result: DataType) -> Box<dyn Accumulator> {
         Box::new(Sum::<V, T> {
+            state: Fields::from(vec![
+                Field::new("sum", result.clone(), false),
+                Field::new("carry", DataType::Int64, false),
+            ]),
             result,
             sums: Vec::new(),
+            carries: Carries::default(),
             seen: Seen::default(),
             of: PhantomData,
         })
     }
 }
 
+impl<V, T: ArrowPrimitiveType> Sum<V, T>
+where
+    T::Native: Word,
+{
+    /// Refuses sums that their type cannot hold.
+    fn check(&self, mut range: Range<usize>) -> Result<(), Error> {
+        let fits = |group: usize| self.sums[group].fits() && self.carries.of(group) == 0;
+        match range.find(|&group| !fits(group)) {
+            None => Ok(()),
+            Some(group) => Err(Beyond::of(group, &self.result)),
+        }
+    }
+}
+
 impl<V: Values, T: ArrowPrimitiveType> Accumulator for Sum<V, T>
 where
-    T::Native: From<V::Value>,
+    T::Native: From<V::Value> + Word,
 {
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
         self.sums.resize(len, T::Native::ZERO);
-        let sums = &mut self.sums;
+        let (sums, carries) = (&mut self.sums, &mut self.carries);
         each_seen::<V>(&mut self.seen, (groups, len), column, |group, value| {
-            sums[group] = sums[group].add_wrapping(value.into());
+            carries.add(&mut sums[group], group, value.into());
         });
         Ok(())
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        self.check(range.clone())?;
         let sums = self.sums[range.clone()].to_vec().into();
         let sums = PrimitiveArray::<T>::new(sums, self.seen.nulls(range));
         Ok(Arc::new(sums.with_data_type(self.result.clone())))
@@ -237,53 +402,46 @@ where
         self.result.clone()
     }
 
+    fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        let sums = PrimitiveArray::<T>::new(self.sums[range.clone()].to_vec().into(), None);
+        let columns = vec![
+            Arc::new(sums.with_data_type(self.result.clone())) as ArrayRef,
+            self.carries.column(range.clone()),
+        ];
+        let nulls = self.seen.nulls(range);
+        let state = StructArray::try_new(self.state.clone(), columns, nulls)?;
+        Ok(Arc::new(state))
+    }
+
+    fn state_type(&self) -> DataType {
+        DataType::Struct(self.state.clone())
+    }
+
     fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
         self.sums.resize(len, T::Native::ZERO);
-        let sums = &mut self.sums;
-        each_seen::<Of<T>>(&mut self.seen, (groups, len), states, |group, sum| {
-            sums[group] = sums[group].add_wrapping(sum);
-        });
+        let columns = states.as_struct().columns();
+        // Of a group without values the sum is zero: it is added, and says nothing.
+        let words = columns[0].as_primitive::<T>().values();
+        for (&group, &word) in groups.iter().zip(words) {
+            let group = group as usize;
+            self.carries.add(&mut self.sums[group], group, word);
+        }
+        self.carries.merge(groups, &columns[1]);
+        if let Some(marks) = self.seen.grow(len, states) {
+            for (row, &group) in groups.iter().enumerate() {
+                marks[group as usize] |= states.is_valid(row);
+            }
+        }
         Ok(())
     }
 }
 
 /// The type of a mean on its way: its sum, and how many values it is of.
-fn mean_state(sum: DataType) -> Fields {
+fn mean_state() -> Fields {
     Fields::from(vec![
-        Field::new("sum", sum, false),
+        Field::new("sum", DataType::Float64, false),
         Field::new("count", DataType::Int64, false),
     ])
-}
-
-/// Sums and counts as one column.
-fn mean_states<T: ArrowPrimitiveType>(
-    means: &[(T::Native, i64)],
-    sum: &DataType,
-) -> Result<ArrayRef, Error> {
-    let sums = PrimitiveArray::<T>::from_iter_values(means.iter().map(|mean| mean.0));
-    let counts = PrimitiveArray::<Int64Type>::from_iter_values(means.iter().map(|mean| mean.1));
-    let columns: Vec<ArrayRef> = vec![Arc::new(sums.with_data_type(sum.clone())), Arc::new(counts)];
-    let state = StructArray::try_new(mean_state(sum.clone()), columns, None)?;
-    Ok(Arc::new(state))
-}
-
-/// Adds sums and counts that came as one column.
-fn merge_means<T: ArrowPrimitiveType>(
-    means: &mut Vec<(T::Native, i64)>,
-    groups: &[u32],
-    len: usize,
-    states: &ArrayRef,
-) {
-    means.resize(len, (T::Native::ZERO, 0));
-    let columns = states.as_struct().columns();
-    let (sums, counts) = (
-        columns[0].as_primitive::<T>().values(),
-        columns[1].as_primitive::<Int64Type>().values(),
-    );
-    for ((&group, &sum), &count) in groups.iter().zip(sums).zip(counts) {
-        let mean = &mut means[group as usize];
-        *mean = (mean.0.add_wrapping(sum), mean.1 + count);
-    }
 }
 
 /// A number as a double.
@@ -343,70 +501,165 @@ where
     }
 
     fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        mean_states::<Float64Type>(&self.means[range], &DataType::Float64)
+        let means = &self.means[range];
+        let sums = PrimitiveArray::<Float64Type>::from_iter_values(means.iter().map(|mean| mean.0));
+        let counts = PrimitiveArray::<Int64Type>::from_iter_values(means.iter().map(|mean| mean.1));
+        let columns: Vec<ArrayRef> = vec![Arc::new(sums), Arc::new(counts)];
+        Ok(Arc::new(StructArray::try_new(mean_state(), columns, None)?))
     }
 
     fn state_type(&self) -> DataType {
-        DataType::Struct(mean_state(DataType::Float64))
+        DataType::Struct(mean_state())
     }
 
     fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
-        merge_means::<Float64Type>(&mut self.means, groups, len, states);
+        self.means.resize(len, (0.0, 0));
+        let columns = states.as_struct().columns();
+        let sums = columns[0].as_primitive::<Float64Type>().values();
+        let counts = columns[1].as_primitive::<Int64Type>().values();
+        for ((&group, &added), &values) in groups.iter().zip(sums).zip(counts) {
+            let (sum, count) = &mut self.means[group as usize];
+            *sum += added;
+            *count += values;
+        }
         Ok(())
     }
 }
 
 /// A mean of decimals, rounded half away from zero.
 struct DecimalMean<T: DecimalType> {
-    count: fn(i64) -> T::Native,
     result: DataType,
     means: Vec<(T::Native, i64)>,
+    carries: Carries,
 }
 
-impl<T: DecimalType + ArrowPrimitiveType> DecimalMean<T> {
-    fn boxed(result: &DataType, count: fn(i64) -> T::Native) -> Box<dyn Accumulator> {
+impl<T: DecimalType + ArrowPrimitiveType> DecimalMean<T>
+where
+    T::Native: Decimal,
+{
+    fn boxed(result: &DataType) -> Box<dyn Accumulator> {
         Box::new(DecimalMean::<T> {
-            count,
             result: result.clone(),
             means: Vec::new(),
+            carries: Carries::default(),
+        })
+    }
+
+    /// The type of a mean on its way: its sum, how often that went over, and how many values it is of.
+    fn fields() -> Fields {
+        Fields::from(vec![
+            Field::new("sum", T::DEFAULT_TYPE, false),
+            Field::new("carry", DataType::Int64, false),
+            Field::new("count", DataType::Int64, false),
+        ])
+    }
+
+    fn mean(&self, group: usize) -> Option<T::Native> {
+        let (sum, count) = self.means[group];
+        if count == 0 {
+            return None;
+        }
+        let carry = self.carries.of(group);
+        if carry != 0 {
+            return Some(T::Native::of_wide(sum, carry, count.unsigned_abs()));
+        }
+        let (zero, one) = (T::Native::ZERO, T::Native::ONE);
+        let divisor = T::Native::of_count(count);
+        // A count is not -1, and nothing else goes over: the rest is less than the divisor.
+        let (quotient, rest) = (sum.div_wrapping(divisor), sum.mod_wrapping(divisor));
+        let rest = if rest.is_lt(zero) {
+            rest.neg_wrapping()
+        } else {
+            rest
+        };
+        // rest >= divisor - rest: at least half of it is left over
+        Some(if rest.is_lt(divisor.sub_wrapping(rest)) {
+            quotient
+        } else if sum.is_lt(zero) {
+            quotient.sub_wrapping(one)
+        } else {
+            quotient.add_wrapping(one)
         })
     }
 }
 
-impl<T: DecimalType + ArrowPrimitiveType> Accumulator for DecimalMean<T> {
+/// What decimals are kept in.
+trait Decimal: Word + ArrowNativeTypeOp {
+    /// A number of values.
+    fn of_count(count: i64) -> Self;
+
+    /// The mean of `count` values whose sum is `sum + carry * 2^width`: it is between two of them.
+    fn of_wide(sum: Self, carry: i64, count: u64) -> Self;
+}
+
+impl Decimal for i128 {
+    fn of_count(count: i64) -> Self {
+        count.into()
+    }
+
+    fn of_wide(sum: Self, carry: i64, count: u64) -> Self {
+        let carries = i256::from_parts(0, carry.into());
+        let sum = i256::from_i128(sum).wrapping_add(carries);
+        i256::of_wide(sum, 0, count).as_i128()
+    }
+}
+
+impl Decimal for i256 {
+    fn of_count(count: i64) -> Self {
+        i256::from_i128(count.into())
+    }
+
+    /// Long division of the magnitude, 64 bits at a time.
+    fn of_wide(sum: Self, carry: i64, count: u64) -> Self {
+        let (low, high) = sum.to_parts();
+        let above = carry - i64::from(high < 0);
+        let halves = |word: u128| [word & u128::from(u64::MAX), word >> 64];
+        let mut limbs = [0; 5];
+        limbs[..2].copy_from_slice(&halves(low));
+        limbs[2..4].copy_from_slice(&halves(high.cast_unsigned()));
+        limbs[4] = u128::from(above.cast_unsigned());
+        let is_negative = above < 0;
+        if is_negative {
+            let mut one = 1;
+            for limb in &mut limbs {
+                let negated = (*limb ^ u128::from(u64::MAX)) + one;
+                (*limb, one) = (negated & u128::from(u64::MAX), negated >> 64);
+            }
+        }
+        let (divisor, mut rest) = (u128::from(count), 0);
+        for limb in limbs.iter_mut().rev() {
+            let part = rest << 64 | *limb;
+            (*limb, rest) = (part / divisor, part % divisor);
+        }
+        let low = limbs[1] << 64 | limbs[0];
+        let high = limbs[3] << 64 | limbs[2];
+        let rounded = i256::from_parts(low, high.cast_signed())
+            .wrapping_add(i256::from_i128(i128::from(rest >= divisor - rest)));
+        if is_negative {
+            rounded.wrapping_neg()
+        } else {
+            rounded
+        }
+    }
+}
+
+impl<T: DecimalType + ArrowPrimitiveType> Accumulator for DecimalMean<T>
+where
+    T::Native: Decimal,
+{
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
         self.means.resize(len, (T::Native::ZERO, 0));
-        let means = &mut self.means;
+        let (means, carries) = (&mut self.means, &mut self.carries);
         Of::<T>::each(groups, column, |group, value| {
-            let mean = &mut means[group];
-            *mean = (mean.0.add_wrapping(value), mean.1 + 1);
+            let (sum, count) = &mut means[group];
+            carries.add(sum, group, value);
+            *count += 1;
         });
         Ok(())
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        let mean = |&(sum, count): &(T::Native, i64)| {
-            if count == 0 {
-                return None;
-            }
-            let (zero, one) = (T::Native::ZERO, T::Native::ONE);
-            let divisor = (self.count)(count);
-            let (quotient, rest) = (sum.div_wrapping(divisor), sum.mod_wrapping(divisor));
-            let rest = if rest.is_lt(zero) {
-                rest.neg_wrapping()
-            } else {
-                rest
-            };
-            // rest >= divisor - rest: at least half of it is left over
-            Some(if rest.is_lt(divisor.sub_wrapping(rest)) {
-                quotient
-            } else if sum.is_lt(zero) {
-                quotient.sub_wrapping(one)
-            } else {
-                quotient.add_wrapping(one)
-            })
-        };
-        let means: PrimitiveArray<T> = self.means[range].iter().map(mean).collect();
+        let means: PrimitiveArray<T> = range.map(|group| self.mean(group)).collect();
         Ok(Arc::new(means.with_data_type(self.result.clone())))
     }
 
@@ -415,15 +668,37 @@ impl<T: DecimalType + ArrowPrimitiveType> Accumulator for DecimalMean<T> {
     }
 
     fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
-        mean_states::<T>(&self.means[range], &T::DEFAULT_TYPE)
+        let means = &self.means[range.clone()];
+        let sums = PrimitiveArray::<T>::from_iter_values(means.iter().map(|mean| mean.0));
+        let counts = PrimitiveArray::<Int64Type>::from_iter_values(means.iter().map(|mean| mean.1));
+        let columns = vec![
+            Arc::new(sums) as ArrayRef,
+            self.carries.column(range),
+            Arc::new(counts),
+        ];
+        Ok(Arc::new(StructArray::try_new(
+            Self::fields(),
+            columns,
+            None,
+        )?))
     }
 
     fn state_type(&self) -> DataType {
-        DataType::Struct(mean_state(T::DEFAULT_TYPE))
+        DataType::Struct(Self::fields())
     }
 
     fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
-        merge_means::<T>(&mut self.means, groups, len, states);
+        self.means.resize(len, (T::Native::ZERO, 0));
+        let columns = states.as_struct().columns();
+        let sums = columns[0].as_primitive::<T>().values();
+        let counts = columns[2].as_primitive::<Int64Type>().values();
+        for ((&group, &added), &values) in groups.iter().zip(sums).zip(counts) {
+            let group = group as usize;
+            let (sum, count) = &mut self.means[group];
+            self.carries.add(sum, group, added);
+            *count += values;
+        }
+        self.carries.merge(groups, &columns[1]);
         Ok(())
     }
 }
@@ -480,10 +755,8 @@ pub(crate) fn mean(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
         D::UInt64 => doubles::<Of<UInt64Type>>(),
         D::Float32 => doubles::<Of<Float32Type>>(),
         D::Float64 => doubles::<Of<Float64Type>>(),
-        D::Decimal128(..) => DecimalMean::<Decimal128Type>::boxed(data_type, i128::from),
-        D::Decimal256(..) => {
-            DecimalMean::<Decimal256Type>::boxed(data_type, |count| i256::from_i128(count.into()))
-        }
+        D::Decimal128(..) => DecimalMean::<Decimal128Type>::boxed(data_type),
+        D::Decimal256(..) => DecimalMean::<Decimal256Type>::boxed(data_type),
         _ => return None,
     })
 }

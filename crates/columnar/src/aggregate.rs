@@ -17,7 +17,7 @@ use crate::collected::Taking;
 use crate::dictionary::{dehydrate, in_parts, plain_type};
 use crate::error::Error;
 use crate::extremes::{End, extreme};
-use crate::groups::Groups;
+use crate::groups::{Groups, shown};
 use crate::pieces::{MAX_BYTES, MAX_ROWS};
 use crate::schema::{find_column, key_columns, project};
 
@@ -82,9 +82,16 @@ pub struct Plan {
     output: SchemaRef,
     states: SchemaRef,
     max_bytes: usize,
+    operator: &'static str,
 }
 
 impl Plan {
+    /// The same, for an operator of another name than `aggregate`.
+    #[must_use]
+    pub(crate) fn with_operator(self, operator: &'static str) -> Self {
+        Plan { operator, ..self }
+    }
+
     /// The same, with results of about this many bytes of text at most, or of one row.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: usize) -> Self {
@@ -136,6 +143,7 @@ impl Plan {
             output: Arc::new(Schema::new(fields)),
             states: Arc::new(Schema::new(states)),
             max_bytes: MAX_BYTES,
+            operator: "aggregate",
         })
     }
 
@@ -261,10 +269,31 @@ impl Table {
     ///
     /// An error of a kernel.
     pub(crate) fn results(&self, keys: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
-        self.columns
-            .iter()
-            .map(|column| column.finish(keys.clone()))
+        let columns = self.columns.iter().zip(&self.plan.functions);
+        columns
+            .map(|(column, (at, _))| {
+                let name = self.plan.input.field(*at).name();
+                let named = |error: Error| {
+                    error.with(|beyond| {
+                        beyond.operator = self.plan.operator;
+                        beyond.column.clone_from(name);
+                    })
+                };
+                column.finish(keys.clone()).map_err(named)
+            })
             .collect()
+    }
+
+    /// The same, with errors that name the key.
+    fn results_by_key(&self, keys: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
+        self.results(keys).map_err(|error| {
+            error.with(|beyond| {
+                let names = self.plan.key.iter();
+                let names = names.map(|&at| self.plan.input.field(at).name().as_str());
+                let columns = self.groups.keys(beyond.group..beyond.group + 1);
+                beyond.key = shown(names, &columns.unwrap_or_default());
+            })
+        })
     }
 
     /// What is known of these keys, by the order in which they came, without the keys.
@@ -283,16 +312,12 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// An error of a kernel, and whatever `emit` fails with.
+    /// [`Error::Beyond`] for a sum that its type cannot hold, an error of a kernel, and whatever `emit` fails with.
     pub fn finish<E: From<Error>>(
         &self,
         emit: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.rows(
-            &self.plan.output,
-            |column, range| column.finish(range),
-            emit,
-        )
+        self.rows(&self.plan.output, |range| self.results_by_key(range), emit)
     }
 
     /// Hands on what is known, for [`merge`](Self::merge) of another table: one row for each key, in batches that are
@@ -305,13 +330,13 @@ impl Table {
         &self,
         emit: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.rows(&self.plan.states, |column, range| column.state(range), emit)
+        self.rows(&self.plan.states, |range| self.states_of(range), emit)
     }
 
     fn rows<E: From<Error>>(
         &self,
         schema: &SchemaRef,
-        of: impl Fn(&dyn Accumulator, Range<usize>) -> Result<ArrayRef, Error>,
+        of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,
         mut emit: impl FnMut(RecordBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let keys = self.groups.len();
@@ -320,9 +345,7 @@ impl Table {
             for (key, field) in columns.iter_mut().zip(schema.fields()) {
                 *key = dehydrate(key, field.data_type())?;
             }
-            for column in &self.columns {
-                columns.push(of(column.as_ref(), range.clone())?);
-            }
+            columns.extend(of(range)?);
             Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
         };
         let mut start = 0;

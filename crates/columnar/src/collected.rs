@@ -7,6 +7,7 @@
 //! A quantile is exact: between two values it lies as far along as the share says. NaNs are no numbers: a quantile leaves them out,
 //! and among the greatest they come after the others. What differs is told as keys are: all NaNs are one value, and `-0.0` is `0.0`.
 
+use std::num::IntErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -60,9 +61,16 @@ impl Taking {
             "median" => Taking::Quantile(0.5),
             _ => {
                 if let Some(count) = name.strip_prefix("top_") {
-                    let count = count.parse().ok().filter(|&count| count > 0);
-                    let named = || Error::NoFew { name: name.into() };
-                    Taking::Top(count.ok_or_else(named)?)
+                    let count = match count.parse::<usize>() {
+                        Ok(count) => count,
+                        // More than there are places in memory is all of them.
+                        Err(error) if *error.kind() == IntErrorKind::PosOverflow => usize::MAX,
+                        Err(_) => 0,
+                    };
+                    if count == 0 {
+                        return Err(Error::NoFew { name: name.into() });
+                    }
+                    Taking::Top(count)
                 } else if let Some(share) = name.strip_prefix("quantile_") {
                     let share = share.parse().ok();
                     let share = share.filter(|share| (0.0..=1.0).contains(share));

@@ -150,6 +150,30 @@ pub(crate) fn restored(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordB
     )?)
 }
 
+/// Rows whose dictionaries were resolved, with those of the schema, in as many batches as these have room for.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub(crate) fn restored_in_parts(
+    rows: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<Vec<RecordBatch>, Error> {
+    if rows.schema_ref().fields() == schema.fields() {
+        return Ok(vec![rows.clone()]);
+    }
+    let mut parts = Vec::new();
+    in_parts(
+        0..rows.num_rows(),
+        |part| restored(&rows.slice(part.start, part.len()), schema),
+        |batch| {
+            parts.push(batch);
+            Ok::<_, Error>(())
+        },
+    )?;
+    Ok(parts)
+}
+
 /// A column of a type that has other dictionaries.
 fn fitted(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
     if column.data_type() == data_type {

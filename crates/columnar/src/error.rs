@@ -123,6 +123,14 @@ pub enum Error {
     /// A row without a time.
     #[error("a row has no event time, but null: filter such rows out, or fill them in, before")]
     NullTime,
+    /// A time that columns cannot tell.
+    #[error(
+        "a row is at the time {time}, and times of columns end at 2**63 - 1: give smaller ones, such as those of a coarser unit"
+    )]
+    TimeBeyond {
+        /// The time.
+        time: u64,
+    },
     /// A row whose time is before that of the message it came in.
     #[error(
         "a row has event time {time}, before {least}, the earliest that may still come here: take the stream from \
@@ -135,6 +143,9 @@ pub enum Error {
         /// The least time that was possible.
         least: u64,
     },
+    /// A sum that its type cannot hold.
+    #[error("{0}")]
+    Beyond(Box<Beyond>),
     /// A column's name that would stand twice in a result.
     #[error(
         "the result would have two columns named '{name}': rename one, or choose another suffix"
@@ -166,4 +177,65 @@ pub enum Error {
     /// An error of a kernel.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+}
+
+/// A sum that its type cannot hold. Each layer between the sum and the operator adds what it knows.
+#[derive(Debug)]
+pub struct Beyond {
+    /// The number of the group whose sum it is.
+    pub(crate) group: usize,
+    /// The type of the sum.
+    pub(crate) data_type: DataType,
+    /// The operator.
+    pub(crate) operator: &'static str,
+    /// The column that is added up.
+    pub(crate) column: String,
+    /// The group's key, as `name=value`; empty where it is not known.
+    pub(crate) key: String,
+}
+
+impl Beyond {
+    /// The error for a group's sum.
+    pub(crate) fn of(group: usize, data_type: &DataType) -> Error {
+        Error::Beyond(Box::new(Beyond {
+            group,
+            data_type: data_type.clone(),
+            operator: "",
+            column: String::new(),
+            key: String::new(),
+        }))
+    }
+}
+
+impl std::fmt::Display for Beyond {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Beyond {
+            operator, column, ..
+        } = self;
+        write!(f, "{operator}: the sum of column '{column}'")?;
+        if !self.key.is_empty() {
+            write!(f, " for the key {}", self.key)?;
+        }
+        let wider = match self.data_type {
+            DataType::Decimal128(_, scale) => format!("decimal256(76, {scale}) or float64"),
+            DataType::Decimal256(..) => "float64".to_owned(),
+            _ => "decimal128(38, 0) or float64".to_owned(),
+        };
+        write!(
+            f,
+            " is beyond {}: cast the column to {wider} in with_columns before, or add it up in to_records(), where \
+             numbers have no bounds",
+            self.data_type
+        )
+    }
+}
+
+impl Error {
+    /// The same, where it is of a sum, with what a layer knows of it.
+    pub(crate) fn with(mut self, known: impl FnOnce(&mut Beyond)) -> Self {
+        if let Error::Beyond(beyond) = &mut self {
+            known(beyond);
+        }
+        self
+    }
 }

@@ -5,7 +5,7 @@
 //! those of one time are not neighbours.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Schema};
@@ -41,7 +41,7 @@ pub fn time_column(schema: &Schema, name: &str) -> Result<usize, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::NullTime`] and [`Error::TimeBefore`].
+/// [`Error::NullTime`], [`Error::TimeBeyond`] and [`Error::TimeBefore`].
 pub fn times_of(column: &ArrayRef, least: u64) -> Result<Int64Array, Error> {
     if column.null_count() > 0 {
         return Err(Error::NullTime);
@@ -50,6 +50,12 @@ pub fn times_of(column: &ArrayRef, least: u64) -> Result<Int64Array, Error> {
         safe: false,
         ..CastOptions::default()
     };
+    if let Some(words) = column.as_primitive_opt::<UInt64Type>()
+        && let Some(&time) = words.values().iter().max()
+        && i64::try_from(time).is_err()
+    {
+        return Err(Error::TimeBeyond { time });
+    }
     // Dates of 32 bits have no cast to 64: they are days, as integers of 32 bits are.
     let narrow = match column.data_type() {
         DataType::Date32 => cast_with_options(column, &DataType::Int32, &strict)?,

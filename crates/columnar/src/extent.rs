@@ -6,7 +6,9 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, OffsetBuffer};
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
+
+use crate::error::Error;
 
 /// Up to where the offsets of a column reach: the largest number of bytes or elements that offsets count, at any depth.
 /// The sum of two columns' is not below that of the two in one.
@@ -40,6 +42,15 @@ pub(crate) fn reach(column: &ArrayRef) -> usize {
         DataType::Dictionary(..) => reach(column.as_any_dictionary().values()),
         _ => 0,
     }
+}
+
+/// Refuses so many bytes for the column of some rows, where fewer rows would have fewer: builders panic when an offset of 32 bits
+/// overflows, and the caller takes fewer rows on this error.
+pub(crate) fn check_reach(bytes: usize, rows: &std::ops::Range<usize>) -> Result<(), Error> {
+    if rows.len() > 1 && i32::try_from(bytes).is_err() {
+        return Err(ArrowError::OffsetOverflowError(bytes).into());
+    }
+    Ok(())
 }
 
 /// About how many bytes a row of a column takes where it is copied.

@@ -23,6 +23,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::accumulate::{Accumulator, Of, Seen, each_seen};
 use crate::error::Error;
+use crate::extent::check_reach;
 
 /// Which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,6 +258,7 @@ impl Accumulator for Bytes {
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
+        check_reach(self.bytes_of(&range), &range)?;
         let found = &self.found[range];
         if let DataType::FixedSizeBinary(width) = self.data_type {
             let mut builder = FixedSizeBinaryBuilder::with_capacity(found.len(), width);

@@ -3,13 +3,17 @@
 use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_schema::ArrowError;
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
+use crate::dictionary::in_parts;
 use crate::error::Error;
+use crate::groups::Groups;
+use crate::ordered::fit_together;
 
 /// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once. Of no
-/// numbers they are empty, of the same types.
+/// numbers they are empty, of the same types. More than offsets of 32 bits count is an error, by which a caller takes fewer.
 pub(crate) fn gathered(
     numbers: &[u32],
     of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,
@@ -32,10 +36,30 @@ pub(crate) fn gathered(
         .into();
     let columns = parts.first().map_or(0, Vec::len);
     let column = |at: usize| {
+        if !fit_together(parts.iter().map(|part| &part[at]), i32::MAX as usize) {
+            return Err(ArrowError::OffsetOverflowError(i32::MAX as usize).into());
+        }
         let pieces: Vec<&dyn Array> = parts.iter().map(|part| part[at].as_ref()).collect();
         Ok(take(&concat(&pieces)?, &places, None)?)
     };
     (0..columns).map(column).collect()
+}
+
+/// The keys that are used, with the first numbers, in their order.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub(crate) fn renumbered(keys: &Groups, used: &[u32]) -> Result<Groups, Error> {
+    let mut new = keys.empty()?;
+    if !used.is_empty() {
+        in_parts(
+            0..used.len(),
+            |part| gathered(&used[part], |range| keys.keys(range)),
+            |columns| new.number(&columns).map(|_| ()),
+        )?;
+    }
+    Ok(new)
 }
 
 #[allow(

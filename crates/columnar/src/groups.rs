@@ -18,6 +18,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, Schema};
 use arrow_select::take::take;
@@ -29,10 +30,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dictionary::{hydrate, plain_type};
 use crate::error::Error;
+use crate::extent::check_reach;
 use crate::floats::canonical;
 
 /// What stands for the number of a key that has none. See [`Groups::freeze`].
 pub const UNKNOWN: u32 = u32::MAX;
+
+/// The name of the key column that is the same in all rows, where all of them are taken together.
+pub const ALL_ROWS: &str = "all rows";
 
 /// The distinct keys seen, by number.
 pub struct Groups {
@@ -187,8 +192,9 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// An error of a kernel.
+    /// An error of a kernel; [`ArrowError::OffsetOverflowError`] where they are more than one column can hold.
     pub fn keys(&self, range: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
+        check_reach(self.bytes_of(&range), &range)?;
         match &self.keys {
             Keys::Words(words) => Ok(vec![words.column(range, &self.types[0])]),
             Keys::Bytes(bytes) => Ok(vec![cast(&bytes.column(range), &self.types[0])?]),
@@ -199,6 +205,22 @@ impl Groups {
             }
         }
     }
+}
+
+/// A key as it is shown in messages: `name=value`, shortened, for each of its columns, of which the first row is looked at.
+pub(crate) fn shown<'a>(names: impl Iterator<Item = &'a str>, columns: &[ArrayRef]) -> String {
+    const LONG: usize = 100;
+    let value = |column: &ArrayRef| {
+        let text = array_value_to_string(column, 0).unwrap_or_default();
+        match text.char_indices().nth(LONG) {
+            _ if column.is_null(0) => "null".to_owned(),
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text,
+        }
+    };
+    let parts = names.zip(columns).filter(|(name, _)| *name != ALL_ROWS);
+    let parts = parts.map(|(name, column)| format!("{name}={}", value(column)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn is_word(data_type: &DataType) -> bool {

@@ -14,7 +14,7 @@ use arrow_select::take::take_record_batch;
 use crate::dictionary::{dehydrate, hydrate, in_parts, plain_type};
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
-use crate::gathered::gathered as gathered_by_number;
+use crate::gathered::renumbered;
 use crate::groups::{Groups, UNKNOWN};
 use crate::join::{Plan, Side, comparable};
 use crate::pieces::MAX_ROWS;
@@ -333,11 +333,7 @@ impl Sides {
 
     /// Gives the keys that are used the first numbers, in their order, and forgets the others.
     pub(crate) fn renumber(&mut self, used: &[u32]) -> Result<(), Error> {
-        let mut keys = self.keys.empty()?;
-        if !used.is_empty() {
-            keys.number(&gathered_by_number(used, |range| self.keys.keys(range))?)?;
-        }
-        self.keys = keys;
+        self.keys = renumbered(&self.keys, used)?;
         Ok(())
     }
 

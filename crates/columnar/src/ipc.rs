@@ -54,6 +54,16 @@ pub fn decode(bytes: Bytes) -> Result<RecordBatch, Error> {
             return Err(ArrowError::IpcError("there are two batches".to_owned()));
         }
         decoder.finish()?;
+        // Names go out as C has them, which end there.
+        let schema = batch.schema_ref();
+        if let Some(field) = schema
+            .flattened_fields()
+            .iter()
+            .find(|field| field.name().contains('\0'))
+        {
+            let said = format!("the name of a column, {:?}, has a null byte", field.name());
+            return Err(ArrowError::IpcError(said));
+        }
         Ok(batch)
     };
     // What arrow-ipc does not check is where the buffers lie; it panics there.

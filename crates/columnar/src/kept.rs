@@ -17,7 +17,8 @@ use pointstamp_order::Point;
 
 use crate::dictionary::dehydrate;
 use crate::error::Error;
-use crate::extent::{reach, widest, width_of};
+use crate::extent::{reach, widest};
+use crate::ordered::width;
 use crate::pieces::MAX_BYTES;
 use crate::times::Times;
 
@@ -266,11 +267,6 @@ impl Rows {
             &options,
         )?)
     }
-}
-
-/// About how many bytes a row of columns takes.
-fn width(columns: &[ArrayRef], row: usize) -> usize {
-    columns.iter().map(|column| width_of(column, row)).sum()
 }
 
 /// Whether two batches may become one: no column's offsets reach further than a limit. Dictionaries are measured, too,

@@ -1,24 +1,25 @@
 //! What running functions know of each key, and what they say after each row.
 //!
-//! Owns [`Known`], the state of one function of a column for keys by number. Nulls are skipped; so are floats that are no numbers,
-//! among extremes.
+//! Owns [`Known`], the state of one function of a column for keys by number. The rules are those of aggregations: nulls are
+//! skipped, a NaN is an extreme where there is nothing else, and a sum that its type cannot hold is an error.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, UInt32Array, UInt64Array};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, UInt32Array};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
 
 use crate::dictionary::{hydrate, plain_type};
-use crate::error::Error;
+use crate::error::{Beyond, Error};
+use crate::floats::canonical;
 
 /// What is known of keys, by number, of one function of a column.
 pub(crate) enum Known {
     Count(Vec<i64>),
-    /// Of integers, modulo 2^64; unsigned ones have the same bits.
+    /// Sums of integers: those of unsigned ones are kept as the signed ones of the same bits. Whether they are signed.
     Sum(Vec<Option<i64>>, bool),
     Floats(Vec<Option<f64>>),
     Mean(Vec<(f64, i64)>),
@@ -134,20 +135,24 @@ impl Known {
                     let words = words.as_primitive::<UInt64Type>().values();
                     words.iter().map(|word| word.cast_signed()).collect()
                 };
+                let is_signed = *signed;
                 let sums = rows().map(|(row, key)| {
                     if is_valid(row) {
                         let so_far = known[key].unwrap_or_default();
-                        known[key] = Some(so_far.wrapping_add(values[row]));
+                        let sum = if is_signed {
+                            so_far.checked_add(values[row])
+                        } else {
+                            unsigned_sum(so_far, values[row])
+                        };
+                        known[key] = Some(sum.ok_or_else(|| beyond(key, is_signed))?);
                     }
-                    known[key]
+                    Ok::<_, Error>(known[key])
                 });
-                if *signed {
-                    Arc::new(sums.collect::<Int64Array>())
+                let sums = sums.collect::<Result<Int64Array, _>>()?;
+                if is_signed {
+                    Arc::new(sums)
                 } else {
-                    Arc::new(
-                        sums.map(|sum| sum.map(i64::cast_unsigned))
-                            .collect::<UInt64Array>(),
-                    )
+                    Arc::new(sums.unary::<_, UInt64Type>(i64::cast_unsigned))
                 }
             }
             Known::Floats(known) => {
@@ -183,7 +188,8 @@ impl Known {
                 )
             }
             Known::Extreme(known, converter, greatest) => {
-                let skipped = is_nan(&column)?;
+                let column = canonical(&column)?; // one NaN, which is the greatest of the bytes
+                let nan = nan_of(converter, column.data_type())?;
                 let mut given = converter.convert_columns(std::slice::from_ref(&column))?;
                 let null = arrow_array::new_null_array(column.data_type(), 1);
                 let null = converter.convert_columns(&[null])?;
@@ -195,10 +201,13 @@ impl Known {
                     let value: &[u8] = value.as_ref();
                     let better = match best {
                         None => true,
-                        Some(best) if *greatest => value > &best[..],
+                        Some(best) if nan.as_deref() == Some(&best[..]) => true,
+                        Some(best) if *greatest => {
+                            value > &best[..] && nan.as_deref() != Some(value)
+                        }
                         Some(best) => value < &best[..],
                     };
-                    if better && is_valid(row) && !skipped.as_ref().is_some_and(|nan| nan[row]) {
+                    if better && is_valid(row) {
                         *best = Some(value.into());
                     }
                     match best {
@@ -290,14 +299,29 @@ impl Known {
     }
 }
 
-/// Of floats, which are no numbers, and are no extremes.
-fn is_nan(column: &ArrayRef) -> Result<Option<Vec<bool>>, Error> {
-    if !column.data_type().is_floating() {
+/// The sum of unsigned integers, kept as the signed ones of the same bits.
+fn unsigned_sum(sum: i64, value: i64) -> Option<i64> {
+    let sum = sum.cast_unsigned().checked_add(value.cast_unsigned());
+    sum.map(u64::cast_signed)
+}
+
+#[cold]
+fn beyond(key: usize, is_signed: bool) -> Error {
+    let sum = if is_signed {
+        DataType::Int64
+    } else {
+        DataType::UInt64
+    };
+    Beyond::of(key, &sum)
+}
+
+/// The form of NaN among values of a type; none where there is no NaN.
+fn nan_of(converter: &RowConverter, data_type: &DataType) -> Result<Option<Box<[u8]>>, Error> {
+    if !data_type.is_floating() {
         return Ok(None);
     }
-    let values = cast(column, &DataType::Float64)?;
-    let values = values.as_primitive::<Float64Type>();
-    Ok(Some(
-        values.values().iter().map(|value| value.is_nan()).collect(),
-    ))
+    let nan: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
+    let nan = canonical(&cast(&nan, data_type)?)?;
+    let rows = converter.convert_columns(&[nan])?;
+    Ok(Some(rows.row(0).as_ref().into()))
 }

@@ -34,6 +34,8 @@ pub mod aggregate;
 pub mod as_of;
 pub mod column_hash;
 pub mod distinct;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod entry;
 pub mod error;
 pub mod event_time;
 pub mod groups;
@@ -63,6 +65,7 @@ mod floats;
 mod gathered;
 mod kept;
 mod known;
+mod ordered;
 mod slots;
 mod times;
 mod waiting;

@@ -15,12 +15,12 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 
 use crate::aggregate::Plan;
-use crate::dictionary::resolved;
+use crate::dictionary::{resolved, restored_in_parts};
 use crate::error::Error;
 use crate::event_time::times_of;
 use crate::groups::{Groups, UNKNOWN};
 use crate::schema::{free_name, project};
-use crate::waiting::{Waiting, restored_in_parts};
+use crate::waiting::Waiting;
 use crate::windows::{Layout, Windows};
 
 /// Tumbling and sliding windows.

@@ -12,15 +12,14 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, SortOptions};
-use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{hydrate, plain_type, resolved};
+use crate::dictionary::{hydrate, plain_type};
 use crate::error::Error;
 use crate::floats::canonical;
+use crate::ordered::{Order, TOGETHER, in_order};
 use crate::schema::{find_column, project};
-use crate::waiting::restored_in_parts;
 
 /// The rows for which a condition is true.
 ///
@@ -59,8 +58,8 @@ pub fn order_columns<N: AsRef<str>>(schema: &Schema, names: &[N]) -> Result<Vec<
     names.iter().map(at).collect()
 }
 
-/// The rows of batches of one schema in the order of some columns; in one batch, or in as many as dictionaries have room for.
-/// Without columns no row is before another: the batches are returned as they are.
+/// The rows of batches of one schema in the order of some columns; in one batch, or in as many as offsets and dictionaries have
+/// room for. Without columns no row is before another: the batches are returned as they are.
 ///
 /// # Errors
 ///
@@ -70,26 +69,29 @@ pub fn rows_in_order(
     by: &[usize],
     descending: bool,
 ) -> Result<Vec<RecordBatch>, Error> {
-    let Some(first) = batches.first() else {
-        return Ok(Vec::new());
-    };
+    rows_in_order_within(batches, by, descending, TOGETHER)
+}
+
+/// As [`rows_in_order`], with no more bytes of text in a column, or elements of lists, brought together than a limit says.
+///
+/// # Errors
+///
+/// An error of a kernel.
+pub fn rows_in_order_within(
+    batches: &[RecordBatch],
+    by: &[usize],
+    descending: bool,
+    limit: usize,
+) -> Result<Vec<RecordBatch>, Error> {
     if by.is_empty() {
         return Ok(batches.to_vec()); // a `RowConverter` of no columns makes no rows
     }
-    let schema = first.schema();
-    let together = if batches.len() == 1 {
-        first.clone()
-    } else {
-        let plain = batches
-            .iter()
-            .map(resolved)
-            .collect::<Result<Vec<_>, _>>()?;
-        concat_batches(&plain[0].schema(), &plain)?
-    };
-    let keys = comparable(&project(&together, by), descending)?;
-    let mut order: Vec<u32> = (0_u32..).take(together.num_rows()).collect();
-    order.sort_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize))); // stable
-    restored_in_parts(&rows_at(&together, &order.into())?, &schema)
+    in_order(batches, limit, |batches| {
+        let keys: Vec<Vec<ArrayRef>> = batches.iter().map(|rows| project(rows, by)).collect();
+        let keys = comparable_of(&keys, descending)?;
+        let compare = |one, other| keys.row(one).cmp(&keys.row(other));
+        Ok(Some(Order::of(keys.num_rows(), compare)))
+    })
 }
 
 /// Whether values of a type have an order.
@@ -107,24 +109,39 @@ pub(crate) fn has_order(data_type: &DataType) -> bool {
 ///
 /// An error of a kernel.
 pub(crate) fn comparable(columns: &[ArrayRef], descending: bool) -> Result<Rows, Error> {
+    comparable_of(&[columns.to_vec()], descending)
+}
+
+/// The same for columns of several batches, of which there is one at least: their rows end to end.
+fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Error> {
     let last = |descending| SortOptions {
         descending,
         nulls_first: false,
     };
-    let mut given: Vec<ArrayRef> = Vec::new();
+    let mut given: Vec<Vec<ArrayRef>> = Vec::new();
     let mut fields = Vec::new();
-    for column in columns {
-        let column = canonical(&hydrate(column)?)?;
-        // NaNs are not among the numbers, in neither direction.
-        if let Some(nans) = nans(&column)? {
-            given.push(Arc::new(nans));
-            fields.push(SortField::new_with_options(DataType::Boolean, last(false)));
+    for columns in batches {
+        let mut all: Vec<ArrayRef> = Vec::new();
+        fields.clear();
+        for column in columns {
+            let column = canonical(&hydrate(column)?)?;
+            // NaNs are not among the numbers, in neither direction.
+            if let Some(nans) = nans(&column)? {
+                all.push(Arc::new(nans));
+                fields.push(SortField::new_with_options(DataType::Boolean, last(false)));
+            }
+            let data_type = column.data_type().clone();
+            fields.push(SortField::new_with_options(data_type, last(descending)));
+            all.push(column);
         }
-        let data_type = column.data_type().clone();
-        fields.push(SortField::new_with_options(data_type, last(descending)));
-        given.push(column);
+        given.push(all);
     }
-    Ok(RowConverter::new(fields)?.convert_columns(&given)?)
+    let converter = RowConverter::new(fields)?;
+    let mut rows = converter.empty_rows(0, 0);
+    for columns in &given {
+        converter.append(&mut rows, columns)?;
+    }
+    Ok(rows)
 }
 
 /// Of floats, which are NaNs; of nulls it is null.

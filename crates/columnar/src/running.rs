@@ -16,8 +16,8 @@ use arrow_select::take::take_record_batch;
 
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
-use crate::gathered::gathered;
-use crate::groups::Groups;
+use crate::gathered::{gathered, renumbered};
+use crate::groups::{Groups, shown};
 use crate::known::Known;
 use crate::pieces::MAX_ROWS;
 use crate::schema::{find_column, free_name, key_columns, names_of, project};
@@ -131,7 +131,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// An error of a kernel.
+    /// [`Error::Beyond`] for a sum that its type cannot hold, and an error of a kernel.
     pub fn advance(&mut self, frontier: Option<i64>) -> Result<Vec<RecordBatch>, Error> {
         let mut results = Vec::new();
         for rows in self.waiting.take(frontier)? {
@@ -151,7 +151,18 @@ impl Running {
                 } else {
                     let mut columns = part.columns().to_vec();
                     for (at, known) in &mut self.functions {
-                        columns.push(known.run(keys, &begins, part.column(*at))?);
+                        let column = known.run(keys, &begins, part.column(*at));
+                        let named = |error: Error| {
+                            error.with(|beyond| {
+                                let names = names_of(&self.input, &self.key);
+                                let key = self.keys.keys(beyond.group..beyond.group + 1);
+                                let names = names.iter().map(String::as_str);
+                                beyond.key = shown(names, &key.unwrap_or_default());
+                                beyond.column.clone_from(self.input.field(*at).name());
+                                beyond.operator = "scan";
+                            })
+                        };
+                        columns.push(column.map_err(named)?);
                     }
                     results.push(RecordBatch::try_new(Arc::clone(&self.output), columns)?);
                 }
@@ -225,9 +236,7 @@ impl Running {
 
     fn renumber(&mut self) -> Result<(), Error> {
         let used = self.used();
-        let mut keys = self.keys.empty()?;
-        keys.number(&gathered(&used, |range| self.keys.keys(range))?)?;
-        self.keys = keys;
+        self.keys = renumbered(&self.keys, &used)?;
         self.seen = used.iter().map(|&key| self.seen[key as usize]).collect();
         for (_, known) in &mut self.functions {
             known.renumber(&used);

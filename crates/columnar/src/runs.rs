@@ -22,8 +22,8 @@ use crate::aggregate::{Plan, Table};
 use crate::dictionary::{dehydrate, in_parts};
 use crate::error::Error;
 use crate::event_time::{last_of, time_column, times_of};
-use crate::gathered::gathered;
-use crate::groups::Groups;
+use crate::gathered::{gathered, renumbered};
+use crate::groups::{Groups, shown};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{free_name, names_of, project};
 use crate::waiting::Waiting;
@@ -79,6 +79,8 @@ pub struct Runs {
     due: BinaryHeap<Reverse<(i64, u32)>>,
     /// The last time that is final.
     stands: i64,
+    /// The window that began first of those that are open, if it still is.
+    earliest: Option<u32>,
 }
 
 impl std::fmt::Debug for Runs {
@@ -111,7 +113,7 @@ impl Runs {
         let mut fields = input.fields().to_vec();
         fields.push(Arc::new(Field::new(&name, DataType::UInt64, false)));
         let with_number: SchemaRef = Arc::new(Schema::new(fields));
-        let numbered = Plan::new(&with_number, &[name], aggregations)?;
+        let numbered = Plan::new(&with_number, &[name], aggregations)?.with_operator("window");
         Ok(Runs {
             keys: Groups::of(input, plan.key())?,
             table: Table::new(&numbered)?,
@@ -130,6 +132,7 @@ impl Runs {
             bytes: 0,
             due: BinaryHeap::new(),
             stands: 0,
+            earliest: None,
         })
     }
 
@@ -190,6 +193,18 @@ impl Runs {
             self.move_on()?;
         }
         Ok(())
+    }
+
+    /// When the first of the windows that are open began. Looking for it costs a pass over them where the one that was the first
+    /// has closed: those that open later begin later.
+    pub fn earliest(&mut self) -> Option<i64> {
+        let windows = &self.windows;
+        let known = self.earliest.map(|at| windows[at as usize]);
+        if known.is_none_or(|window| !window.open) {
+            let open = (0..number(windows.len())).filter(|&at| windows[at as usize].open);
+            self.earliest = open.min_by_key(|&at| windows[at as usize].first);
+        }
+        self.earliest.map(|at| windows[at as usize].first)
     }
 
     /// Whether more than half of what is kept is of windows that have closed.
@@ -345,8 +360,22 @@ impl Runs {
         for bounds in [starts, Int64Array::from_iter_values(ends)] {
             columns.push(bounds_of(&bounds, data_type)?);
         }
-        columns.extend(gathered(&numbers, |range| self.table.results(range))?);
+        let results = gathered(&numbers, |range| self.table.results(range));
+        columns.extend(results.map_err(|error| self.with_key(error))?);
         Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
+    }
+
+    /// The error of a window, with its key.
+    fn with_key(&self, error: Error) -> Error {
+        error.with(|beyond| {
+            let key = self.windows[beyond.group].key as usize;
+            let names = self
+                .output
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str());
+            beyond.key = shown(names, &self.keys.keys(key..key + 1).unwrap_or_default());
+        })
     }
 
     /// The windows that are open: the key's columns, the first and last time, how many rows, and what is known of them.
@@ -433,10 +462,11 @@ impl Runs {
                     table.merge_columns(&[numbers], &states)
                 },
             )?;
+            // Of each key there is one open window, so that its number is the window's.
             let of: Vec<u32> = windows.iter().map(|window| window.key).collect();
-            let new = keys.number(&gathered(&of, |range| self.keys.keys(range))?)?;
-            for (window, key) in windows.iter_mut().zip(new) {
-                window.key = key;
+            keys = renumbered(&self.keys, &of)?;
+            for (at, window) in windows.iter_mut().enumerate() {
+                window.key = number(at);
             }
         }
         self.current = vec![None; keys.len()];
@@ -448,6 +478,7 @@ impl Runs {
                     .push(Reverse((last_of(window.last, gap), number(at))));
             }
         }
+        self.earliest = None;
         self.open = windows.len();
         let bytes = self.bytes as u128 * u128::from(self.open_rows) / u128::from(self.rows.max(1));
         self.bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -4,11 +4,14 @@
 //! many and small, the rows that are move to one new batch: memory follows them. Cost: of a row, a counter, and its share of few
 //! moves.
 
+use std::ops::Range;
+
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
 
 use crate::error::Error;
+use crate::ordered::{TOGETHER, cut, fit_together, width};
 
 /// How few rows are not worth a move.
 const FEW: usize = 1024;
@@ -24,13 +27,27 @@ pub(crate) struct Slot {
 }
 
 /// The rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slots {
     /// With the number of rows that are wanted.
     batches: Vec<Option<(Vec<ArrayRef>, usize)>>,
     free: Vec<u32>,
     held: usize,
     wanted: usize,
+    /// How many bytes of text, or elements of lists, of a column are moved into one.
+    limit: usize,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Slots {
+            batches: Vec::new(),
+            free: Vec::new(),
+            held: 0,
+            wanted: 0,
+            limit: TOGETHER,
+        }
+    }
 }
 
 #[allow(
@@ -126,18 +143,42 @@ impl Slots {
             return Ok(());
         }
         let slots: Vec<&mut Slot> = slots.collect();
-        let columns = types.iter().enumerate().map(|(column, data_type)| {
-            let rows = slots.iter().map(|slot| Some(**slot));
-            let (arrays, places) = self.places(column, data_type, rows);
-            gathered(&arrays, &places)
-        });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        *self = Slots::default();
-        let moved = self.add(columns, slots.len());
-        for (slot, new) in slots.into_iter().zip(moved) {
-            *slot = new;
+        let mut parts = Vec::new();
+        for part in self.parts(&slots) {
+            let columns = types.iter().enumerate().map(|(column, data_type)| {
+                let rows = slots[part.clone()].iter().map(|slot| Some(**slot));
+                let (arrays, places) = self.places(column, data_type, rows);
+                gathered(&arrays, &places)
+            });
+            parts.push((columns.collect::<Result<Vec<_>, _>>()?, part.len()));
+        }
+        *self = Slots {
+            limit: self.limit,
+            ..Slots::default()
+        };
+        let mut slots = slots.into_iter();
+        for (columns, rows) in parts {
+            for (new, slot) in self.add(columns, rows).zip(&mut slots) {
+                *slot = new;
+            }
         }
         Ok(())
+    }
+
+    /// The rows in stretches whose columns each fit into one.
+    fn parts(&self, slots: &[&mut Slot]) -> Vec<Range<usize>> {
+        let batches = || self.batches.iter().flatten();
+        let columns = batches().next().map_or(0, |(columns, _)| columns.len());
+        let fits = |at: usize| fit_together(batches().map(|(columns, _)| &columns[at]), self.limit);
+        if (0..columns).all(fits) {
+            return std::iter::once(0..slots.len()).collect();
+        }
+        cut(slots.len(), self.limit, |at| {
+            let slot = &*slots[at];
+            let held = &self.batches[slot.batch as usize];
+            held.as_ref()
+                .map_or(0, |(columns, _)| width(columns, slot.row as usize))
+        })
     }
 
     /// Some rows as a batch of this schema.
@@ -164,4 +205,48 @@ impl Slots {
 pub(crate) fn gathered(arrays: &[ArrayRef], places: &[(usize, usize)]) -> Result<ArrayRef, Error> {
     let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
     Ok(interleave(&arrays, places)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::StringArray;
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    /// Rows that stay what they are where what is wanted is moved together, in parts of a limit.
+    #[test]
+    fn rows_are_moved_in_parts_that_fit() {
+        for (limit, batches) in [(TOGETHER, 1), (100, 30)] {
+            let mut slots = Slots {
+                limit,
+                ..Slots::default()
+            };
+            let mut wanted = Vec::new();
+            for batch in 0..30 {
+                let texts = (0..100).map(|row| format!("{batch} {row}"));
+                let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+                let all: Vec<Slot> = slots.add(vec![texts], 100).collect();
+                for (row, slot) in all.into_iter().enumerate() {
+                    if row % 3 == 0 {
+                        wanted.push((format!("{batch} {row}"), slot));
+                    } else {
+                        slots.release(slot);
+                    }
+                }
+            }
+            slots
+                .make_room(&[DataType::Utf8], wanted.iter_mut().map(|(_, slot)| slot))
+                .unwrap();
+            assert_eq!(slots.held(), wanted.len());
+            assert!(slots.batches.len() >= batches);
+            let rows = wanted.iter().map(|(_, slot)| Some(*slot));
+            let (arrays, places) = slots.places(0, &DataType::Utf8, rows);
+            let found = gathered(&arrays, &places).unwrap();
+            let expected = wanted.iter().map(|(text, _)| Some(text.as_str()));
+            assert!(found.as_string::<i32>().iter().eq(expected));
+        }
+    }
 }

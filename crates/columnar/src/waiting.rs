@@ -5,13 +5,11 @@
 //! sort, unless rows come in order. Dictionaries are resolved where rows of several batches, each with its own, are put together.
 
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{in_parts, resolved, restored};
 use crate::error::Error;
 use crate::event_time::times_of;
+use crate::ordered::{Order, TOGETHER, in_order};
 
 /// Rows whose times are in a column, and not final.
 #[derive(Debug)]
@@ -19,6 +17,8 @@ pub(crate) struct Waiting {
     column: usize,
     /// With their first and last time.
     batches: Vec<(i64, i64, RecordBatch)>,
+    /// How much is brought together in one batch: see [`in_order`].
+    limit: usize,
 }
 
 impl Waiting {
@@ -27,6 +27,7 @@ impl Waiting {
         Waiting {
             column,
             batches: Vec::new(),
+            limit: TOGETHER,
         }
     }
 
@@ -49,7 +50,8 @@ impl Waiting {
         self.batches.iter().map(|&(first, ..)| first).min()
     }
 
-    /// Takes out the rows before `frontier`, or all, in the order of time: in one batch, or in as many as dictionaries have room for.
+    /// Takes out the rows before `frontier`, or all, in the order of time: in one batch, or in as many as offsets and dictionaries
+    /// have room for.
     ///
     /// # Errors
     ///
@@ -75,52 +77,18 @@ impl Waiting {
                 self.batches.push((first, last, rest));
             }
         }
-        let Some(one) = ready.first() else {
-            return Ok(Vec::new());
-        };
-        let schema = one.schema();
-        if ready.len() == 1 {
-            let rows = ready.swap_remove(0);
-            return Ok(vec![self.in_order(rows)?]);
-        }
-        let ready = ready.iter().map(resolved).collect::<Result<Vec<_>, _>>()?;
-        let rows = self.in_order(concat_batches(&ready[0].schema(), &ready)?)?;
-        restored_in_parts(&rows, &schema)
+        in_order(&ready, self.limit, |batches| {
+            let mut times = Vec::new();
+            for rows in batches {
+                times.extend_from_slice(times_of(rows.column(self.column), 0)?.values());
+            }
+            if times.is_sorted() {
+                return Ok(None);
+            }
+            let compare = |one: usize, other: usize| times[one].cmp(&times[other]);
+            Ok(Some(Order::of(times.len(), compare)))
+        })
     }
-
-    fn in_order(&self, rows: RecordBatch) -> Result<RecordBatch, Error> {
-        let times = times_of(rows.column(self.column), 0)?;
-        if times.values().is_sorted() {
-            return Ok(rows);
-        }
-        let mut order: Vec<u32> = (0..number(rows.num_rows())).collect();
-        order.sort_by_key(|&place| times.value(place as usize)); // stable
-        Ok(take_record_batch(&rows, &UInt32Array::from(order))?)
-    }
-}
-
-/// Rows whose dictionaries were resolved, with those of the schema, in as many batches as these have room for.
-///
-/// # Errors
-///
-/// An error of a kernel.
-pub(crate) fn restored_in_parts(
-    rows: &RecordBatch,
-    schema: &SchemaRef,
-) -> Result<Vec<RecordBatch>, Error> {
-    if rows.schema_ref().fields() == schema.fields() {
-        return Ok(vec![rows.clone()]);
-    }
-    let mut parts = Vec::new();
-    in_parts(
-        0..rows.num_rows(),
-        |part| restored(&rows.slice(part.start, part.len()), schema),
-        |batch| {
-            parts.push(batch);
-            Ok::<_, Error>(())
-        },
-    )?;
-    Ok(parts)
 }
 
 #[allow(
@@ -129,4 +97,54 @@ pub(crate) fn restored_in_parts(
 )]
 fn number(place: usize) -> u32 {
     place as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    /// The times and texts of rows that come in five batches, taken with no more together than a limit; and how many batches.
+    fn taken(limit: usize) -> (Vec<(i64, String)>, usize) {
+        let mut waiting = Waiting::new(0);
+        waiting.limit = limit;
+        for batch in 0..5_i64 {
+            let times: Vec<i64> = (0..20).map(|row| (row * 13 + batch * 7) % 40).collect();
+            let texts: Vec<String> = times.iter().map(|time| format!("{batch} {time}")).collect();
+            let times: ArrayRef = Arc::new(Int64Array::from(times));
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            let rows = RecordBatch::try_from_iter([("at", times), ("text", texts)]);
+            waiting.add(rows.unwrap(), 0).unwrap();
+        }
+        let (mut rows, mut batches) = (Vec::new(), 0);
+        for frontier in [Some(10), Some(25), None] {
+            for part in waiting.take(frontier).unwrap() {
+                let times = part.column(0).as_primitive::<Int64Type>();
+                let texts = part.column(1).as_string::<i32>();
+                assert!(part.num_rows() == 1 || texts.values().len() <= limit);
+                for row in 0..part.num_rows() {
+                    rows.push((times.value(row), texts.value(row).to_owned()));
+                }
+                batches += 1;
+            }
+        }
+        (rows, batches)
+    }
+
+    #[test]
+    fn rows_that_no_batch_holds_come_in_several() {
+        let (rows, batches) = taken(TOGETHER);
+        assert_eq!((rows.len(), batches), (100, 3));
+        assert!(rows.is_sorted_by_key(|(time, _)| *time));
+        for limit in [1, 30, 90] {
+            let (parts, batches) = taken(limit);
+            assert_eq!(parts, rows);
+            assert!(batches > 3);
+        }
+    }
 }

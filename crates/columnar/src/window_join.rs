@@ -71,6 +71,8 @@ pub struct WindowJoin {
     pairs: Vec<Pair>,
     bounds: Vec<Bounds>,
     gone: Vec<(usize, Slot)>,
+    /// The key of the session that began first of those that are open, and when, if it still is.
+    earliest: Option<(u32, i64)>,
 }
 
 impl std::fmt::Debug for WindowJoin {
@@ -114,6 +116,7 @@ impl WindowJoin {
             pairs: Vec::new(),
             bounds: Vec::new(),
             gone: Vec::new(),
+            earliest: None,
         })
     }
 
@@ -150,6 +153,23 @@ impl WindowJoin {
         };
         let waits = self.sides.first();
         waits.into_iter().chain(ends).min()
+    }
+
+    /// When the first row that is kept of a session came. Looking for it costs a pass over the sessions where the one that was the
+    /// first has ended: those that begin later are later.
+    pub fn earliest(&mut self) -> Option<i64> {
+        let sessions = &self.sessions;
+        let is_open = |(key, first)| sessions.get(&key).is_some_and(|open| open.first == first);
+        if !self.earliest.is_some_and(is_open) {
+            let open = sessions.iter().map(|(&key, session)| (key, session.first));
+            self.earliest = open.min_by_key(|&(_, first)| first);
+        }
+        let alone = self.alone.keys().next().copied();
+        self.earliest
+            .map(|(_, first)| first)
+            .into_iter()
+            .chain(alone)
+            .min()
     }
 
     /// Looks at the rows before `frontier`, or at all: the results of the windows that have closed.

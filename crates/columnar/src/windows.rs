@@ -58,6 +58,13 @@ impl Layout {
         })
     }
 
+    /// The start of the first window that is open at a frontier.
+    #[must_use]
+    pub fn first_open(&self, frontier: i64) -> i64 {
+        let closed = self.start_before(frontier.saturating_sub(self.length));
+        closed.saturating_add(self.every)
+    }
+
     /// The last start of a window at or before a time.
     pub(crate) fn start_before(&self, time: i64) -> i64 {
         floor(time, self.every, self.offset)
@@ -90,7 +97,7 @@ impl Windows {
         let column = time_column(input, column)?;
         let output = fields_of(&plan, input.field(column).data_type())?;
         Ok(Windows {
-            plan,
+            plan: plan.with_operator("window"),
             layout,
             column,
             output,
@@ -289,6 +296,16 @@ pub(crate) fn bounds_of(bounds: &Int64Array, data_type: &DataType) -> Result<Arr
         DataType::Date32 => Arc::new(bounds.unary::<_, Date32Type>(day)),
         _ => cast(bounds, data_type)?,
     })
+}
+
+/// A time as a column of so many rows, of a type that bounds of windows have.
+///
+/// # Errors
+///
+/// [`Error::TimeBeyond`] for one that is no time of columns.
+pub fn constant_time(time: u64, rows: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
+    let time = i64::try_from(time).map_err(|_| Error::TimeBeyond { time })?;
+    bounds_of(&Int64Array::from(vec![time; rows]), data_type)
 }
 
 /// Rows of a table with a window's bounds between the key and the results.

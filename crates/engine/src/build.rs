@@ -6,6 +6,7 @@ mod downstream;
 mod draft;
 mod install;
 pub mod operator;
+pub mod retention;
 pub mod scope;
 pub mod stream;
 mod upstream;

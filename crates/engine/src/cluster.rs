@@ -11,10 +11,11 @@ pub(crate) mod blueprint;
 mod control;
 mod departures;
 mod ending;
+mod hearing;
 mod hold;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pointstamp_channels::{
@@ -25,14 +26,13 @@ use pointstamp_progress::Mode;
 use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
+use hearing::Hearing;
 
 pub use ending::{Ending, Failure};
+pub use hearing::Hear;
 pub use hold::Hold;
 
 use crate::error::{Disagreement, Error};
-
-/// Who hears what the programs of other processes say.
-pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 
 /// What the workers of one process share.
 pub struct Cluster {
@@ -42,7 +42,7 @@ pub struct Cluster {
     agreement: Agreement,
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
-    hear: OnceLock<Hear>,
+    hearing: Hearing,
 }
 
 /// A worker that has not been started: send it to its thread, then `start` it.
@@ -117,7 +117,7 @@ impl Cluster {
             ending: Arc::new(Ending::new(Arc::clone(&fabric))),
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
-            hear: OnceLock::new(),
+            hearing: Hearing::default(),
             fabric,
         });
         let seeds = cluster.fabric.here().zip(mailboxes);
@@ -174,10 +174,10 @@ impl Cluster {
         self.tell(&Control::Said { worker, what });
     }
 
-    /// Who hears what the programs of other processes say, with the number of the process. It is called on the thread that receives
-    /// from that process, and must not keep it. Only the first who listens does.
+    /// Has a function hear what the programs of other processes say, also what they have said before, with the number of the
+    /// process. It is called on the thread that receives from that process, and must not keep it. Only the first who listens does.
     pub fn listen(&self, hear: Hear) {
-        let _first = self.hear.set(hear);
+        self.hearing.listen(hear);
     }
 
     /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.
@@ -281,9 +281,7 @@ impl Overseer for Cluster {
                 Ok(())
             }
             Control::Said { what, .. } => {
-                if let Some(hear) = self.hear.get() {
-                    hear(from, what);
-                }
+                self.hearing.hear(from, what);
                 Ok(())
             }
             Control::Ended { worker, dataflow } => {

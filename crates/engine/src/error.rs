@@ -138,7 +138,7 @@ pub enum Error {
     },
     /// A worker was used when its main had returned and its dataflows had ended.
     #[error(
-        "worker {worker} has ended: its main has returned, and nothing runs on it any more; use it before main returns"
+        "worker {worker} has ended: its main has returned, or its session has ended, and nothing runs on it any more; use it before"
     )]
     Ended {
         /// The worker's number.

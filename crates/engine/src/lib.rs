@@ -65,9 +65,10 @@ pub mod host;
 pub mod inspect;
 pub mod observe;
 pub mod operators;
+pub mod panics;
 pub mod payload;
 mod run;
 pub mod worker;
 
-pub use build::{operator, scope, stream};
+pub use build::{operator, retention, scope, stream};
 pub use run::{activation, capability, pact, port, progress, wakeups};

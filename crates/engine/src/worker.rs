@@ -205,7 +205,7 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Runs a dataflow from the next step on. When it ends, `edges` are dropped with it.
-    pub(crate) fn keep(&self, index: usize, subgraph: Subgraph, edges: Box<dyn Any>) {
+    pub(crate) fn keep(&self, index: usize, subgraph: Box<Subgraph>, edges: Box<dyn Any>) {
         self.0
             .registry
             .install(index, subgraph, edges, &self.0.room);

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use socket2::{SockRef, TcpKeepalive};
 
 use crate::form::FOREVER;
 use crate::handshake::{self, Admission, Failure, Local};
@@ -29,6 +30,13 @@ const FIRST_GROWTH: usize = 1 << 20;
 const ASKED: Duration = Duration::from_millis(100);
 /// How long who was sent away waits before the next try.
 const AGAIN: Duration = Duration::from_millis(50);
+/// How long a conversation may be quiet until the system asks whether the other machine is there.
+const QUIET: Duration = Duration::from_secs(30);
+/// How often it asks then, until it has asked [`QUESTIONS`] times in vain.
+const ASKS: Duration = Duration::from_secs(10);
+const QUESTIONS: u32 = 3;
+/// How long what was sent may go without an acknowledgement.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
 /// The number of the end that is connected to, and that of the other.
 const SERVER: u32 = 0;
 const CLIENT: u32 = 1;
@@ -249,6 +257,15 @@ impl SealedLink {
         let wire = Arc::clone(incoming.wire());
         wire.socket().set_read_timeout(Some(ASKED))?;
         wire.socket().set_write_timeout(None)?;
+        // A machine that is gone without a word would be waited for for ever: neither end has a limit for the other's next message,
+        // which may be the end of a long computation.
+        let socket = SockRef::from(wire.socket());
+        let alive = TcpKeepalive::new().with_time(QUIET).with_interval(ASKS);
+        #[cfg(not(windows))]
+        let alive = alive.with_retries(QUESTIONS);
+        socket.set_tcp_keepalive(&alive)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
         Ok(SealedLink {
             wire,
             incoming: Mutex::new(incoming),
@@ -256,11 +273,11 @@ impl SealedLink {
         })
     }
 
-    /// Sends a message, which is all of `parts`; waits while the other end takes nothing.
+    /// Sends a message, which is all of `parts`; waits while the other end takes nothing, and its machine is there.
     ///
     /// # Errors
     ///
-    /// When the connection has ended. It is of no use afterwards.
+    /// When the connection has ended, or nothing was heard of the other machine for a minute. It is of no use afterwards.
     pub fn send(&self, parts: &[&[u8]]) -> io::Result<()> {
         let _whole = self.sending.lock();
         let len: usize = parts.iter().map(|part| part.len()).sum();
@@ -310,6 +327,11 @@ impl SealedLink {
             self.close();
         }
         received
+    }
+
+    #[cfg(test)]
+    pub(crate) fn socket(&self) -> &TcpStream {
+        self.wire.socket()
     }
 
     /// Ends the conversation, for both ends and for who waits in it.

@@ -3,8 +3,10 @@
 //! Owns the order of what `main` gives. Invariant: an update that waits is at or after the input's time, which is the time
 //! of the message that it goes with. Sending runs user code (functions that route), so that nothing is borrowed meanwhile.
 
-use crate::collections::values::FromPython;
+use crate::collections::values::{FromPython, ToPython};
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::Input;
 use pointstamp_engine::port::SendError;
 use pointstamp_order::Point;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -23,8 +26,31 @@ use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
-use crate::raised::exception_of;
+use crate::raised::{exception_of, shown};
 use pointstamp_rows::{Row, RowBuf};
+
+/// A record by its row, in the order in which collections keep records.
+struct Counted(RowBuf);
+
+impl Ord for Counted {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.get().cmp(&other.0.get())
+    }
+}
+
+impl PartialOrd for Counted {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Counted {}
 
 /// An input with the records that it has not sent yet.
 pub(crate) struct Buffered {
@@ -34,6 +60,8 @@ pub(crate) struct Buffered {
     columns: RefCell<Merger>,
     /// Updates of a collection.
     updates: RefCell<Builder>,
+    /// How many of each record there are, where counts below zero are refused.
+    counts: RefCell<Option<BTreeMap<Counted, i64>>>,
     /// Space for a row.
     row: Cell<RowBuf>,
     pub(crate) driver: Arc<Driver>,
@@ -50,6 +78,7 @@ impl Buffered {
             buffer: RefCell::new(None),
             columns: RefCell::default(),
             updates: RefCell::default(),
+            counts: RefCell::default(),
             row: Cell::default(),
             driver: Arc::clone(driver),
             listed: Cell::new(false),
@@ -168,6 +197,7 @@ impl Buffered {
         time: &Point,
         diff: i64,
     ) -> PyResult<bool> {
+        self.count(py, row, time, diff)?;
         let full = {
             let mut waiting = self.updates.borrow_mut();
             waiting.push(row, time, diff);
@@ -181,6 +211,40 @@ impl Buffered {
             self.list()?;
         }
         Ok(full)
+    }
+
+    /// Refuses updates from now on that take away more of a record than this input has added.
+    pub(crate) fn refuse_negative_counts(&self) {
+        self.counts.borrow_mut().get_or_insert_default();
+    }
+
+    /// Adds an update to the counts, unless that would be below zero.
+    fn count(&self, py: Python<'_>, row: Row<'_>, time: &Point, diff: i64) -> PyResult<()> {
+        let before = {
+            let mut counts = self.counts.borrow_mut();
+            let Some(counts) = &mut *counts else {
+                return Ok(());
+            };
+            let record = Counted(RowBuf::of(row));
+            let before = counts.get(&record).copied().unwrap_or(0);
+            match before.checked_add(diff) {
+                Some(0) => {
+                    counts.remove(&record);
+                    return Ok(());
+                }
+                Some(after @ 1..) => {
+                    counts.insert(record, after);
+                    return Ok(());
+                }
+                _ => before,
+            }
+        };
+        let removed = diff.unsigned_abs();
+        let record = shown(&row.decode(py)?);
+        Err(PyValueError::new_err(format!(
+            "{removed} of {record} cannot be removed at time {time}: this input has added {before} of it. It was made with \
+             strict=True, so that no count is below zero"
+        )))
     }
 
     fn send_updates(&self) -> Result<(), BoxError> {

@@ -23,10 +23,11 @@ use crate::batch::{Batch, MAX_BATCH, copy};
 use crate::errors::{GraphError, IntoException};
 use crate::forks::{self, Process};
 use crate::gil::{Held, attached};
+use crate::iterables::Giver;
 use crate::kinds::StageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
-use crate::tools::Tools;
+use crate::tools::{FlatMap, Tools};
 
 /// One function of a chain.
 struct Stage {
@@ -182,91 +183,152 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
         return Ok(());
     }
     attached(|py| {
+        let tools = Tools::get(py).map_err(Raised::here)?;
+        let mut tasks = Vec::new();
         while let Some((capability, batch)) = input.next()? {
-            stages[0].run(py, stages, &capability, batch)?;
+            let message = Message {
+                py,
+                tools,
+                stages,
+                capability: &capability,
+            };
+            let mut next = Some(Task::Run(0, batch));
+            while let Some(task) = next.take().or_else(|| tasks.pop()) {
+                next = message.run(task, &mut tasks)?;
+            }
         }
         Ok(())
     })
 }
 
-impl Stage {
-    /// Runs the stage and those after it on a batch.
-    fn run(
-        &self,
-        py: Python<'_>,
-        stages: &[Stage],
-        capability: &MessageCapability,
-        batch: Batch,
-    ) -> Result<(), BoxError> {
-        let raised = |error| Raised::by(&self.name, error);
-        let process = Process::this();
-        let tools = Tools::get(py).map_err(raised)?;
-        if self.kind == StageKind::FlatMap {
-            // Each record may become many: what follows sees bounded batches.
-            let records = tools
-                .flat_map(self.function.get().bind(py), &batch.as_list(py))
-                .map_err(raised)?;
-            loop {
-                let chunk = records.take(tools, MAX_BATCH).map_err(raised)?;
-                let len = chunk.len();
-                self.pass_on(py, stages, capability, 0, Batch::records(chunk))?;
-                if len < MAX_BATCH {
-                    return Ok(());
-                }
+/// Work on a message. What is left to do is a stack and no recursion, as chains may be of any length; the stages
+/// after one run before its siblings.
+enum Task<'py> {
+    /// A stage reads a batch.
+    Run(usize, Batch),
+    /// A stage goes on with what its function made of a batch: `flat_map`.
+    Continue(usize, FlatMap<'py>),
+    /// A part of a stage's result goes to those who read it.
+    Pass(usize, usize, Batch),
+    /// A part of a stage's result leaves the operator.
+    Send(usize, usize, Batch),
+}
+
+/// The task that comes next.
+type Next<'py> = Result<Option<Task<'py>>, BoxError>;
+
+/// The message that is worked on.
+struct Message<'a, 'py> {
+    py: Python<'py>,
+    tools: &'a Tools,
+    stages: &'a [Stage],
+    capability: &'a MessageCapability,
+}
+
+impl<'py> Message<'_, 'py> {
+    /// Does a task; returns the one that comes next, if one follows from it, and adds the others.
+    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
+        match task {
+            Task::Run(stage, batch) => self.run_stage(stage, batch, tasks),
+            Task::Continue(stage, records) => self.run_on(stage, records, tasks),
+            Task::Pass(stage, part, batch) => Ok(self.pass_on(stage, part, batch, tasks)),
+            Task::Send(stage, part, batch) => {
+                let output = self.stages[stage].parts[part].output.as_ref();
+                let output = output.expect("a batch is sent where there is an output");
+                batch.in_bounds(self.py, |batch| {
+                    output
+                        .send(self.capability, batch)
+                        .map_err(SendError::into_cause)
+                })?;
+                Ok(None)
             }
         }
-        let time = match self.kind {
+    }
+
+    fn run_stage(&self, index: usize, batch: Batch, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
+        let (py, stage) = (self.py, &self.stages[index]);
+        let raised = |error| Raised::by(&stage.name, error);
+        let process = Process::this();
+        if stage.kind == StageKind::FlatMap {
+            let function = stage.function.get().bind(py);
+            let records = self
+                .tools
+                .flat_map(&stage.name, function, &batch.as_list(py));
+            return self.run_on(index, records.map_err(raised)?, tasks);
+        }
+        let time = match stage.kind {
             StageKind::InspectTime
             | StageKind::InspectBatch
             | StageKind::Branch
-            | StageKind::BranchWhen => Some(point_to_py(py, capability.time()).map_err(raised)?),
+            | StageKind::BranchWhen => {
+                Some(point_to_py(py, self.capability.time()).map_err(raised)?)
+            }
             _ => None,
         };
-        let parts = self
-            .apply(py, tools, time.as_ref(), batch)
+        let parts = stage
+            .apply(py, self.tools, time.as_ref(), batch)
             .map_err(raised)?;
         if !process.is_this() {
             forks::end(py, None); // before what follows sees the records a second time
         }
-        for (part, batch) in parts.into_iter().enumerate() {
-            self.pass_on(py, stages, capability, part, batch)?;
+        let mut parts = parts.into_iter();
+        let Some(first) = parts.next() else {
+            return Ok(None);
+        };
+        for (part, batch) in parts.enumerate().rev() {
+            tasks.push(Task::Pass(index, part + 1, batch));
         }
-        Ok(())
+        Ok(self.pass_on(index, 0, first, tasks))
     }
 
-    /// Hands a part of the result to the stages that read it, and to the output.
+    /// Passes on a bounded batch of records of which each was made into many, and leaves the rest for later.
+    fn run_on(&self, index: usize, records: FlatMap<'py>, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
+        let chunk = records.take(self.tools, MAX_BATCH);
+        let chunk = chunk.map_err(|error| Raised::by(&self.stages[index].name, error))?;
+        if chunk.len() == MAX_BATCH {
+            tasks.push(Task::Continue(index, records));
+        }
+        Ok(self.pass_on(index, 0, Batch::records(chunk), tasks))
+    }
+
+    /// Hands a part of the result to the stages that read it, and after them to the output.
     fn pass_on(
         &self,
-        py: Python<'_>,
-        stages: &[Stage],
-        capability: &MessageCapability,
+        index: usize,
         part: usize,
         batch: Batch,
-    ) -> Result<(), BoxError> {
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Option<Task<'py>> {
         if batch.is_empty() {
-            return Ok(());
+            return None;
         }
-        let readers = &self.parts[part];
-        // The last reader gets the batch itself: unless another owner shares it, it need not be copied.
-        let Some(output) = &readers.output else {
-            let Some((&last, others)) = readers.stages.split_last() else {
-                return Ok(());
-            };
-            for &next in others {
-                stages[next].run(py, stages, capability, batch.clone())?;
-            }
-            return stages[last].run(py, stages, capability, batch);
+        let readers = &self.stages[index].parts[part];
+        // The usual cases: one reader.
+        match (&readers.output, &*readers.stages) {
+            (None, &[next]) => return Some(Task::Run(next, batch)),
+            (Some(_), []) => return Some(Task::Send(index, part, batch)),
+            _ => {}
+        }
+        let top = tasks.len();
+        let others = if readers.output.is_some() {
+            &*readers.stages
+        } else {
+            let others = readers.stages.split_last();
+            others.map_or(&[][..], |(_, others)| others)
         };
-        for &next in &readers.stages {
-            stages[next].run(py, stages, capability, batch.clone())?;
+        tasks.extend((others.iter()).map(|&next| Task::Run(next, batch.clone())));
+        // The last reader gets the batch itself: unless another owner shares it, it need not be copied.
+        if readers.output.is_some() {
+            tasks.push(Task::Send(index, part, batch));
+        } else if let Some(&last) = readers.stages.last() {
+            tasks.push(Task::Run(last, batch));
         }
-        batch.in_bounds(py, |batch| {
-            output
-                .send(capability, batch)
-                .map_err(SendError::into_cause)
-        })
+        tasks[top..].reverse();
+        None
     }
+}
 
+impl Stage {
     /// The parts of the result for a batch.
     fn apply<'py>(
         &self,
@@ -311,7 +373,9 @@ impl Stage {
             }
             StageKind::MapBatch => {
                 drop(list);
-                vec![tools.list(&function.call1((batch.into_list(py),))?)?]
+                let results = function.call1((batch.into_list(py),))?;
+                Giver::Function(&self.name).check(&results)?;
+                vec![tools.list(&results)?]
             }
             StageKind::TryMap => try_map(function, &list)?,
             StageKind::OkErr => ok_err(&tools.map(function, &list)?)?,

@@ -25,6 +25,7 @@ pub(crate) fn of_build(error: &BuildError) -> String {
         BuildError::RoutesItself => ": let it return the key and nothing else",
         // These say it themselves, or there is nothing to say.
         BuildError::Coordinates { .. }
+        | BuildError::Nested { .. }
         | BuildError::EntersRoot(_)
         | BuildError::LeavesRoot { .. }
         | BuildError::Missing(_)

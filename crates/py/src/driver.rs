@@ -44,6 +44,19 @@ pub(crate) struct PythonHost {
     on_interruption: Option<Held>,
     /// Called when the user's code has had its last turn.
     at_the_end: Box<dyn Fn(Python<'_>)>,
+    /// The program's wait, if it wants to know of one that lasts.
+    wait: RefCell<Option<Rc<Wait>>>,
+    /// Whether the last turn was a sleep that nothing ended.
+    slept: Cell<bool>,
+}
+
+/// A wait of the program's for its dataflows. Where the worker sleeps for a while and no timer is going to wake it, a function
+/// is called; once more after twice as long each time, until it returns true.
+struct Wait {
+    after: Cell<Duration>,
+    call: Held,
+    since: Cell<Option<Instant>>,
+    is_over: Cell<bool>,
 }
 
 impl PythonHost {
@@ -63,7 +76,30 @@ impl PythonHost {
             engine: RefCell::new(None),
             on_interruption: on_interruption.map(Held::new),
             at_the_end: Box::new(at_the_end),
+            wait: RefCell::new(None),
+            slept: Cell::new(false),
         })
+    }
+
+    /// The wait that is to be told of, while it is.
+    fn untold_wait(&self) -> Option<Rc<Wait>> {
+        let wait = self.wait.borrow();
+        wait.as_ref().filter(|wait| !wait.is_over.get()).cloned()
+    }
+
+    /// Tells of a wait that has lasted.
+    fn tell_of_wait(&self, py: Python<'_>, due: Option<Instant>) -> PyResult<()> {
+        let Some(wait) = self.untold_wait() else {
+            return Ok(());
+        };
+        let lasted = |since: Instant| since.elapsed() >= wait.after.get();
+        if due.is_none() && wait.since.get().is_some_and(lasted) {
+            let said = wait.call.get().bind(py).call0()?.is_truthy()?;
+            wait.is_over.set(said);
+            wait.after.set(wait.after.get().saturating_mul(2));
+            wait.since.set(None);
+        }
+        Ok(())
     }
 
     /// Tells those who have asked what the worker does.
@@ -121,6 +157,11 @@ impl PythonHost {
 
 impl Host for PythonHost {
     fn before_step(&self) -> Result<(), BoxError> {
+        if !self.slept.take()
+            && let Some(wait) = self.untold_wait()
+        {
+            wait.since.set(None); // something has happened
+        }
         attached(|py| {
             self.home.bury(py);
             self.flush(py)?;
@@ -156,13 +197,25 @@ impl Host for PythonHost {
     }
 
     fn patience(&self) -> Option<Duration> {
-        self.signals.then_some(SIGNAL_INTERVAL)
+        let signals = self.signals.then_some(SIGNAL_INTERVAL);
+        let wait = self.untold_wait().map(|wait| {
+            let now = Instant::now();
+            let since = wait.since.get().unwrap_or(now);
+            wait.since.set(Some(since));
+            wait.after
+                .get()
+                .saturating_sub(now - since)
+                .max(SIGNAL_INTERVAL)
+        });
+        signals.into_iter().chain(wait).min()
     }
 
-    fn interrupted(&self, _due: Option<Instant>) -> Result<(), BoxError> {
+    fn interrupted(&self, due: Option<Instant>) -> Result<(), BoxError> {
+        self.slept.set(true);
         let signals: PyResult<()> = attached(|py| {
             self.answer(py);
-            self.check_signals(py)
+            self.check_signals(py)?;
+            self.tell_of_wait(py, due)
         });
         signals.map_err(Raised::here)
     }
@@ -233,6 +286,29 @@ impl Driver {
         run: impl FnOnce(&EngineWorker<Batch>) -> Result<T, Error>,
     ) -> PyResult<T> {
         run(self.engine()?).map_err(|error| exception(py, &error).0)
+    }
+
+    /// As [`run`](Self::run), of a wait of which the program wants to know if it lasts for so many seconds.
+    pub(crate) fn wait<T>(
+        &self,
+        py: Python<'_>,
+        lasting: Option<(f64, Py<PyAny>)>,
+        run: impl FnOnce(&EngineWorker<Batch>) -> Result<T, Error>,
+    ) -> PyResult<T> {
+        let host = self.host.get()?;
+        let wait = lasting.and_then(|(seconds, call)| {
+            let after = Duration::try_from_secs_f64(seconds).ok()?;
+            Some(Rc::new(Wait {
+                after: Cell::new(after),
+                call: Held::new(call),
+                since: Cell::new(None),
+                is_over: Cell::new(false),
+            }))
+        });
+        let before = host.wait.replace(wait);
+        let result = self.run(py, run);
+        let _ended = host.wait.replace(before);
+        result
     }
 
     /// Tells those who have asked what the worker does.

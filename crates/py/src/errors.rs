@@ -68,29 +68,41 @@ impl IntoException for pointstamp_arrange::Overflow {
     }
 }
 
-impl IntoException for ColumnError {
+/// An error of columns, which may be an operator's cause.
+impl IntoException for &ColumnError {
     fn into_exception(self) -> PyErr {
         let message = self.to_string();
         match self {
-            Self::NoColumn { .. }
-            | Self::Ambiguous { .. }
-            | Self::NoKey
-            | Self::Unhashable { .. }
-            | Self::NoAggregation { .. }
-            | Self::NoFew { .. }
-            | Self::NoShare { .. }
-            | Self::Unordered { .. }
-            | Self::Unaggregable { .. }
-            | Self::JoinTypes { .. }
-            | Self::Collision { .. }
-            | Self::NotTimes { .. }
-            | Self::NotBoolean { .. }
-            | Self::NotRunning { .. } => GraphError::new_err(message),
-            Self::NullTime | Self::TimeBefore { .. } => TimeError::new_err(message),
-            Self::Schema(_) => PyTypeError::new_err(message),
-            Self::Unsendable { .. } | Self::Unreadable { .. } => CodecError::new_err(message),
-            Self::TooManyKeys | Self::Arrow(_) => PointstampError::new_err(message),
+            ColumnError::NoColumn { .. }
+            | ColumnError::Ambiguous { .. }
+            | ColumnError::NoKey
+            | ColumnError::Unhashable { .. }
+            | ColumnError::NoAggregation { .. }
+            | ColumnError::NoFew { .. }
+            | ColumnError::NoShare { .. }
+            | ColumnError::Unordered { .. }
+            | ColumnError::Unaggregable { .. }
+            | ColumnError::JoinTypes { .. }
+            | ColumnError::Collision { .. }
+            | ColumnError::NotTimes { .. }
+            | ColumnError::NotBoolean { .. }
+            | ColumnError::NotRunning { .. } => GraphError::new_err(message),
+            ColumnError::NullTime
+            | ColumnError::TimeBefore { .. }
+            | ColumnError::TimeBeyond { .. } => TimeError::new_err(message),
+            ColumnError::Schema(_) => PyTypeError::new_err(message),
+            ColumnError::Beyond(_) => PyOverflowError::new_err(message),
+            ColumnError::Unsendable { .. } | ColumnError::Unreadable { .. } => {
+                CodecError::new_err(message)
+            }
+            ColumnError::TooManyKeys | ColumnError::Arrow(_) => PointstampError::new_err(message),
         }
+    }
+}
+
+impl IntoException for ColumnError {
+    fn into_exception(self) -> PyErr {
+        (&self).into_exception()
     }
 }
 

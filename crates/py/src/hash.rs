@@ -64,6 +64,23 @@ pub(crate) fn route_hash(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     hash(key, 0)
 }
 
+/// Refuses a key that no worker could be found for, without a hash of those that always have one.
+///
+/// # Errors
+///
+/// As [`route_hash`].
+pub(crate) fn check_route(key: &Bound<'_, PyAny>) -> PyResult<()> {
+    if key.is_exact_instance_of::<PyInt>()
+        || key.is_exact_instance_of::<PyString>()
+        || key.is_exact_instance_of::<PyBytes>()
+        || key.is_exact_instance_of::<PyFloat>()
+        || key.is_none()
+    {
+        return Ok(());
+    }
+    route_hash(key).map(drop)
+}
+
 fn hash(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
     if let Ok(text) = key.cast::<PyString>() {
         hash_str(text)

@@ -19,6 +19,7 @@ use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::give_way;
+use crate::iterables::{Giver, records_of, refuse_iterator};
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
 use pointstamp_rows::Cells;
@@ -173,10 +174,12 @@ impl InputHandle {
     /// Sends one record at the current time.
     ///
     /// Raises:
+    ///     TypeError: If the record is an iterator, which `send_batch` takes.
     ///     PointstampError: If the handle is closed, or connected to no dataflow.
     fn send(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = record.py();
         let state = self.open_state()?;
+        refuse_iterator("send", "send_batch", record)?;
         let buffer = state.gathered(py);
         buffer.append(record)?;
         if buffer.len() >= MAX_BATCH && !state.is_busy() {
@@ -189,12 +192,13 @@ impl InputHandle {
     /// Sends every record of an iterable at the current time, in bounded batches.
     ///
     /// Raises:
+    ///     TypeError: If it is no iterable of records: text, a dict and a data frame iterate over parts of one.
     ///     PointstampError: If the handle is closed, or connected to no dataflow.
     fn send_batch(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = records.py();
         let tools = crate::tools::Tools::get(py)?;
         self.check_open()?;
-        let iterator = records.try_iter()?.into_any();
+        let iterator = records_of(Giver::Call("send_batch"), records)?.into_any();
         loop {
             let chunk = tools.take(&iterator, MAX_BATCH)?;
             if chunk.is_empty() {

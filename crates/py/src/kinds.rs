@@ -106,6 +106,10 @@ crossing! {
         /// Of a column of floats.
         MeanOfFloats = "mean",
         Reduce = "reduce",
+        /// Of the values of columns, in which nulls and NaN are as in Arrow.
+        OfColumns = "columns",
+        /// As `OfColumns`.
+        TopKOfColumns = "top_k",
         Aggregate = "aggregate",
     }
 }

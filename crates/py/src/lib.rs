@@ -30,6 +30,7 @@ mod generic;
 mod gil;
 mod hash;
 mod input;
+mod iterables;
 mod kinds;
 mod library;
 mod one_nan;
@@ -61,11 +62,20 @@ mod _core {
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_init]
+    #[allow(clippy::unnecessary_wraps, reason = "what pyo3 calls")]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        pointstamp_engine::panics::install();
+        Ok(())
+    }
+
     #[pymodule_export]
     const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
 
     #[pymodule_export]
     use crate::hash::{stable_hash, tagged_hash};
+    #[pymodule_export]
+    use crate::iterables::{check_record, check_records};
     #[pymodule_export]
     use crate::one_nan::{pairs_with_one_nan, with_one_nan};
 
@@ -85,10 +95,10 @@ mod _core {
         capture::EventQueue,
         connections::Connections,
         input::InputHandle,
-        operator::Builder,
+        operator::{Builder, Retention},
         port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
-        scope::{LoopHandle, Scope},
+        scope::{LoopHandle, Retaining, Scope},
         sealed::SealedLink,
         session::Session,
         simulation::Simulation,
@@ -109,8 +119,10 @@ mod _core {
     use crate::columns::{
         aggregate::aggregate_columns,
         by_key::{RunningColumns, WindowColumns},
-        event_time::{delay_columns, time_column_of, window_columns, window_runs_columns},
-        in_time::{AsOfColumns, IntervalColumns, WindowJoinColumns, rows_of_worker},
+        event_time::{
+            delay_columns, time_column_of, window_columns, window_runs_columns, with_own_times,
+        },
+        in_time::{AsOfColumns, IntervalColumns, WindowJoinColumns, first_open, rows_of_worker},
         input::send_columns,
         keyed::{distinct_columns, distinct_so_far_columns, join_columns},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
@@ -131,10 +143,10 @@ mod _core {
         entered::enter_arrangement,
         field::{Field, column_field, source_field},
         fuel::set_collections_fuel,
-        input::{send_updates, update_input},
+        input::{refuse_negative_counts, send_updates, update_input},
         join::join_arranged,
         play::{play_columns, play_updates},
-        project::{filter_fields, project},
+        project::{check_pairs, filter_fields, project},
         reduce::reduce_arranged,
         shape::{
             Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,

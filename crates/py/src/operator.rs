@@ -2,6 +2,7 @@
 
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
+use pointstamp_engine::retention::Retention as EngineRetention;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -22,6 +23,34 @@ use crate::time::summaries_from_py;
 
 fn refused(error: Error) -> PyErr {
     error.into_exception()
+}
+
+/// What an operator says of the records that it has taken and still needs.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Retention {
+    retention: ThreadBound<EngineRetention>,
+}
+
+#[pymethods]
+impl Retention {
+    /// Notes a message that was taken in, with the latest time that its records tell.
+    fn take(&self, time: u64, latest: u64) -> PyResult<()> {
+        self.retention.get()?.take(time, latest);
+        Ok(())
+    }
+
+    /// Says that of what was taken in, what tells a time before `least` is not needed once what is sent before `until`, the
+    /// frontier of the inputs, has left the dataflow. None: nothing can come any more.
+    fn keep(&self, until: Option<u64>, least: u64) -> PyResult<()> {
+        self.retention.get()?.keep(until, least);
+        Ok(())
+    }
+
+    /// Says that nothing before `needed`, or nothing at all, is needed once nothing at or before `sent` is in the dataflow.
+    fn settle(&self, sent: u64, needed: Option<u64>) -> PyResult<()> {
+        self.retention.get()?.settle(sent, needed);
+        Ok(())
+    }
 }
 
 /// The engine's builder of one operator.
@@ -116,6 +145,26 @@ impl Builder {
         let (home, builder) = (self.builder.home(), self.builder.get()?);
         let noted = home.notes().operator(builder.id());
         Ok(Activator::new(home, builder.activator(), noted))
+    }
+
+    /// The retention of the operator, whose results are in `streams`; None where there is none.
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+    fn retention(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Option<Retention>> {
+        let streams = streams
+            .iter()
+            .map(|stream| stream.engine())
+            .collect::<PyResult<Vec<_>>>()?;
+        let streams: Vec<_> = streams.iter().collect();
+        let made = self.builder.get()?.retention(&streams).map_err(refused)?;
+        Ok(made.map(|made| Retention {
+            retention: ThreadBound::new(self.builder.home(), made),
+        }))
+    }
+
+    /// Says that the operator may need any record for as long as it runs.
+    fn retains_forever(&self) -> PyResult<()> {
+        self.builder.get()?.retains_forever();
+        Ok(())
     }
 
     /// The sources of the computation, which the operator may hold back.

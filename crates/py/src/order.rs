@@ -8,6 +8,7 @@
 
 use pointstamp_order::{self as order, PartialOrder, PathSummary, Point, Summary};
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
@@ -167,6 +168,28 @@ impl Antichain {
 pub(crate) struct MutableAntichain {
     dims: Option<usize>,
     inner: order::MutableAntichain<Point>,
+    moved: Moved,
+}
+
+/// The sum of the magnitudes of all diffs that a program gave to counts: while it fits, no count leaves 64 bits.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Moved(u64);
+
+impl Moved {
+    /// Takes note of a diff.
+    ///
+    /// # Errors
+    ///
+    /// `OverflowError`, before the diff is added anywhere.
+    pub(crate) fn by(&mut self, diff: i64) -> PyResult<()> {
+        let sum = self.0.checked_add(diff.unsigned_abs());
+        self.0 = sum.filter(|sum| i64::try_from(*sum).is_ok()).ok_or_else(|| {
+            PyOverflowError::new_err(format!(
+                "the diff {diff} could take a count beyond 64 bits: the magnitudes of all diffs add up to less than 2**63"
+            ))
+        })?;
+        Ok(())
+    }
 }
 
 #[pymethods]
@@ -176,6 +199,7 @@ impl MutableAntichain {
         Self {
             dims: None,
             inner: order::MutableAntichain::new(),
+            moved: Moved::default(),
         }
     }
 
@@ -201,6 +225,8 @@ impl MutableAntichain {
     /// Raises:
     ///     TimeError: If a time has another number of coordinates than the others; nothing is
     ///         changed then.
+    ///     OverflowError: If the magnitudes of all diffs so far do not add up to less than 2**63;
+    ///         nothing is changed then.
     fn update(slf: &Bound<'_, Self>, changes: &Bound<'_, PyAny>) -> PyResult<Vec<(Time, i64)>> {
         // The iterable may look at this object while it is read, so it is not borrowed meanwhile.
         let mut dims = slf.borrow().dims;
@@ -212,7 +238,11 @@ impl MutableAntichain {
             converted.push((point, diff));
         }
         let mut this = slf.borrow_mut();
-        this.dims = dims;
+        let mut moved = this.moved;
+        for (_, diff) in &converted {
+            moved.by(*diff)?;
+        }
+        (this.dims, this.moved) = (dims, moved);
         let mut result: Vec<_> = this.inner.update_iter(converted).collect();
         result.sort_unstable();
         Ok(result

@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMapping, PyType};
 
 use crate::errors::{GraphError, IntoException};
-use crate::order::Antichain;
+use crate::order::{Antichain, Moved};
 use crate::time::{self, Time, point_from_py};
 
 /// More coordinates than nested scopes will ever have; fewer than fill the memory.
@@ -260,6 +260,7 @@ impl Graph {
         Ok(Tracker {
             shape: self.0.clone(),
             inner,
+            moved: Moved::default(),
         })
     }
 }
@@ -300,6 +301,7 @@ fn summaries_of_pair(
 pub(crate) struct Tracker {
     shape: Shape,
     inner: progress::Tracker<Point>,
+    moved: Moved,
 }
 
 #[pymethods]
@@ -311,6 +313,7 @@ impl Tracker {
     /// Raises:
     ///     GraphError: If the graph does not have the port.
     ///     TimeError: If the time has another number of coordinates than the graph's.
+    ///     OverflowError: If the magnitudes of all diffs so far do not add up to less than 2**63.
     fn update(
         &mut self,
         location: &Bound<'_, PyAny>,
@@ -318,6 +321,7 @@ impl Tracker {
         diff: i64,
     ) -> PyResult<()> {
         let (location, time) = self.shape.pointstamp(location, time)?;
+        self.moved.by(diff)?;
         self.inner.update(location, time, diff);
         Ok(())
     }
@@ -378,6 +382,7 @@ impl Tracker {
 pub(crate) struct Scheduler {
     shape: Shape,
     inner: progress::Scheduler<Point>,
+    moved: Moved,
 }
 
 #[pymethods]
@@ -389,6 +394,7 @@ impl Scheduler {
         Ok(Self {
             shape: graph.0.clone(),
             inner,
+            moved: Moved::default(),
         })
     }
 
@@ -397,6 +403,7 @@ impl Scheduler {
     /// Raises:
     ///     GraphError: If the graph does not have the port.
     ///     TimeError: If the time has another number of coordinates than the graph's.
+    ///     OverflowError: If the magnitudes of all diffs so far do not add up to less than 2**63.
     fn update(
         &mut self,
         location: &Bound<'_, PyAny>,
@@ -404,6 +411,7 @@ impl Scheduler {
         diff: i64,
     ) -> PyResult<()> {
         let (location, time) = self.shape.pointstamp(location, time)?;
+        self.moved.by(diff)?;
         self.inner
             .update(location, &time, diff)
             .map_err(IntoException::into_exception)

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pointstamp_channels::{ChannelError, Reason};
+use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::payload::Malformed;
 use pointstamp_engine::port::SendError;
@@ -120,6 +121,8 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
         (error.into_exception(), None)
     } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
         (overflow.into_exception(), None)
+    } else if let Some(error) = cause.downcast_ref::<ColumnError>() {
+        (error.into_exception(), None)
     } else {
         (PointstampError::new_err(cause.to_string()), None)
     }

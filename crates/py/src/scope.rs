@@ -7,7 +7,8 @@ use arrow_schema::SchemaRef;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
 use pointstamp_engine::port::SendError;
-use pointstamp_engine::scope::Scope as EngineScope;
+use pointstamp_engine::scope::{Found, Scope as EngineScope};
+use pointstamp_order::{PathSummary, Point};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -21,6 +22,7 @@ use crate::errors::{GraphError, IntoException};
 use crate::generic::generic_alias;
 use crate::gil::{Held, attached};
 use crate::input::InputHandle;
+use crate::iterables::{Giver, records_of};
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
@@ -120,7 +122,11 @@ impl Scope {
 
     /// The records of an iterable, at the minimum time, a bounded batch for each activation.
     fn to_stream(&self, items: &Bound<'_, PyAny>) -> PyResult<Stream> {
-        let iterator = Held::new(items.try_iter()?.into_any().unbind());
+        let iterator = Held::new(
+            records_of(Giver::Call("to_stream"), items)?
+                .into_any()
+                .unbind(),
+        );
         let builder = self.scope.get()?.operator("to_stream").map_err(refused)?;
         let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
         let mut capability = Some(capability);
@@ -185,7 +191,28 @@ impl Scope {
         })
     }
 
+    /// Says that a source of the dataflow tells others which of its records have left it.
+    fn acknowledges(&self) -> PyResult<()> {
+        self.scope.get()?.acknowledges();
+        Ok(())
+    }
+
+    /// The operators downstream of a stream that may need any of its records for as long as they run.
+    #[allow(
+        clippy::unused_self,
+        reason = "a scope's method, like all that look at operators"
+    )]
+    fn retaining_forever(&self, stream: &Stream) -> PyResult<Retaining> {
+        Ok(Retaining {
+            found: ThreadBound::new(
+                self.scope.home(),
+                EngineScope::retaining_forever(&stream.engine()?),
+            ),
+        })
+    }
+
     /// Makes a probe report the times that are anywhere downstream of a stream, and activates an operator when they change.
+    /// With `retained`, the times of which operators still need records are there, too.
     #[allow(
         clippy::unused_self,
         reason = "a scope's method, like all that add operators"
@@ -195,21 +222,31 @@ impl Scope {
         stream: &Stream,
         probe: &ProbeHandle,
         reader: &Activator,
+        retained: bool,
     ) -> PyResult<()> {
-        EngineScope::watch_downstream(&stream.engine()?, &probe.probe, reader.engine()?)
+        let reader = reader.engine()?;
+        let wake = move || reader.activate();
+        EngineScope::watch_downstream(&stream.engine()?, &probe.probe, retained, wake)
             .map_err(refused)
     }
 
     /// A stream that is defined later, by the handle.
-    #[pyo3(signature = (summary, schema = None))]
+    /// Times of the outermost scope that it moves on are those of records: with `retains`, records that go round may be
+    /// needed for as long as it runs.
+    #[pyo3(signature = (summary, schema = None, retains = false))]
     fn feedback(
         &self,
         summary: &Bound<'_, PyAny>,
         schema: Option<&Schema>,
+        retains: bool,
     ) -> PyResult<(LoopHandle, Stream)> {
         let scope = self.scope.get()?;
         let summary = summary_from_py(summary, scope.dims())?;
+        let outwards = summary.results_in(&Point::minimum(scope.dims()));
         let (handle, stream) = scope.feedback(summary).map_err(refused)?;
+        if retains && outwards.is_none_or(|moved| moved.coords()[0] > 0) {
+            handle.retains_forever();
+        }
         let handle = ThreadBound::new(self.scope.home(), RefCell::new(Some(handle)));
         let schema = schema.map(|schema| schema.schema.clone());
         Ok((LoopHandle { handle, schema }, self.plain(stream)))
@@ -235,6 +272,33 @@ impl Scope {
     fn activator_for(&self, address: Vec<usize>) -> PyResult<Activator> {
         let activator = self.scope.get()?.activator_for(&address).map_err(refused)?;
         Ok(Activator::new(self.scope.home(), activator, None))
+    }
+}
+
+/// An operator's name, and the file and the line that made it, if they are known.
+type Made = (String, Option<(String, i32)>);
+
+/// Operators that may need any record of a source for as long as they run; found when the dataflow is installed.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Retaining {
+    found: ThreadBound<Found>,
+}
+
+#[pymethods]
+impl Retaining {
+    /// Each with its name, and the file and the line of the program that made it, if they are known.
+    fn operators(&self) -> PyResult<Vec<Made>> {
+        let (home, found) = (self.found.home(), self.found.get()?);
+        let line_of = |id| {
+            let noted = home.notes().operator(id)?;
+            let made = &noted.made;
+            (made.number > 0).then(|| (made.file.to_string(), made.number))
+        };
+        let operators = found.operators();
+        Ok(operators
+            .into_iter()
+            .map(|(id, name)| (name, line_of(id)))
+            .collect())
     }
 }
 

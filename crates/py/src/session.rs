@@ -27,6 +27,7 @@ use crate::errors::IntoException;
 use crate::gathering::Gathering;
 use crate::generic::generic_alias;
 use crate::gil::{attached, detached};
+use crate::iterables::{Giver, records_of, refuse_iterator};
 use crate::raised::{Raised, exception_of};
 
 /// A session to send on an output, by whatever gives the right to; `driver` is the worker's, where `main` sends.
@@ -304,6 +305,7 @@ impl Session {
             return self.give_columns(record, schema);
         }
         let core = self.core()?;
+        refuse_iterator("give", "give_all", record)?;
         let len = {
             let buffer = core.buffer.borrow();
             let buffer = buffer.bind(py);
@@ -341,7 +343,7 @@ impl Session {
             return add(list);
         }
         let tools = crate::tools::Tools::get(py)?;
-        let iterator = records.try_iter()?.into_any();
+        let iterator = records_of(Giver::Call("give_all"), records)?.into_any();
         loop {
             let chunk = tools.take(&iterator, MAX_BATCH)?;
             if chunk.is_empty() {

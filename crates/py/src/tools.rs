@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyIterator, PyList, PySet};
 
+use crate::iterables::{Giver, records_of};
+
 /// The error of a function that raised `StopIteration`, after the manner of Python's generators.
 fn stopped() -> PyErr {
     PyRuntimeError::new_err(
@@ -48,6 +50,7 @@ pub(crate) struct Tools {
     filter: Py<PyAny>,
     list: Py<PyAny>,
     chain: Py<PyAny>,
+    link: Py<PyAny>,
     islice: Py<PyAny>,
     repeat: Py<PyAny>,
     compress: Py<PyAny>,
@@ -67,6 +70,7 @@ impl Tools {
                 map: builtins.getattr("map")?.unbind(),
                 filter: builtins.getattr("filter")?.unbind(),
                 list: builtins.getattr("list")?.unbind(),
+                link: itertools.getattr("chain")?.unbind(),
                 chain: itertools
                     .getattr("chain")?
                     .getattr("from_iterable")?
@@ -228,12 +232,20 @@ impl Tools {
     /// `chain.from_iterable(map(function, records))`, to be taken in pieces.
     pub(crate) fn flat_map<'py>(
         &self,
+        operator: &str,
         function: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
     ) -> PyResult<FlatMap<'py>> {
         let py = records.py();
         let rest = records.try_iter()?;
         let results = self.map.bind(py).call1((function, &rest))?;
+        let mut iterator = results.cast_into::<PyIterator>()?;
+        // The first result tells of the others: a function returns one kind of thing.
+        let first = match iterator.next() {
+            Some(first) => vec![records_of(Giver::Function(operator), &first?)?],
+            None => Vec::new(),
+        };
+        let results = self.link.bind(py).call1((first, iterator))?;
         let results = self.chain.bind(py).call1((results,))?;
         Ok(FlatMap { results, rest })
     }

@@ -109,8 +109,15 @@ impl Worker {
     }
 
     /// Steps while the condition holds and a dataflow is left, for at most so many seconds; whether that is over.
-    #[pyo3(signature = (condition, timeout = None))]
-    fn step_while(&self, condition: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<bool> {
+    ///
+    /// A function is called, once, where the wait lasts for so many seconds in which nothing happens.
+    #[pyo3(signature = (condition, timeout = None, lasting = None))]
+    fn step_while(
+        &self,
+        condition: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+        lasting: Option<(f64, Py<PyAny>)>,
+    ) -> PyResult<bool> {
         let py = condition.py();
         let holds = || {
             let holds = condition.call0().and_then(|holds| holds.is_truthy());
@@ -120,7 +127,8 @@ impl Worker {
         };
         let deadline = duration(timeout)?.and_then(|wait| Instant::now().checked_add(wait));
         let Some(deadline) = deadline else {
-            self.0.run(py, |engine| engine.try_step_while(holds))?;
+            self.0
+                .wait(py, lasting, |engine| engine.try_step_while(holds))?;
             return Ok(true);
         };
         self.0.run(py, |engine| {
@@ -163,9 +171,10 @@ impl Worker {
         cluster.ask_all(py, seconds, || self.0.answer(py))
     }
 
-    /// Steps until every dataflow is complete.
-    fn run(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.run(py, EngineWorker::run)
+    /// Steps until every dataflow is complete; `lasting` as for `step_while`.
+    #[pyo3(signature = (lasting = None))]
+    fn run(&self, py: Python<'_>, lasting: Option<(f64, Py<PyAny>)>) -> PyResult<()> {
+        self.0.wait(py, lasting, EngineWorker::run)
     }
 
     /// What this process has sent to others so far: frames and bytes of records, and of progress.

@@ -96,6 +96,12 @@ impl RowBuf {
         }
     }
 
+    /// Whether the row is nested deeper than values may be: what put it together is refused then.
+    #[inline]
+    pub fn is_too_deep(&self) -> bool {
+        self.layout.is_none() && terms::is_too_deep(&self.term)
+    }
+
     /// The row of a bool.
     pub fn bool(&mut self, value: bool) {
         self.layout = None;

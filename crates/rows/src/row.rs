@@ -49,6 +49,21 @@ impl Row<'_> {
         }
     }
 
+    /// Whether it is `None`.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        match self {
+            Row::Ints(layout, _) => layout == Layout::NONE,
+            Row::Term(row) => terms::is_none(row), // beside rows of other layouts
+        }
+    }
+
+    /// Whether it is a float that is not a number.
+    #[inline]
+    pub fn is_nan(self) -> bool {
+        matches!(self.number(), Some(Plain::Float(value)) if value.is_nan())
+    }
+
     /// Whether it is `True` or `False`; nothing for others.
     pub fn truth(self) -> Option<bool> {
         match self {

@@ -1,4 +1,4 @@
-"""What captured events are written to and read from, beside files that Rust opens: objects of Python's.
+"""Targets and origins of captured events that are objects of Python's, beside files that Rust opens.
 
 Owns the two ends of a socket, a named pipe or a binary file object. Writing happens in the capturing
 operator, which waits while the other side does not read. Reading happens in a thread of its own, which
@@ -291,7 +291,7 @@ def _read_file(file: Any, feed: EventFeed) -> None:
 
 
 def _buffered(file: io.BufferedReader) -> bytes:
-    """What has been read ahead, or can be had without waiting."""
+    """Returns the bytes that were read ahead, or can be had without waiting."""
     descriptor = file.fileno()
     blocking = os.get_blocking(descriptor)
     os.set_blocking(descriptor, False)

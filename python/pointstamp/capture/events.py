@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
-from pointstamp._mistakes import suggesting
+from pointstamp._mistakes import suggesting, warn_usage
+from pointstamp._nan_order import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,7 +89,7 @@ class Capture(Generic[T]):
 
     Examples:
         >>> import pointstamp as ps
-        >>> captured = ps.example(lambda scope: scope.to_stream("abc").capture())
+        >>> captured = ps.example(lambda scope: scope.to_stream(list("abc")).capture())
         >>> for event in captured:
         ...     print(event)
         Progress(changes=[(0, 1)])
@@ -98,17 +99,20 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("core", "form")
+    __slots__ = ("_worker", "core", "form")
 
-    def __init__(self) -> None:
+    def __init__(self, worker: int = 0, peers: int = 1) -> None:
         self.core = EventQueue()
         self.form: tuple[int, _core.Schema | None] | None = None
+        self._worker = (worker, peers)
 
     def __repr__(self) -> str:
         messages = [event for event in self if isinstance(event, Messages)]
         records = sum(len(event.data) for event in messages)
         times = len({event.time for event in messages})
-        return f"<{type(self).__name__}: {records} records at {times} times>"
+        worker, peers = self._worker
+        own = f" of worker {worker} of {peers}" if peers > 1 else ""
+        return f"<{type(self).__name__}{own}: {records} records at {times} times>"
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
@@ -121,8 +125,14 @@ class Capture(Generic[T]):
     def extract(self) -> list[tuple[Time, list[T]]]:
         """The records per time, in the order of times; records are sorted where all of a time can be.
 
+        NaN is the greatest number there.
+
         Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
-        ordered come in the order of their coordinates, first coordinate first.
+        ordered come in the order of their coordinates, first coordinate first. Records are those of this
+        worker: with several workers, `execute` returns a capture of each.
+
+        Warns:
+            UsageWarning: If the dataflow has not taken a step.
         """
         by_time: dict[Time, list[T]] = {}
         columns = False
@@ -141,9 +151,22 @@ class Capture(Generic[T]):
                 # Records without an order stay in that of their arrival. How they say so is theirs:
                 # comparing arrays raises ValueError.
                 with suppress(Exception):
-                    records = sorted(records)  # type: ignore[type-var]
+                    records = sorted(records, key=comparable)
             result.append((time, records))
+        self.check_empty(result)
         return result
+
+    def check_empty(self, extracted: list[Any]) -> None:
+        """Warns of an extract that comes too early.
+
+        Args:
+            extracted: What was extracted.
+        """
+        if not extracted and self.core.event(0) is None:
+            warn_usage(
+                "extract() was called before the dataflow took a step, and returns nothing: end the block of "
+                "worker.dataflow(), call worker.run(), or step() until a probe has passed, and extract() then"
+            )
 
 
 @suggesting
@@ -168,7 +191,7 @@ class EventWriter:
         >>> import io
         >>> import pointstamp as ps
         >>> kept = io.BytesIO()
-        >>> ps.example(lambda scope: scope.to_stream("abc").capture_into(ps.EventWriter(kept)))
+        >>> ps.example(lambda scope: scope.to_stream(list("abc")).capture_into(ps.EventWriter(kept)))
         >>> def again(scope):
         ...     kept.seek(0)
         ...     return scope.replay([ps.EventReader(kept, allow_pickle=True)]).capture()
@@ -253,7 +276,7 @@ class EventReader:
 
     @property
     def offset(self) -> int:
-        """How many bytes the events take that were read so far."""
+        """Bytes of the events that were read so far."""
         return self.core.offset
 
     @property
@@ -263,7 +286,7 @@ class EventReader:
 
     @property
     def position(self) -> Position:
-        """Where the reader is, for `seek` of another reader of the same file, perhaps in another process."""
+        """The reader's position, for `seek` of another reader of the same file, also in another process."""
         return Position(self.core.offset, self.core.counts, self.core.mark())
 
     def seek(self, position: Position) -> None:

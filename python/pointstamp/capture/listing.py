@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def lines(path: str, *, listed: bool) -> Iterator[tuple[str, int]]:
-    """What is to be said of a file, with the exit code that each line asks for.
+    """Yields the lines to be said of a file, with the exit code that each line asks for.
 
     Raises:
         CodecError: When the damage is reached.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp import _core
 from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of, suggesting
+from pointstamp._mistakes import count_of, function_of, suggesting
 from pointstamp._naming import named
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Arranged(Generic[K, V]):
                 it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
         """
         if self._trace is None or self._trace.core.closed:
-            self._trace = Trace(_core.trace_of(self.core))
+            self._trace = Trace(_core.trace_of(self.core), self.scope.address[0])
         return self._trace
 
     def enter(self, scope: Scope, *, name: str | None = None) -> Arranged[K, V]:
@@ -100,7 +100,7 @@ class Arranged(Generic[K, V]):
         *,
         name: str | None = None,
     ) -> Collection[Any]:
-        """As `Collection.join`; the other is an arrangement, or a collection, which is arranged."""
+        """Joins as `Collection.join`; the other side is an arrangement, or is arranged."""
         check_scope("join", self.scope, other, (Arranged, self._collection))
         right = other if isinstance(other, Arranged) else other.arrange()
         kind = JoinKind.PAIRS
@@ -113,33 +113,32 @@ class Arranged(Generic[K, V]):
     def reduce(
         self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
     ) -> Collection[tuple[K, U]]:
-        """As `Collection.reduce`, on this arrangement."""
+        """Reduces as `Collection.reduce`, on this arrangement."""
         return self._reduced(Reduction.REDUCE, function_of("reduce", f))
 
     def min(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """As `Collection.min`, on this arrangement."""
+        """The least value of each key: `Collection.min` on this arrangement."""
         return self._reduced(Reduction.MIN)
 
     def max(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """As `Collection.max`, on this arrangement."""
+        """The greatest value of each key: `Collection.max` on this arrangement."""
         return self._reduced(Reduction.MAX)
 
     def sum(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """As `Collection.sum`, on this arrangement."""
+        """The sum of each key's values: `Collection.sum` on this arrangement."""
         return self._reduced(Reduction.SUM)
 
     def mean(self, *, name: str | None = None) -> Collection[tuple[K, float]]:
-        """As `Collection.mean`, on this arrangement."""
+        """The mean of each key's values: `Collection.mean` on this arrangement."""
         return self._reduced(Reduction.MEAN)
 
     def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """As `Collection.top_k`, on this arrangement."""
-        if n < 1:
-            raise GraphError(f"top_k takes how many values a key keeps, 1 or more, not {n!r}")
+        """The greatest values of each key: `Collection.top_k` on this arrangement."""
+        n = count_of("top_k takes a number of values", n)
         return self._reduced(Reduction.TOP_K, n)
 
     def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """As `Collection.count_by_key`, on this arrangement."""
+        """The number of records of each key: `Collection.count_by_key` on this arrangement."""
         if self.scope.dims == 1:
             return self._collection(self.scope, None, counted=(self.core, Reduction.COUNT_BY_KEY), name=name)
         return self._reduced(Reduction.COUNT_BY_KEY)
@@ -149,7 +148,7 @@ class Arranged(Generic[K, V]):
 
 
 def least_of_any(arranged: Arranged[K, V]) -> Collection[tuple[K, V]]:
-    """As `min`; of values whose order is not known it is one of them, and always the same."""
+    """One value of each key, as `min`; of values whose order is not known it is always the same one."""
     return arranged._reduced(Reduction.MIN, True)
 
 
@@ -177,10 +176,11 @@ class Trace(Generic[K, V]):
         [([(42, 1)], [(41, 1)], [])]
     """
 
-    __slots__ = ("core",)
+    __slots__ = ("core", "dataflow")
 
-    def __init__(self, core: _core.Trace) -> None:
+    def __init__(self, core: _core.Trace, dataflow: int) -> None:
         self.core = core
+        self.dataflow = dataflow  # the number of its dataflow
 
     def __repr__(self) -> str:
         if self.closed:

@@ -97,7 +97,7 @@ class Collection(CollectionOutputs[T]):
         return self._stream
 
     def _own_naming(self) -> AbstractContextManager[None]:
-        """Of what is made when it is first read, whatever the name of the operator that reads it."""
+        """Names an operator that is made when it is first read, whatever the name of its reader."""
         title = "" if self._counted is None else self._counted[1].label
         return named_later(self.scope, title, self._name)
 
@@ -205,7 +205,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection("banana").distinct().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
         result = self._reduce_records(Reduction.DISTINCT, name=name)
@@ -222,7 +222,8 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> build = lambda scope: scope.collection("banana").threshold(lambda letter, n: n // 2).capture()
+            >>> halve = lambda letter, n: n // 2
+            >>> build = lambda scope: scope.collection(list("banana")).threshold(halve).capture()
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
@@ -233,7 +234,7 @@ class Collection(CollectionOutputs[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection("banana").count().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).count().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
         return self._reduce_records(Reduction.COUNT, name=name)
@@ -338,12 +339,12 @@ class Collection(CollectionOutputs[T]):
         *,
         name: str | None = None,
     ) -> Collection[tuple[K, U]]:
-        """What a function makes of all values of a key. The records are pairs ``(key, value)``.
+        """Calls a function with all values of a key. The records are pairs ``(key, value)``.
 
         Args:
-            f: Called with a key and its values, in order, each with how often it is there; returns any number
-                of results. It is called for keys whose values have changed; one without values has no
-                results.
+            f: Called with a key and its values, in order, each with its count; returns any number of results.
+                Values whose count is not positive are left out. It is called for keys whose values have
+                changed; one without values has no results.
             name: The operator's name.
 
         Raises:
@@ -400,6 +401,10 @@ class Collection(CollectionOutputs[T]):
     def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The `n` greatest values of each key; one that is there twice counts twice.
 
+        Raises:
+            TypeError: If `n` is no int.
+            ValueError: If it is less than 1.
+
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
@@ -410,7 +415,7 @@ class Collection(CollectionOutputs[T]):
         return self.arrange().top_k(n)
 
     def count_by_key(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """How many records each key has: pairs ``(key, count)``."""
+        """Counts the records of each key: pairs ``(key, count)``."""
         return self.arrange().count_by_key(name=name)
 
     def arrange(self: Collection[tuple[K, V]], *, name: str | None = None) -> Arranged[K, V]:
@@ -450,8 +455,9 @@ class Collection(CollectionOutputs[T]):
     ) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
-        Each turn must bring the collection closer to what does not change: let it end with an operator that
-        adds up (`distinct`, `min`, `reduce`, `consolidate`), so that what cancels does not go round for ever.
+        Each turn must bring the collection closer to what does not change. A turn must end with an operator
+        that adds up (`distinct`, `min`, `reduce`, `consolidate`): without one, updates that cancel circulate
+        for ever.
 
         Args:
             f: Called once, with the loop's scope and the collection in a turn; returns the collection of the

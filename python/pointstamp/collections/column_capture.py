@@ -1,4 +1,4 @@
-"""How collections of columns go out: as streams of updates, in captures, and watched by probes."""
+"""Outputs of collections of columns: streams of updates, captures, and probes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ColumnCapture(Capture[Any]):
 
     __slots__ = ("_columns",)
 
-    def __init__(self, columns: _core.Schema) -> None:
-        super().__init__()
+    def __init__(self, columns: _core.Schema, worker: int = 0, peers: int = 1) -> None:
+        super().__init__(worker, peers)
         self._columns = columns
 
     def extract(self) -> list[tuple[Time, Any]]:
@@ -33,12 +33,14 @@ class ColumnCapture(Capture[Any]):
 
         They are added up, without zeros, in the order of rows.
         """
-        return _core.extract_column_updates(self.core, self._columns)
+        changes = _core.extract_column_updates(self.core, self._columns)
+        self.check_empty(changes)
+        return changes
 
 
 @named
 class ColumnOutputs:
-    """What every `ColumnCollection` has to be read from outside."""
+    """Methods by which every `ColumnCollection` is read from outside."""
 
     __slots__ = ()
 
@@ -62,7 +64,7 @@ class ColumnOutputs:
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""
-        capture = ColumnCapture(self.core_schema)
+        capture = ColumnCapture(self.core_schema, self.scope.index, self.scope.peers)
         self.core.core.capture(capture.core)
         return capture
 

@@ -52,7 +52,7 @@ def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
 
 @suggesting
 class ColumnInput(Changing):
-    """What `main` changes a collection of columns with. `Scope.new_collection` gives it for a schema.
+    """Changes a collection of columns from `main`. `Scope.new_collection` makes it for a schema.
 
     Data is a `pyarrow.RecordBatch` or `Table`, or another object with ``__arrow_c_array__`` or
     ``__arrow_c_stream__``: a data frame of pandas or Polars, a result of DuckDB. It has the schema's columns,
@@ -75,10 +75,11 @@ class ColumnInput(Changing):
         _core.update_columns(self.handle, _with_columns(data), self._columns, 1)
 
     def remove(self, data: Any) -> None:
-        """Takes every row of the data away.
+        """Takes every row of the data away. A count may be below zero, unless the input is strict.
 
         Raises:
             TypeError: If the data has no columns, or not those of the schema.
+            ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
         """
         _core.update_columns(self.handle, _with_columns(data), self._columns, -1)
@@ -88,7 +89,7 @@ class ColumnInput(Changing):
 
         Raises:
             TypeError: If the data has no columns, or not those of the schema.
-            ValueError: If `diff` is 0.
+            ValueError: If `diff` is 0, or the input is strict and has added fewer.
             PointstampError: If the input is closed.
         """
         if diff == 0:
@@ -114,7 +115,7 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not these.
             TimeError: If a time is not at or after the one before it and `self.time`, or the probe's times
                 have another number of coordinates.
-            ValueError: If a diff is 0.
+            ValueError: If a diff is 0, or the input is strict and has added fewer of a record.
             PointstampError: If the input is closed. After each of these, the changes before are made.
 
         Examples:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce as fold
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._core import Field, Reduction
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of, suggesting
+from pointstamp._mistakes import column_name, count_of, function_of, suggesting
 from pointstamp._naming import named
 from pointstamp.collections.arranged import Arranged, check_scope
 from pointstamp.collections.collection import Collection, distinct_keys
@@ -23,7 +26,8 @@ from pointstamp.collections.types import (
     sum_of,
 )
 from pointstamp.fields import key, left, record, right
-from pointstamp.streams.arrow import check_same, names
+from pointstamp.streams.arrow import check_same
+from pointstamp.streams.column_arguments import aggregations_of, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +48,8 @@ class ColumnCollection(ColumnOutputs):
     that is computed of rows is an expression over `col(name)` (see `pointstamp.fields`). No operator calls
     Python. Rows come in as record batches, and go out so.
 
-    A null is a value like any other: it is before all others, equal to itself, and a key.
+    A null is a group and a record like any other value, but a join finds no match for it, a condition or
+    calculation with it is unknown, and reductions skip it; the chapter on missing values has a table.
 
     Attributes:
         scope: The scope that the collection is in.
@@ -84,7 +89,7 @@ class ColumnCollection(ColumnOutputs):
 
     @property
     def schema(self) -> pa.Schema:
-        """What the columns are."""
+        """The schema of the columns."""
         if self._schema is None:
             self._schema = self.core_schema.to_pyarrow()
         return self._schema
@@ -119,7 +124,7 @@ class ColumnCollection(ColumnOutputs):
             >>> batch.to_pylist()
             [{'name': 'tea', 'total': 12, 'diff': 1}]
         """
-        wanted = {name: _core.column_field(name) for name in names(list(columns))} if columns else {}
+        wanted = {name: _core.column_field(column_name("select", name)) for name in columns}
         both = wanted.keys() & fields.keys()
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
@@ -136,6 +141,10 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is no such column, or two get one name.
         """
+        if not isinstance(columns, Mapping):
+            raise TypeError(
+                f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {columns!r}"
+            )
         for old in columns:
             self._index(old)
         renamed = [columns.get(name, name) for name in self.schema.names]
@@ -172,11 +181,11 @@ class ColumnCollection(ColumnOutputs):
         return self._like(self.core.concat(*(other.core for other in others)))
 
     def negate(self, *, name: str | None = None) -> ColumnCollection:
-        """As `Collection.negate`."""
+        """Negates the counts; `Collection.negate` of columns."""
         return self._like(self.core.negate())
 
     def consolidate(self, *, name: str | None = None) -> ColumnCollection:
-        """As `Collection.consolidate`."""
+        """Adds up the updates; `Collection.consolidate` of columns."""
         return self._like(self.core.consolidate())
 
     def distinct(self, *, name: str | None = None) -> ColumnCollection:
@@ -203,7 +212,9 @@ class ColumnCollection(ColumnOutputs):
         suffix: str = "_right",
         name: str | None = None,
     ) -> ColumnCollection:
-        """Pairs of rows with equal keys: the key's columns, the others of this side, and those of the other.
+        """Joins rows with equal keys: the key's columns, the others of this side, and those of the other.
+
+        A null in a key matches nothing.
 
         Args:
             other: The right side.
@@ -231,7 +242,7 @@ class ColumnCollection(ColumnOutputs):
         taken = {*by, *mine}
         renamed = [name + suffix if name in taken else name for name in theirs]
         parts = (*columns_of(key, by), *columns_of(left, mine), *columns_of(right, theirs))
-        rows = self._arranged(by).join(other._arranged(by), parts)
+        rows = self._with_keys(by)._arranged(by).join(other._with_keys(by)._arranged(by), parts)
         own = [(name, self.schema.field(name).type) for name in (*by, *mine)]
         others = [(to, other.schema.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
         return self._typed(rows, [*own, *others])
@@ -239,22 +250,22 @@ class ColumnCollection(ColumnOutputs):
     def semijoin(
         self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
     ) -> ColumnCollection:
-        """The rows whose key the other collection has, however often.
+        """Keeps the rows whose key the other collection has, however often; a key with a null is in none.
 
         Raises:
             GraphError: If there is no such column, its type differs, or `other` is of another scope.
         """
         by = self._same_key("semijoin", other, on)
         rest = self._rest(by)
-        keys = distinct_keys(other.core.map(other._part(by)), name)
+        keys = distinct_keys(other._with_keys(by).core.map(other._part(by)), name)
         at = dict(zip((*by, *rest), (*columns_of(key, by), *columns_of(left, rest)), strict=True))
         flat = tuple(at[name] for name in self.schema.names)
-        return self._like(self._arranged(by).join(keys, flat, name=name))
+        return self._like(self._with_keys(by)._arranged(by).join(keys, flat, name=name))
 
     def antijoin(
         self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
     ) -> ColumnCollection:
-        """The rows whose key the other collection does not have.
+        """Keeps the rows whose key the other collection does not have, and so those whose key has a null.
 
         Raises:
             GraphError: If there is no such column, its type differs, or `other` is of another scope.
@@ -264,10 +275,13 @@ class ColumnCollection(ColumnOutputs):
     def min(
         self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
     ) -> ColumnCollection:
-        """The least value of each key: the key's columns, and the value's.
+        """Finds the least value of each key: the key's columns, and the value's.
+
+        Nulls are skipped, and so is NaN where a key has other values; of nulls alone there is null.
 
         Args:
-            of: The value's column, or columns, which are compared one after another.
+            of: The value's column, or columns, which are compared one after another. A value of several is
+                skipped for a null or NaN in the first.
             by: The key's column, or columns.
             name: The operator's name.
 
@@ -285,15 +299,21 @@ class ColumnCollection(ColumnOutputs):
     def top_k(
         self, n: int, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
     ) -> ColumnCollection:
-        """The `n` greatest values of each key, of which one that is there twice counts twice; as `min`."""
+        """Finds the `n` greatest values of each key, of which one that is there twice counts twice.
+
+        A NaN is less than all other numbers here, and a null less than that, as in `ArrowStream.sort`.
+        Arguments and errors are those of `min`.
+        """
+        n = count_of("top_k takes a number of values", n)
         return self._reduced("top_k", of, by, n)
 
     def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
-        """The sum of each key's values: the key's columns, and the value's, of 64 bits.
+        """Adds up each key's values: the key's columns, and the value's, of 64 bits.
+
+        Nulls are skipped; of nulls alone there is null.
 
         Raises:
             GraphError: If there is no such column, or its values are no numbers.
-            TypeError: When the dataflow runs, for a null.
         """
         return self._reduced("sum", of, by, made=[sum_of(self.schema.field(self._index(of)))])
 
@@ -304,7 +324,7 @@ class ColumnCollection(ColumnOutputs):
     def count_by_key(
         self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
     ) -> ColumnCollection:
-        """How many rows each key has: the key's columns, and the count.
+        """Counts the rows of each key: the key's columns, and the count.
 
         Raises:
             GraphError: If there is no such column, or the key has one of the count's name.
@@ -342,7 +362,7 @@ class ColumnCollection(ColumnOutputs):
             {'city': 'Ulm', 'price_sum': 7, 'price_max': 4, 'price_count': 2}
         """
         keys = self._key(by)
-        of, wanted, made = aggregated(self.schema, self._key, aggregations)
+        of, wanted, made = aggregated(self.schema, self._key, aggregations_of(aggregations))
         values = tuple(record[self._index(name)] for name in of)
         arranged = self.core.map((self._part(keys), values)).arrange()
         reduced = _core.reduce_arranged(arranged.core, Reduction.AGGREGATE, wanted, "aggregate")
@@ -359,7 +379,7 @@ class ColumnCollection(ColumnOutputs):
         schema: pa.Schema,
         name: str | None = None,
     ) -> ColumnCollection:
-        """What a function makes of each key's values: the key's columns, and those of its results.
+        """Makes results of each key's values by a function: the key's columns, and those of the results.
 
         Args:
             f: As in `Collection.reduce`: called with a key and a list of ``(value, count)``; returns its
@@ -384,18 +404,19 @@ class ColumnCollection(ColumnOutputs):
     ) -> ColumnCollection:
         keys, values = self._key(by), self._key(of)
         arranged = self.core.map((self._part(keys), self._part(values))).arrange()
-        if made is None:
-            reduced = getattr(arranged, kind)(*given)
+        if given:
+            of_kind, argument = Reduction.TOP_K_OF_COLUMNS, (*given, len(values))
         else:
             how = reduction_of(kind, self.schema.field(self._index(values[0])))
-            reduced = Collection(self.scope, _core.reduce_arranged(arranged.core, how, None, kind))
+            of_kind, argument = Reduction.OF_COLUMNS, (how, len(values))
+        reduced = Collection(self.scope, _core.reduce_arranged(arranged.core, of_kind, argument, kind))
         own = [(column, self.schema.field(column).type) for column in keys]
         types = made or [self.schema.field(column).type for column in values]
         flat = (*columns_of(record[0], keys), *columns_of(record[1], values))
         return self._with(flat, reduced, [*own, *zip(values, types, strict=True)])
 
     def _key(self, by: str | Sequence[str]) -> list[str]:
-        keys = names(by)
+        keys = key_names(by)
         self.core_schema.key(keys)
         return keys
 
@@ -405,6 +426,13 @@ class ColumnCollection(ColumnOutputs):
         other._key(on)
         check_types(operator, self.schema, other.schema, by)
         return by
+
+    def _with_keys(self, by: list[str]) -> ColumnCollection:
+        """The rows without those that have a null in the key, which no join matches."""
+        known = [~record[self._index(name)].is_null() for name in by if self.schema.field(name).nullable]
+        if not known:
+            return self
+        return self._like(self.core.filter(fold(and_, known), name="null keys"))
 
     def _rest(self, by: list[str]) -> list[str]:
         return [name for name in self.schema.names if name not in by]
@@ -430,17 +458,17 @@ class ColumnCollection(ColumnOutputs):
     # ------------------------------------------------------------ scopes and loops
 
     def enter(self, scope: Scope) -> ColumnCollection:
-        """As `Collection.enter`."""
+        """Enters a scope; `Collection.enter` of columns."""
         return self._like(self.core.enter(scope))
 
     def leave(self) -> ColumnCollection:
-        """As `Collection.leave`."""
+        """Leaves a scope; `Collection.leave` of columns."""
         return self._like(self.core.leave())
 
     def iterate(
         self, f: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
     ) -> ColumnCollection:
-        """As `Collection.iterate`: the function's result has this collection's schema.
+        """Iterates as `Collection.iterate`: the function's result has this collection's schema.
 
         Examples:
             >>> import pyarrow as pa

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Changing:
-    """What the inputs of collections of every kind share: their time, and their end.
+    """The time and the end of inputs of collections of every kind.
 
     Subclasses say what is changed. A subclass is a context manager that closes its input.
     """
@@ -112,10 +112,11 @@ class CollectionInput(Changing, Generic[T]):
         _core.update_input(self.handle, record, 1)
 
     def remove(self, record: T) -> None:
-        """Takes one of a record away.
+        """Takes one of a record away. A count may be below zero, unless the input is strict.
 
         Raises:
             TypeError: If a collection cannot keep the record: it cannot be hashed.
+            ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
         """
         _core.update_input(self.handle, record, -1)
@@ -125,7 +126,7 @@ class CollectionInput(Changing, Generic[T]):
 
         Raises:
             TypeError: If a collection cannot keep the record, or `diff` is not an int.
-            ValueError: If `diff` is 0.
+            ValueError: If `diff` is 0, or the input is strict and has added fewer.
             PointstampError: If the input is closed.
         """
         _core.update_input(self.handle, record, diff)
@@ -135,7 +136,7 @@ class CollectionInput(Changing, Generic[T]):
 
         Raises:
             TypeError: If an element is no such pair, or a collection cannot keep its record.
-            ValueError: If a diff is 0.
+            ValueError: If a diff is 0, or the input is strict and has added fewer of a record.
             PointstampError: If the input is closed.
         """
         _core.send_updates(self.handle, updates)
@@ -150,10 +151,11 @@ class CollectionInput(Changing, Generic[T]):
         _core.send_updates(self.handle, records, 1)
 
     def remove_many(self, records: Iterable[T]) -> None:
-        """Takes one of each record of an iterable away.
+        """Takes one of each record of an iterable away; as `remove`.
 
         Raises:
             TypeError: If a collection cannot keep a record.
+            ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
         """
         _core.send_updates(self.handle, records, -1)
@@ -176,7 +178,7 @@ class CollectionInput(Changing, Generic[T]):
             TypeError: If an element is no such triple, or a collection cannot keep its record.
             TimeError: If a time is not at or after the one before it and `self.time`, or the probe's times
                 have another number of coordinates.
-            ValueError: If a diff is 0.
+            ValueError: If a diff is 0, or the input is strict and has added fewer of a record.
             PointstampError: If the input is closed. After each of these, the changes before are made.
 
         Examples:

@@ -1,4 +1,4 @@
-"""What a scope makes collections with. They are imported when the first is made."""
+"""Methods of scopes that make collections, whose modules are imported when the first is made."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
+from pointstamp._mistakes import is_frame, several
 from pointstamp._naming import named
 
 if TYPE_CHECKING:
@@ -40,33 +41,55 @@ class CollectionScope:
         return cast("Scope", self)
 
     @overload
-    def new_collection(self, *, name: str | None = None) -> tuple[CollectionInput[Any], Collection[Any]]: ...
+    def new_collection(
+        self, *, strict: bool = False, name: str | None = None
+    ) -> tuple[CollectionInput[Any], Collection[Any]]: ...
     @overload
     def new_collection(
-        self, *, schema: pa.Schema, name: str | None = None
+        self, *, schema: pa.Schema, strict: bool = False, name: str | None = None
     ) -> tuple[ColumnInput, ColumnCollection]: ...
-    def new_collection(self, *, schema: pa.Schema | None = None, name: str | None = None) -> Any:
+    def new_collection(
+        self, *, schema: pa.Schema | None = None, strict: bool = False, name: str | None = None
+    ) -> Any:
         """An input that changes a collection, and the collection.
 
         Args:
-            schema: What the columns are, of a collection of columns; None for one of Python values.
+            schema: The columns of a collection of columns; None for a collection of Python values.
+            strict: Whether an update is refused that takes away more of a record than this input has added so
+                far. The input then keeps a count of each record. Without it counts may be below zero. Each
+                worker's input counts what was added on that worker.
             name: The operator's name.
 
         Raises:
             GraphError: If a collection cannot keep a column of the schema, or two have one name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection(strict=True)
+            ...     words.insert("tick")
+            ...     words.remove("tock")
+            >>> ps.execute(main)
+            Traceback (most recent call last):
+            ...
+            ValueError: 1 of 'tock' cannot be removed at time 0: this input has added 0 of it. ...
         """
         handle: InputHandle[Any] = InputHandle()
         rows: Collection[Any] = self._scope.collection_of(self._scope.core.input_from(handle))
+        if strict:
+            _core.refuse_negative_counts(handle)
         if schema is None:
             from pointstamp.collections.inputs import CollectionInput
 
-            return CollectionInput(handle), rows
+            return several("new_collection", "handle, collection", (CollectionInput(handle), rows))
         from pointstamp.collections.column_input import ColumnInput
         from pointstamp.collections.columns import ColumnCollection
 
         columns = _core.Schema(schema)
         _core.check_columns(columns)
-        return ColumnInput(handle, columns), ColumnCollection(rows, columns)
+        made = (ColumnInput(handle, columns), ColumnCollection(rows, columns))
+        return several("new_collection", "handle, collection", made)
 
     def collection(self, records: Iterable[T], *, name: str | None = None) -> Collection[T]:
         """A collection of the records, from the least time on. Each worker brings its own.
@@ -76,6 +99,12 @@ class CollectionScope:
             >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
             [(0, [(1, 1), (2, 2)])]
         """
+        if is_frame(records):
+            raise TypeError(
+                f"collection takes an iterable of records, not a {type(records).__name__}: column_collection "
+                "makes a collection of its rows"
+            )
+        _core.check_records("collection", records)
         return self._scope.to_stream(records).as_collection()
 
     def column_collection(self, data: Any, *, name: str | None = None) -> ColumnCollection:
@@ -143,4 +172,6 @@ class CollectionScope:
             raise TypeError(
                 f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
             )
-        return Arranged(self._scope, _core.import_trace(self._scope.core, trace.core), Collection)
+        imported = _core.import_trace(self._scope.core, trace.core)
+        self._scope.imports.add(trace.dataflow)
+        return Arranged(self._scope, imported, Collection)

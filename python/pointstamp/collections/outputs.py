@@ -1,4 +1,4 @@
-"""How collections go out: as streams of updates, in captures, and watched by probes."""
+"""Outputs of collections: streams of updates, captures, and probes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @named
 class CollectionOutputs(Generic[T]):
-    """What every `Collection` has to be read from outside."""
+    """Methods by which every `Collection` is read from outside."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class CollectionOutputs(Generic[T]):
 
     def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
-        capture: CollectionCapture[T] = CollectionCapture()
+        capture: CollectionCapture[T] = CollectionCapture(self.scope.index, self.scope.peers)
         self.core.capture(capture.core)
         return capture
 
@@ -76,4 +76,6 @@ class CollectionCapture(Capture[tuple[T, int]]):
 
         Times that are not ordered come in the order of their coordinates, first coordinate first.
         """
-        return _core.extract_updates(self.core)
+        changes = _core.extract_updates(self.core)
+        self.check_empty(changes)
+        return changes

@@ -57,7 +57,7 @@ def aggregated(
 
 
 def reduction_of(function: str, field: Any) -> Reduction:
-    """What computes a function of a column: rows hold floats that are whole as integers."""
+    """Returns the reduction for a function of a column: rows hold floats that are whole as integers."""
     import pyarrow as pa
 
     if pa.types.is_floating(field.type) and function == "sum":

@@ -9,6 +9,7 @@ from pointstamp.connectors.files import CSVSource, JSONLinesSource, ParquetSourc
 from pointstamp.connectors.parquet import ParquetSink
 from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source
 from pointstamp.connectors.queues import QueueSource
+from pointstamp.connectors.rejecting import Rejected, unreadable
 
 __all__ = [
     "CSVSource",
@@ -18,8 +19,10 @@ __all__ = [
     "ParquetSource",
     "PartitionReader",
     "QueueSource",
+    "Rejected",
     "SQLiteSink",
     "Sink",
     "SinkWriter",
     "Source",
+    "unreadable",
 ]

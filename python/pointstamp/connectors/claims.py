@@ -1,4 +1,4 @@
-"""What keeps sinks from losing records in silence: one for each target, and a warning for what is skipped.
+"""Keeps sinks from losing records in silence: one for each target, and a warning for what is skipped.
 
 A time that a target has is not written again, which makes a sink right that runs again after a failure. The
 same rule would drop the records of a second sink of one target, and those of the next day's run.

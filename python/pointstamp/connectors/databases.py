@@ -42,17 +42,26 @@ def rows_of(records: Any, columns: list[str]) -> list[Any]:
 
 
 def _row_of(record: Any, columns: list[str]) -> Any:
-    if isinstance(record, Mapping):
-        missing = [name for name in columns if name not in record]
-        if missing:
-            raise TypeError(f"a table of {columns} takes rows, and one has no {missing[0]!r}: {record!r}")
-        return [record[name] for name in columns]
-    if isinstance(record, (str, bytes)) or not isinstance(record, Sequence) or len(record) != len(columns):
-        raise TypeError(
-            f"a table of {columns} takes mappings with these keys, or sequences of {len(columns)} values, "
-            f"not {record!r}"
-        )
-    return record
+    # Tuples, lists and dicts are told by their type: looking for an abstract class takes longer.
+    if isinstance(record, (tuple, list)):
+        if len(record) == len(columns):
+            return record
+    elif isinstance(record, (dict, Mapping)):
+        try:
+            return [record[name] for name in columns]
+        except KeyError:
+            missing = next(name for name in columns if name not in record)
+            raise TypeError(
+                f"a table of {columns} takes rows, and one has no {missing!r}: {record!r}"
+            ) from None
+    elif (
+        not isinstance(record, (str, bytes)) and isinstance(record, Sequence) and len(record) == len(columns)
+    ):
+        return record
+    raise TypeError(
+        f"a table of {columns} takes mappings with these keys, or sequences of {len(columns)} values, "
+        f"not {record!r}"
+    )
 
 
 class _DatabaseSink(Sink):
@@ -93,11 +102,16 @@ class SQLiteSink(_DatabaseSink):
             at that time or before it is written again: a job that runs every day takes a name for each day,
             and two sinks of one table a name each.
 
+        patience: Seconds for which a database that another program has locked is waited for; then
+            ``sqlite3.OperationalError``, with the time that was to be written.
+
     Raises:
         TypeError: If `columns` or `key` is one name, and not a list of names.
-        ValueError: If there are no columns, or the key is not some of them. When it is written, if the key of
-            a record has None or nan, which are null in SQLite and equal no other.
-        PointstampError: When the dataflow is built, if the table is there and has no such key.
+        ValueError: If there are no columns, the key is not some of them, or `patience` is not more than 0.
+            When it is written, if the key of a record has None or nan, which are null in SQLite and equal no
+            other.
+        PointstampError: When the dataflow is built, if the table is there and has not these columns or this
+            key.
         GraphError: When the dataflow is built, if another sink writes to the database under this name.
 
     Warns:
@@ -119,16 +133,26 @@ class SQLiteSink(_DatabaseSink):
         >>> database.close()
     """
 
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        table: str,
+        *,
+        columns: Sequence[str],
+        key: Sequence[str] | None = None,
+        name: str | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        super().__init__(path, table, columns=columns, key=key, name=name)
+        if not patience > 0:
+            raise ValueError(f"patience is a number of seconds, more than 0, not {patience!r}")
+        self._patience = patience
+
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
         writer = _SQLiteWriter(self._path, self._table, self._columns, self._key, self._name)
-        if worker == 0:
-            try:
-                writer.begin()  # so that the table is there, whatever comes
-            except BaseException:
-                writer.close()  # now: who keeps the exception keeps this frame
-                raise
-        return writer
+        writer.patience = self._patience
+        return _opened(writer, worker)
 
 
 class DuckDBSink(_DatabaseSink):
@@ -137,8 +161,8 @@ class DuckDBSink(_DatabaseSink):
     Times that come to their end together share one.
 
     Args:
-        path: The database's file.
-        table: The table, which must be there: its types are the program's choice.
+        path: The database's file, which is made if it is not there.
+        table: The table, which must be there when the dataflow is built: its types are the program's choice.
         columns: The names of its columns that are written. Records are mappings with these keys, or sequences
             in their order.
         key: As in `SQLiteSink`; the table must have it as its primary key.
@@ -146,7 +170,9 @@ class DuckDBSink(_DatabaseSink):
 
     Raises:
         TypeError: As `SQLiteSink`.
-        ValueError: As `SQLiteSink`.
+        ValueError: If there are no columns, or the key is not some of them.
+        PointstampError: When the dataflow is built, if there is no such table, or it has not these columns or
+            this key; it says what to create.
         GraphError: As `SQLiteSink`.
 
     Warns:
@@ -155,14 +181,22 @@ class DuckDBSink(_DatabaseSink):
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
-        writer = _DuckDBWriter(self._path, self._table, self._columns, self._key, self._name)
-        if worker == 0:
-            writer.claim()
-        return writer
+        return _opened(_DuckDBWriter(self._path, self._table, self._columns, self._key, self._name), worker)
+
+
+def _opened(writer: _Writer, worker: int) -> SinkWriter:
+    """The writer, which on the first worker has connected and found its table."""
+    if worker == 0:
+        try:
+            writer.begin()  # so that the table is there, whatever comes
+        except BaseException:
+            writer.close()  # now: who keeps the exception keeps this frame
+            raise
+    return writer
 
 
 class _Writer(SinkWriter):
-    """What both share: batches wait until their time is whole."""
+    """The common part of writers to databases: batches wait until their time is whole."""
 
     def __init__(self, path: str, table: str, columns: list[str], key: list[str] | None, name: str) -> None:
         self._path = path
@@ -182,25 +216,16 @@ class _Writer(SinkWriter):
             raise TimeError(f"a database takes times of one coordinate, below 2 ** 63, and this is {time}")
         self._waiting.setdefault(time, []).append(batch)
 
-    def claim(self) -> None:
-        """Sees that no other sink of this process writes under the name."""
+    def begin(self) -> None:
+        """Claims the name in this process, connects, and finds which times are there."""
         what = f"a sink of {self._path!r} under the name {self._name!r}"
         self._claim = Claim(("database", os.path.realpath(self._path), self._name), what)
-
-    def begin(self) -> None:
-        """Connects, and finds which times are there."""
-        if self._claim is None:
-            self.claim()
-        if self._database is None:
-            self._database = self._connect()
-            place = "(name text primary key, time bigint)"
-            self._database.execute(f"create table if not exists {POSITIONS} {place}")
-            found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._name])
-            row = found.fetchone()
-            self._found = self._written = -1 if row is None else row[0]
-
-    def prepare(self, time: Time) -> None:
-        self.begin()
+        self._database = self._connect()
+        place = "(name text primary key, time bigint)"
+        self._database.execute(f"create table if not exists {POSITIONS} {place}")
+        found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._name])
+        row = found.fetchone()
+        self._found = self._written = -1 if row is None else row[0]
 
     def commit(self, time: Time) -> None:
         self.commit_all([time])
@@ -259,11 +284,24 @@ class _Writer(SinkWriter):
         marks = ", ".join("?" * len(self._columns))
         self._database.executemany(f"{self._statement()} values ({marks})", rows_of(batch, self._columns))
 
+    def _check_columns(self, there: list[str]) -> None:
+        """Refuses a table without one of the columns; both databases take their names in any case."""
+        known = {name.lower() for name in there}
+        missing = [name for name in self._columns if name.lower() not in known]
+        if missing:
+            raise PointstampError(
+                f"table {self._table!r} of {self._path} has no column {missing[0]!r}; it has {there}. Name "
+                f"others in columns=, or add it, as by alter table {_quoted(self._table)} add column "
+                f"{_quoted(missing[0])} ..."
+            )
+
     @abstractmethod
     def _connect(self) -> Any: ...
 
 
 class _SQLiteWriter(_Writer):
+    patience: float
+
     def _insert(self, batch: Any) -> None:
         import sqlite3
 
@@ -277,6 +315,10 @@ class _SQLiteWriter(_Writer):
                 for name, value in zip(self._columns, row, strict=False):
                     if not isinstance(value, int | float | str | bytes | date | None):
                         raise self._not_kept(name, value) from error
+            raise
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                add_note(error, f"another program was waited for, for {self.patience:g} s (patience=)")
             raise
 
     def _check_keys(self, rows: list[Any]) -> None:
@@ -301,7 +343,7 @@ class _SQLiteWriter(_Writer):
             if type(value).__module__ == "numpy":
                 is_scalar = getattr(value, "shape", None) == () and value.dtype.kind not in "mM"
                 own = value.item() if is_scalar else None
-                if not isinstance(own, int | float | str | bytes):
+                if not isinstance(own, (int, float, str, bytes)):
                     raise self._not_kept(name, value)
                 plain.append(own)
             else:
@@ -319,7 +361,7 @@ class _SQLiteWriter(_Writer):
         import sqlite3
 
         try:
-            database = sqlite3.connect(self._path, isolation_level=None, timeout=60)
+            database = sqlite3.connect(self._path, isolation_level=None, timeout=self.patience)
         except sqlite3.OperationalError as error:
             raise PointstampError(
                 f"cannot open the database {self._path}: {error}. Its folder must be there, and writable"
@@ -335,6 +377,8 @@ class _SQLiteWriter(_Writer):
         names = ", ".join(map(_quoted, self._columns))
         key = f", primary key ({', '.join(map(_quoted, self._key))})" if self._key else ""
         database.execute(f"create table if not exists {_quoted(self._table)} ({names}{key})")
+        found = database.execute(f"pragma table_info({_quoted(self._table)})").fetchall()
+        self._check_columns([row[1] for row in found])
         if self._key and not self._has_key(database):
             raise PointstampError(
                 f"table {self._table!r} of {self._path} has no unique key of {self._key}: records would be "
@@ -357,7 +401,42 @@ class _DuckDBWriter(_Writer):
     def _connect(self) -> Any:
         import duckdb
 
-        return duckdb.connect(self._path)
+        database = duckdb.connect(self._path)
+        try:
+            self._check_table(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _check_table(self, database: Any) -> None:
+        """Sees that the table is there as it is wanted: DuckDB itself says so at the first commit."""
+        table = _quoted(self._table)
+        mine = "table_name = ? and schema_name = current_schema() and database_name = current_database()"
+        query = f"select column_name from duckdb_columns() where {mine} order by column_index"
+        columns = [row[0] for row in database.execute(query, [self._table]).fetchall()]
+        if not columns:
+            key = f", primary key ({', '.join(map(_quoted, self._key))})" if self._key else ""
+            listed = ", ".join(f"{_quoted(name)} ..." for name in self._columns)
+            raise PointstampError(
+                f"there is no table {self._table!r} in {self._path}: create it before the dataflow is built, "
+                f"as by create table {table} ({listed}{key}), each with a type"
+            )
+        self._check_columns(columns)
+        if self._key is None:
+            return
+        query = (
+            "select constraint_column_names from duckdb_constraints() where constraint_type in "
+            f"('PRIMARY KEY', 'UNIQUE') and {mine}"
+        )
+        keys = [
+            {name.lower() for name in row[0]} for row in database.execute(query, [self._table]).fetchall()
+        ]
+        if {name.lower() for name in self._key} not in keys:
+            raise PointstampError(
+                f"table {self._table!r} of {self._path} has no primary key of {self._key}, by which records "
+                f"would replace rows: create it with primary key ({', '.join(map(_quoted, self._key))})"
+            )
 
     def _insert(self, batch: Any) -> None:
         if isinstance(batch, list):

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._errors import add_note
 from pointstamp._mistakes import names_of
 from pointstamp.connectors import text
-from pointstamp.connectors.protocol import PartitionReader, Source
-from pointstamp.connectors.text import BadLine, TextReader
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
+from pointstamp.connectors.rejecting import OnError, checked
+from pointstamp.connectors.text import BadLine, NoNames, TextReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +63,7 @@ def _listed(paths: Paths) -> list[str]:
 
 
 def _not_found(listed: list[str], ending: str) -> str:
-    """What was looked for, where nothing was found."""
+    """Returns the pattern that was looked for, where nothing was found."""
     if not listed:
         return "there are no files to read: the list of paths is empty"
     what = f"there are no files at {', '.join(map(repr, listed))}"
@@ -97,6 +98,10 @@ class CSVSource(_Files):
         follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
             its name when it was rotated; then the stream does not end.
         delimiter: What separates values.
+        on_error: What becomes of rows that cannot be read. ``"raise"``: what was read before the first is
+            sent, and written where its times are complete, and then the dataflow ends, by an error that names
+            the line. ``"skip"``: they are left out, and counted. A sink: it is written a dict for each, with
+            the fields of `Rejected`.
 
     Values in quotes may contain line breaks, the names of columns may not. Each file begins with the names of
     its columns; those that the schema does not have are left out.
@@ -111,8 +116,10 @@ class CSVSource(_Files):
         schema: pa.Schema | None = None,
         follow: bool = False,
         delimiter: str = ",",
+        on_error: OnError = "raise",
     ) -> None:
         super().__init__(paths)
+        self.on_error = checked(on_error)
         self.waits = follow
         self._delimiter = delimiter
         if schema is None:
@@ -130,7 +137,9 @@ class CSVSource(_Files):
         """A reader of a file."""
         begins = re.escape(self._delimiter.encode())
         quoted = re.compile(rb'(?:^|(?<=[\n%s]))"[^"]*(?:""[^"]*)*("?)' % begins)
-        return TextReader(partition, self._batch, follow=self.waits, header=True, quoted=quoted)
+        return TextReader(
+            partition, self._batch, follow=self.waits, header=True, quoted=quoted, on_error=self.on_error
+        )
 
     def _batch(self, block: bytes, header: bytes) -> Any:
         assert self.schema is not None
@@ -142,7 +151,7 @@ class CSVSource(_Files):
         try:
             text = header.decode("utf-8-sig").rstrip("\r\n")  # some programs begin files with a mark
         except UnicodeDecodeError as error:
-            raise ValueError(f"the names of columns are not UTF-8: {error}") from error
+            raise NoNames(f"the names of columns are not UTF-8: {error}") from error
         return next(csv.reader([text], delimiter=self._delimiter), [])
 
     def _table(self, block: bytes, names: list[str] | None, schema: pa.Schema | None) -> pa.Table:
@@ -165,20 +174,28 @@ class JSONLinesSource(_Files):
         schema: Of columns; None for records, which are what `json.loads` makes of a line.
         follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
             its name when it was rotated; then the stream does not end.
+        on_error: As of `CSVSource`.
     """
 
     ending = ".jsonl"
 
-    def __init__(self, paths: Paths, *, schema: pa.Schema | None = None, follow: bool = False) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        schema: pa.Schema | None = None,
+        follow: bool = False,
+        on_error: OnError = "raise",
+    ) -> None:
         super().__init__(paths)
+        self.on_error = checked(on_error)
         self.schema = schema
         self.waits = follow
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        return TextReader(
-            partition, self._records if self.schema is None else self._columns, follow=self.waits
-        )
+        parse = self._records if self.schema is None else self._columns
+        return TextReader(partition, parse, follow=self.waits, on_error=self.on_error)
 
     def _records(self, block: bytes, _: bytes) -> list[Any]:
         records = []
@@ -186,7 +203,7 @@ class JSONLinesSource(_Files):
             if line.strip():
                 try:
                     records.append(json.loads(line))
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise BadLine(number, error) from None
         return records
 
@@ -241,6 +258,7 @@ class _Rows(PartitionReader[Any]):
     def __init__(self, path: str, columns: list[str] | None) -> None:
         from pyarrow import parquet
 
+        self._path = path
         self._file = parquet.ParquetFile(path)
         self._columns = columns
         self._offset = 0
@@ -282,8 +300,9 @@ class _Rows(PartitionReader[Any]):
     def offset(self) -> int:
         return self._offset
 
-    def seek(self, offset: int) -> None:
-        self._offset = offset
+    def seek(self, offset: Any) -> None:
+        most = self._file.metadata.num_rows + 1
+        self._offset = number_of(offset, self._path, "a number of rows of the file", most)
 
     def close(self) -> None:
         with self._lock:

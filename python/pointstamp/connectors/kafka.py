@@ -3,18 +3,23 @@
 Needs ``pointstamp[kafka]``. Each partition of a topic is a partition of the source, read by the worker that
 its number chooses: all workers agree without asking each other, also when partitions are added. The sink
 keeps the time that it has written in the same transaction as the records, as an offset of a consumer group.
+
+Every wait for a broker has a limit, the argument `patience`. An error that trying again does not change is
+raised at once.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time as clock
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import PointstampError, TimeError
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
-from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source
+from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,40 +28,130 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaLog", "KafkaSink", "KafkaSource"]
 
+T = TypeVar("T")
+
 MESSAGES = 4096
 """Messages that one `read` returns at most."""
 
 LOOK_UP = 0.2
 """Seconds after which a reader that waits looks whether more is wanted."""
 
-END_OF_PARTITION = -191
-"""The client's code for having reached the end, for which it has a private name only."""
-
 PIECE = 900_000
 """Bytes of an event that go into one message: brokers take a million by default."""
 
-PATIENCE = 30.0
-"""Seconds for what a broker is asked."""
+PATIENCE = 120.0
+"""Seconds for which a broker that does not answer is waited for, where a program does not say otherwise."""
 
+STEP = 0.25
+"""The part of the patience that one question to a broker may take, so that it can be asked again."""
+
+RETRY = 0.25
+"""Seconds between attempts."""
+
+NO_TOPIC = 5.0
+"""Seconds for which a topic that is not there is looked for: brokers may make it when they are asked."""
+
+STARTS = ("earliest", "latest")
+LOST = ("raise", *STARTS)
+
+SHOWN = 60
+"""Characters of a key that an error shows at most."""
+
+END_OF_PARTITION = -191
+"""The client's code for having reached the end, for which it has a private name only."""
+
+OUT_OF_RANGE = (1, -140)
+"""Codes for an offset that a partition does not have: the broker's, and the client's."""
+
+TIMED_OUT = -185
+"""The client's code for an answer that did not come, for which it has a private name only."""
 
 FOREIGN = (22, 25, 27)
 """The broker's codes for commits of who is no member, where a group has members: it balances partitions
 itself.
 """
 
+UNKNOWN_TOPIC = (3, -188)
 
-LONGEST = 120.0
-"""Seconds for which a broker that has gone is waited for."""
+PASSING = (-195, -192, -187, -185, -152, -151, -180, -184)
+"""The client's codes for what passes, and is not called retriable: connections that broke, answers and
+messages that came too late, and messages that were given up with others.
+"""
 
-RETRY = 0.25
-"""Seconds between attempts."""
+FOR_GOOD = (3, 10, 17, 18, 29, 30, 31, 44, 53, 58, 76, 87, -169, -186, -188, -190)
+"""Codes of what trying again does not change: a message or batch that is too large or invalid, a topic that
+is not there or has no such name, a right that is missing, and a setting that is refused.
+"""
 
-TIMED_OUT = -185
-"""The client's code for an answer that did not come, for which it has a private name only."""
+_log = logging.getLogger("pointstamp")
 
 
 def _client() -> Any:
     return needed("confluent_kafka", "Kafka", "confluent-kafka", "kafka")
+
+
+def _passes(error: Any) -> bool:
+    """Whether an error of the client may not come again."""
+    if error.fatal() or error.code() in FOR_GOOD:
+        return False
+    return error.retriable() or error.txn_requires_abort() or error.code() in PASSING
+
+
+def _step(patience: float) -> float:
+    return patience * STEP
+
+
+def _insist(call: Callable[[], T], patience: float, what: str) -> T:
+    """What a call returns, which is made again while it fails with what passes.
+
+    Raises:
+        PointstampError: If it fails with something else, or for `patience` seconds. It says `what` was to be
+            done.
+    """
+    until = clock.monotonic() + patience
+    while True:
+        try:
+            return call()
+        except _client().KafkaException as error:
+            if not _passes(error.args[0]):
+                raise PointstampError(f"{what}: {error.args[0].str()}") from error
+            if clock.monotonic() > until:
+                raise PointstampError(
+                    f"{what}: no broker did it for {patience:g} s (patience=): {error.args[0].str()}"
+                ) from error
+            clock.sleep(RETRY)
+
+
+def _answered(call: Callable[[], T], seconds: float) -> T:
+    """What a call returns that may never return, whatever time it is given: then its thread is left behind.
+
+    Raises:
+        KafkaException: If it raises one, or has not returned in time.
+    """
+    said: list[tuple[bool, Any]] = []
+
+    def ask() -> None:
+        try:
+            said.append((True, call()))
+        except BaseException as error:
+            said.append((False, error))
+
+    asking = threading.Thread(target=ask, name="pointstamp-kafka", daemon=True)
+    asking.start()
+    asking.join(seconds)
+    client = _client()
+    well, value = (
+        said[0] if said else (False, client.KafkaException(client.KafkaError(TIMED_OUT, "no answer")))
+    )
+    if not well:
+        raise value
+    return value  # type: ignore[no-any-return]
+
+
+def _checked(patience: float) -> float:
+    if not patience > 0:
+        raise ValueError(f"patience is a number of seconds, more than 0, not {patience!r}")
+    return patience
 
 
 def _pair(message: Any) -> tuple[Any, Any]:
@@ -74,9 +169,19 @@ class KafkaSource(Source[Any]):
             dataflow is committed. The workers share the partitions out among themselves and not by the
             broker, so there is no rebalance, and the group can have no other members. None keeps nothing.
         start: Where a partition begins for which no offset is known: "earliest" or "latest".
+        on_lost: What becomes of an offset, of the group or of ``read(offsets=)``, that the partition does not
+            have: retention has removed it, or the topic was made anew. "raise" an error, or go on at the
+            "earliest" or the "latest" message, with a warning in the log.
         bounded: Whether to end at the end of each partition, as it is when it is reached.
         discover: Every so many seconds partitions are looked for that were added; None does not look.
+        patience: Seconds for which brokers that do not answer are waited for.
         config: More settings of the client, for all that it connects to.
+
+    Raises:
+        ValueError: For another word for `start` or `on_lost`, a patience that is not more than 0, and a
+            config with ``auto.offset.reset``.
+        PointstampError: While it is read: if a topic is not there or may not be read, brokers do not answer
+            for `patience`, or, by default, messages are lost: it names the offset and those that are there.
     """
 
     def __init__(
@@ -87,17 +192,24 @@ class KafkaSource(Source[Any]):
         record: Callable[[Any], Any] = _pair,
         group: str | None = None,
         start: str = "earliest",
+        on_lost: str = "raise",
         bounded: bool = False,
         discover: float | None = 30.0,
+        patience: float = PATIENCE,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        if start not in ("earliest", "latest"):
+        if start not in STARTS:
             raise ValueError(f"start is 'earliest' or 'latest', not {start!r}")
+        if on_lost not in LOST:
+            raise ValueError(f"on_lost is 'raise', 'earliest' or 'latest', not {on_lost!r}")
+        if "auto.offset.reset" in (config or {}):
+            raise ValueError("auto.offset.reset is no setting of a source: say start= and on_lost=")
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._record = record
         self._group = group
         self._start = start
-        self._bounded = bounded
+        self._on_lost = on_lost
+        self._patience = _checked(patience)
         self.discover = None if bounded else discover
         self._config = {
             "bootstrap.servers": servers,
@@ -105,7 +217,7 @@ class KafkaSource(Source[Any]):
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": bounded,
-            "auto.offset.reset": start,
+            "auto.offset.reset": "error",
             "isolation.level": "read_committed",
             **(config or {}),
         }
@@ -117,10 +229,17 @@ class KafkaSource(Source[Any]):
             PointstampError: If there is no such topic.
         """
         consumer = _client().Consumer(self._config)
+        step = _step(self._patience)
         try:
             names = []
             for topic in self._topics:
-                found = consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
+
+                def look(topic: str = topic) -> Any:
+                    return consumer.list_topics(topic, timeout=step).topics[topic]
+
+                found = _insist(
+                    look, self._patience, f"the partitions of topic '{topic}' cannot be looked up"
+                )
                 if found.error is not None:
                     raise PointstampError(f"topic '{topic}' cannot be read: {found.error}")
                 names += [f"{topic}/{number}" for number in found.partitions]
@@ -136,36 +255,66 @@ class KafkaSource(Source[Any]):
         """A reader of a partition, where the group is, or at the start."""
         topic, _, number = partition.rpartition("/")
         kept = self._group is not None
-        return _Reader(self._config, topic, int(number), self._record, kept, self._start)
+        place = (topic, int(number))
+        return _Reader(self._config, place, self._record, kept, self._start, self._on_lost, self._patience)
 
 
 class _Reader(PartitionReader[Any]):
     def __init__(
         self,
         config: dict[str, Any],
-        topic: str,
-        number: int,
+        place: tuple[str, int],
         record: Callable[[Any], Any],
         kept: bool,
         start: str,
+        on_lost: str,
+        patience: float,
     ) -> None:
         self._client = _client()
         self._group = config["group.id"]
         self._consumer = self._client.Consumer(config)
-        self._place = (topic, number)
+        self._place = place
+        self._name = f"partition {place[1]} of topic '{place[0]}'"
         self._record = record
         self._kept = kept
+        self._start = start
+        self._on_lost = on_lost
+        self._patience = patience
         self._over = False
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        position = self._client.TopicPartition(topic, number)
+        self._heard = clock.monotonic()
+        self._looked = self._heard
+        position = self._client.TopicPartition(*place)
         if kept:
-            (position,) = self._consumer.committed([position], timeout=PATIENCE)
-        if position.offset < 0:
-            low, high = self._consumer.get_watermark_offsets(position, timeout=PATIENCE)
-            position.offset = low if start == "earliest" else high
-        self._offset: int = position.offset
-        self._consumer.assign([position])
+            what = f"the offset of group '{self._group}' in {self._name} cannot be looked up"
+            (position,) = _insist(
+                lambda: self._consumer.committed([position], timeout=_step(patience)), patience, what
+            )
+        self._known = position.offset >= 0
+        """Whether the offset was somebody's, and not only where a partition begins."""
+        self._offset: int = position.offset if self._known else self._end(start)
+        self._assign()
+
+    def _assign(self) -> None:
+        self._consumer.assign([self._client.TopicPartition(*self._place, self._offset)])
+
+    def _there(self) -> tuple[int, int]:
+        """The offsets of the first message, and behind the last."""
+        place = self._client.TopicPartition(*self._place)
+
+        def look() -> tuple[int, int]:
+            found = self._consumer.get_watermark_offsets(place, timeout=_step(self._patience))
+            if found is None:  # by which the client says that no answer came in time
+                raise self._client.KafkaException(self._client.KafkaError(TIMED_OUT, "no answer"))
+            low, high = found
+            return low, high
+
+        return _insist(look, self._patience, f"the offsets of {self._name} cannot be looked up")
+
+    def _end(self, which: str) -> int:
+        low, high = self._there()
+        return low if which == "earliest" else high
 
     def read(self) -> Any:
         while not self._over:
@@ -173,6 +322,10 @@ class _Reader(PartitionReader[Any]):
                 if self._closed.is_set():
                     return None
                 messages = self._consumer.consume(MESSAGES, LOOK_UP)
+                if messages:
+                    self._heard = clock.monotonic()
+                else:
+                    self._look_for_a_broker()
             records = []
             ended = False
             for message in messages:
@@ -180,28 +333,83 @@ class _Reader(PartitionReader[Any]):
                 if error is None:
                     records.append(self._record(message))
                     self._offset = message.offset() + 1
+                    self._known = True
                 elif error.code() == END_OF_PARTITION:
                     ended = True
-                elif not error.retriable():
-                    raise self._client.KafkaException(error)
+                elif error.code() in OUT_OF_RANGE:
+                    self._lost()
+                elif not _passes(error):
+                    raise PointstampError(
+                        f"{self._name} cannot be read on from offset {self._offset}: {error.str()}"
+                    ) from self._client.KafkaException(error)
             self._over = ended
             if records:
                 return records
         return None
 
+    def _look_for_a_broker(self) -> None:
+        """Asks a broker for something where nothing has come for long: the client waits for it for ever."""
+        now = clock.monotonic()
+        if now - max(self._heard, self._looked) < _step(self._patience):
+            return
+        self._looked = now
+        try:
+            self._consumer.list_topics(self._place[0], timeout=_step(self._patience))
+        except self._client.KafkaException as error:
+            silent = clock.monotonic() - self._heard
+            if silent > self._patience or not _passes(error.args[0]):
+                raise PointstampError(
+                    f"{self._name}, at offset {self._offset}: no broker answered for {silent:.0f} s, with "
+                    f"patience={self._patience:g}: {error.args[0].str()}"
+                ) from error
+        else:
+            self._heard = clock.monotonic()
+
+    def _lost(self) -> None:
+        """Goes on elsewhere, as the partition does not have the offset; or raises."""
+        low, high = self._there()
+        if low <= self._offset <= high:
+            self._assign()  # there was none while it was looked for
+            return
+        where = self._on_lost if self._known else self._start
+        gone = (
+            f"{low - self._offset} messages or fewer are lost, as by the topic's retention"
+            if self._offset < low
+            else "the topic was made anew, or the offset is of another"
+        )
+        said = f"{self._name} has no offset {self._offset}: there are {low} to {high}, so that {gone}"
+        if where == "raise":
+            raise PointstampError(
+                f"{said}. With on_lost='earliest' the source goes on at {low}, and with 'latest' at {high}"
+            )
+        self._offset = low if where == "earliest" else high
+        if self._known:
+            _log.warning("%s. It is read from %s on", said, self._offset)
+        self._assign()
+
     @property
     def offset(self) -> int:
         return self._offset
 
-    def seek(self, offset: int) -> None:
-        self._offset = offset
-        self._consumer.assign([self._client.TopicPartition(*self._place, offset)])
+    def seek(self, offset: Any) -> None:
+        self._offset = number_of(offset, f"partition {self._place}", "the number of a message")
+        self._known = True
+        self._assign()
+
+    @property
+    def acknowledges(self) -> bool:
+        return bool(self._kept)
 
     def durable(self, offset: int) -> None:
-        if self._kept:
-            position = self._client.TopicPartition(*self._place, offset)
+        if not self._kept:
+            return
+        position = self._client.TopicPartition(*self._place, offset)
+        consumer = self._consumer
+
+        def commit() -> None:
             try:
-                self._consumer.commit(offsets=[position], asynchronous=False)
+                # Once: a commit that is not answered stays where it is.
+                _answered(lambda: consumer.commit(offsets=[position], asynchronous=False), self._patience)
             except self._client.KafkaException as error:
                 if error.args[0].code() not in FOREIGN:
                     raise
@@ -209,6 +417,8 @@ class _Reader(PartitionReader[Any]):
                     f"consumer group '{self._group}' has members that the broker gives partitions to, "
                     "and a source reads all of them: give it a group of its own"
                 ) from error
+
+        _insist(commit, self._patience, f"offset {offset} of {self._name} cannot be kept in '{self._group}'")
 
     def close(self) -> None:
         self._closed.set()
@@ -230,10 +440,15 @@ class KafkaSink(Sink):
             Nothing at that time or before it is sent again: a job that runs every day takes a name for each.
         message: Makes ``(key, value)`` of a record, each bytes, str or None; left out, records are such
             pairs.
+        patience: Seconds for which brokers that do not answer, or do not take a time, are waited for.
         config: More settings of the client.
 
     Raises:
+        ValueError: If `patience` is not more than 0.
         GraphError: When the dataflow is built, if another sink of this process has the name.
+        PointstampError: When the dataflow is built, if the topic is not there, or brokers do not answer for
+            `patience`. While times are written: for a message that the topic never takes, at once, with its
+            key and size; and for brokers that do not take a time for `patience`.
 
     Warns:
         WrittenBefore: If records came at or before the latest time that an earlier run has sent. After a
@@ -249,18 +464,24 @@ class KafkaSink(Sink):
         *,
         name: str,
         message: Callable[[Any], tuple[Any, Any]] | None = None,
+        patience: float = PATIENCE,
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self._topic = topic
         self._name = name
         self._message = message
+        self._patience = _checked(patience)
         self._config = {"bootstrap.servers": servers, **(config or {})}
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
-        writer = _Writer(self._config, self._topic, self._name, self._message)
+        writer = _Writer(self._config, self._topic, self._name, self._message, self._patience)
         if worker == 0:
-            writer.claim()
+            try:
+                writer.begin()
+            except BaseException:
+                writer.close()  # now: who keeps the exception keeps this frame
+                raise
         return writer
 
 
@@ -271,22 +492,26 @@ class _Writer(SinkWriter):
         topic: str,
         name: str,
         message: Callable[[Any], tuple[Any, Any]] | None,
+        patience: float,
     ) -> None:
         self._config = config
+        self._patience = patience
         self._topic = topic
         self._name = name
         self._message = message
         self._waiting: dict[Time, list[list[Any]]] = {}
         self._producer: Any = None
+        self._consumer: Any = None
         self._written = -1
         self._errors: list[Any] = []
         self._claim: Claim | None = None
         self._skipped = 0
 
-    def claim(self) -> None:
-        """Sees that no other sink of this process sends under the name."""
+    def begin(self) -> None:
+        """Sees that no other sink of this process sends under the name, and connects."""
         what = f"a sink of Kafka under the name {self._name!r}"
         self._claim = Claim(("kafka", self._config["bootstrap.servers"], self._name), what)
+        _insist(self._connect, self._patience, f"the sink of topic '{self._topic}' cannot begin")
 
     def write(self, time: Time, batch: Any) -> None:
         if not isinstance(time, int):
@@ -295,12 +520,9 @@ class _Writer(SinkWriter):
             raise TypeError("a topic takes records: make messages of columns with to_records() and map()")
         self._waiting.setdefault(time, []).append(batch)
 
-    def prepare(self, time: Time) -> None:
-        if self._producer is None:
-            self._connect()
-
     def _connect(self) -> None:
-        client = _client()
+        self._leave()
+        client, step = _client(), _step(self._patience)
         self._consumer = client.Consumer({**self._config, "group.id": self._name})
         errors = self._errors = []
         self._producer = client.Producer(
@@ -312,42 +534,53 @@ class _Writer(SinkWriter):
                 "error_cb": errors.append,
             }
         )
+        self._look_for_the_topic(step)
         # Fences a producer of this name that was left behind, so that its last transaction is decided.
-        self._producer.init_transactions(PATIENCE)
+        self._producer.init_transactions(step)
         place = client.TopicPartition(self._topic, 0)
-        (kept,) = self._consumer.committed([place], timeout=PATIENCE)
+        (kept,) = self._consumer.committed([place], timeout=step)
         self._written = kept.offset - 1 if kept.offset > 0 else -1
+
+    def _look_for_the_topic(self, step: float) -> None:
+        until = clock.monotonic() + min(NO_TOPIC, self._patience)
+        while True:
+            error = self._producer.list_topics(self._topic, timeout=step).topics[self._topic].error
+            if error is None:
+                return
+            if clock.monotonic() > until or (error.code() not in UNKNOWN_TOPIC and not error.retriable()):
+                raise PointstampError(
+                    f"topic '{self._topic}' cannot be written to: {error.str()}. Create it, with as many "
+                    "partitions as it is to have, or give the sink another"
+                )
+            clock.sleep(RETRY)
 
     def commit(self, time: Time) -> None:
         batches = self._waiting.pop(time, [])
         assert isinstance(time, int)
-        until = clock.monotonic() + LONGEST
         if self._producer is not None and time <= self._written:
             self._skipped += sum(map(len, batches))  # before the failure after which this runs again
             return
-        while True:
+
+        def attempt() -> None:
             try:
                 if self._producer is None:
                     self._connect()
                 if time > self._written:  # else the attempt whose answer was lost has written it
                     self._transact(time, batches)
-                return
-            except _client().KafkaException as error:
-                said = error.args[0]
-                passes = said.retriable() or said.txn_requires_abort() or said.code() == TIMED_OUT
-                if said.fatal() or not passes or clock.monotonic() > until:
-                    raise
+            except BaseException:
                 # Whether the transaction was committed is not known here: the next producer asks the broker.
                 self._leave()
-                clock.sleep(RETRY)
+                raise
+
+        _insist(attempt, self._patience, f"time {time} cannot be written to topic '{self._topic}'")
 
     def _transact(self, time: int, batches: list[list[Any]]) -> None:
-        producer = self._producer
-        failed: list[Any] = []
+        producer, step = self._producer, _step(self._patience)
+        failed: list[tuple[Any, Any]] = []
 
-        def delivered(error: Any, _message: Any) -> None:
+        def delivered(error: Any, message: Any) -> None:
             if error is not None:
-                failed.append(error)
+                failed.append((error, message))
 
         producer.begin_transaction()
         try:
@@ -357,14 +590,30 @@ class _Writer(SinkWriter):
                     self._produce(key, value, delivered)
                 producer.poll(0)
         except BaseException:
-            producer.abort_transaction(PATIENCE)
+            with suppress(_client().KafkaException):  # what has failed is said, and not this
+                producer.abort_transaction(step)
             raise
-        producer.flush(PATIENCE)
-        self._keep(time)
-        producer.commit_transaction(PATIENCE)
-        if failed:
-            raise _client().KafkaException(failed[0])
+        producer.flush(step)
+        self._check(failed)
+        try:
+            self._keep(time)
+            producer.commit_transaction(step)
+        finally:
+            self._check(failed)
         self._written = time
+
+    def _check(self, failed: list[tuple[Any, Any]]) -> None:
+        """Raises the first failure of a message: one that will come again before others.
+
+        Raises:
+            PointstampError: It names the message.
+            KafkaException: For a failure that may not come again.
+        """
+        for error, message in failed:
+            if not _passes(error):
+                raise _refused(self._topic, message.key(), message.value(), error)
+        if failed:
+            raise _client().KafkaException(failed[0][0])
 
     def _keep(self, time: int) -> None:
         """Puts the time into the transaction.
@@ -373,42 +622,28 @@ class _Writer(SinkWriter):
         (librdkafka's issue 5456): one that has lost any connection is not asked, and one that does not answer
         is left behind with its thread.
         """
-        client, producer = _client(), self._producer
-        said: list[Any] = []
+        client, producer, step = _client(), self._producer, _step(self._patience)
         if self._errors:
             raise client.KafkaException(client.KafkaError(TIMED_OUT, "a connection was lost"))
         metadata = self._consumer.consumer_group_metadata()
         place = client.TopicPartition(self._topic, 0, time + 1)
-
-        def ask() -> None:
-            try:
-                producer.send_offsets_to_transaction([place], metadata, PATIENCE)
-                said.append(None)
-            except client.KafkaException as error:
-                said.append(error)
-
-        asking = threading.Thread(target=ask, daemon=True)
-        asking.start()
-        asking.join(PATIENCE + 1)
-        answer = said[0] if said else client.KafkaException(client.KafkaError(TIMED_OUT, "no answer"))
-        if answer is not None:
-            raise answer
+        _answered(lambda: producer.send_offsets_to_transaction([place], metadata, step), step + 1)
 
     def _produce(self, key: Any, value: Any, delivered: Any) -> None:
-        while True:
-            try:
-                self._producer.produce(self._topic, value, key, on_delivery=delivered)
-                return
-            except BufferError:
-                self._producer.poll(0.05)
+        try:
+            _put(self._producer, self._topic, value, _step(self._patience), key=key, on_delivery=delivered)
+        except _client().KafkaException as error:
+            if _passes(error.args[0]):
+                raise
+            raise _refused(self._topic, key, value, error.args[0]) from error
 
     def abort(self) -> None:
         self._waiting.clear()
 
     def _leave(self) -> None:
-        if self._producer is not None:
-            self._consumer.close()
-            self._producer = None
+        consumer, self._consumer, self._producer = self._consumer, None, None
+        if consumer is not None:
+            consumer.close()
 
     def close(self) -> None:
         self._leave()
@@ -416,6 +651,42 @@ class _Writer(SinkWriter):
             self._claim.drop()
         skipped, self._skipped = self._skipped, 0
         warn_of(skipped, f"topic {self._topic!r} has times up to {self._written} under {self._name!r}")
+
+
+def _put(producer: Any, topic: str, value: Any, seconds: float, **options: Any) -> None:
+    """Gives a message to the client, once it has room.
+
+    Raises:
+        KafkaException: If it refuses the message, or has no room for so many seconds.
+    """
+    until = clock.monotonic() + seconds
+    while True:
+        try:
+            producer.produce(topic, value, **options)
+            return
+        except BufferError:
+            if clock.monotonic() > until:
+                client = _client()
+                full = f"no broker took messages for {seconds:g} s"
+                raise client.KafkaException(client.KafkaError(TIMED_OUT, full)) from None
+            producer.poll(0.05)
+
+
+def _refused(topic: str, key: Any, value: Any, error: Any) -> PointstampError:
+    """The error for a message that a topic never takes."""
+    shown = repr(key)
+    shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+    size = 0 if value is None else len(value)
+    large = error.code() in (10, 18)
+    advice = (
+        ": raise message.max.bytes in config=, and max.message.bytes of the topic, or write less"
+        if large
+        else ""
+    )
+    return PointstampError(
+        f"topic '{topic}' does not take the message with the key {shown} and a value of {size} bytes: "
+        f"{error.str()}{advice}"
+    )
 
 
 class KafkaLog:
@@ -429,12 +700,20 @@ class KafkaLog:
         servers: The brokers, as ``host:port`` with commas between.
         topic: The topic. Nothing else may be in the partition.
         partition: The partition's number.
+        patience: Seconds for which brokers that do not answer are waited for.
         config: More settings of the client.
     """
 
     def __init__(
-        self, servers: str, topic: str, partition: int = 0, *, config: Mapping[str, Any] | None = None
+        self,
+        servers: str,
+        topic: str,
+        partition: int = 0,
+        *,
+        patience: float = PATIENCE,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
+        self._patience = _checked(patience)
         self._config = {"bootstrap.servers": servers, **(config or {})}
         self._place = (topic, partition)
         self._producer: Any = None
@@ -449,12 +728,14 @@ class KafkaLog:
         topic, partition = self._place
         for start in range(0, len(data), PIECE):
             piece = bytes(data[start : start + PIECE])
-            while True:
-                try:
-                    self._producer.produce(topic, piece, partition=partition, on_delivery=self._delivered)
-                    break
-                except BufferError:
-                    self._producer.poll(0.05)
+            _put(
+                self._producer,
+                topic,
+                piece,
+                self._patience,
+                partition=partition,
+                on_delivery=self._delivered,
+            )
         return len(data)
 
     def flush(self) -> None:
@@ -464,12 +745,13 @@ class KafkaLog:
 
     def finish(self) -> None:
         """Waits until all was sent."""
-        left = self._producer.flush(PATIENCE)
+        left = self._producer.flush(self._patience)
         self._check()
         if left:
             topic, partition = self._place
             raise TimeoutError(
-                f"partition {partition} of topic '{topic}' took no events for {PATIENCE:g} seconds"
+                f"partition {partition} of topic '{topic}' took no events for {self._patience:g} s "
+                "(patience=)"
             )
 
     def _delivered(self, error: Any, _message: Any) -> None:
@@ -481,10 +763,13 @@ class KafkaLog:
             raise _client().KafkaException(self._failed[0])
 
     def read(self, _size: int = -1) -> bytes:
-        """What comes next; nothing once it is closed."""
+        """Returns the bytes that come next; nothing once it is closed."""
         if self._messages is None:
-            group = {"group.id": "pointstamp", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-            reader = _Reader({**self._config, **group}, *self._place, lambda m: m.value(), False, "earliest")
+            group = {"group.id": "pointstamp", "enable.auto.commit": False, "auto.offset.reset": "error"}
+            config = {**self._config, **group}
+            reader = _Reader(
+                config, self._place, lambda m: m.value(), False, "earliest", "raise", self._patience
+            )
             self._messages = reader
             if self._woken.is_set():
                 reader.close()

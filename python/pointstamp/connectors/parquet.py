@@ -16,9 +16,10 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._files import make_folder, open_plain
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
-from pointstamp.streams.rows import row_of
+from pointstamp.streams.rows import rows_by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +124,7 @@ class _Writer(SinkWriter):
         if isinstance(batch, list):
             if self._schema is None:
                 raise TypeError("a Parquet sink of records needs their schema: ParquetSink(..., schema=...)")
-            rows = [row_of(record, self._schema.names, "a Parquet sink") for record in batch]
+            rows = rows_by_name(batch, self._schema.names, "a Parquet sink")
             batch = RecordBatch.from_pylist(rows, schema=self._schema)
         if time not in self._open and time not in self._there and self._final(time).exists():
             self._there.add(time)  # before the failure after which this runs again
@@ -131,8 +132,9 @@ class _Writer(SinkWriter):
             self._skipped += batch.num_rows
             return
         if time not in self._open:
-            self._hidden(time).mkdir(exist_ok=True)
+            make_folder(self._hidden(time))
             path = self._hidden(time) / self._name
+            open_plain(path).close()  # where it is a link, this raises
             self._open[time] = parquet.ParquetWriter(path, batch.schema, compression=self._compression)
         self._open[time].write_batch(batch)
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pointstamp._errors import PointstampError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -18,9 +20,29 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-__all__ = ["PartitionReader", "Sink", "SinkWriter", "Source"]
+__all__ = ["PartitionReader", "Sink", "SinkWriter", "Source", "number_of"]
 
 T = TypeVar("T")
+
+
+def number_of(offset: Any, partition: str, what: str, most: int = 1 << 63) -> int:
+    """An offset that is a number, and may have been kept elsewhere.
+
+    Args:
+        offset: The offset.
+        partition: Of which partition.
+        what: What is counted, for the error.
+        most: The offset is less than this.
+
+    Raises:
+        PointstampError: If it is something else.
+    """
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < most:
+        raise PointstampError(
+            f"{offset!r:.200} is no offset of {partition}: it is {what}, from 0 on and below {most}. Without "
+            "an offset it is read from its beginning"
+        )
+    return offset
 
 
 class PartitionReader(ABC, Generic[T]):
@@ -36,7 +58,11 @@ class PartitionReader(ABC, Generic[T]):
     @property
     @abstractmethod
     def offset(self) -> Any:
-        """Where the next `read` begins: after all that was returned. Something that can be pickled."""
+        """Where the next `read` begins: after all that was returned.
+
+        Plain JSON data: None, a bool, an int, a float, a str, or a list or a dict with str keys of these.
+        What ``json.loads(json.dumps(offset))`` returns is equal to it, and goes on at the same place.
+        """
 
     @property
     def watermark(self) -> int | None:
@@ -46,16 +72,32 @@ class PartitionReader(ABC, Generic[T]):
         """
         return None
 
+    def take_rejected(self) -> list[Any]:
+        """What could not be read since this was asked last: `Rejected` lines. Asked after each `read`."""
+        return []
+
     @abstractmethod
     def seek(self, offset: Any) -> None:
-        """Goes to an offset that this partition gave before; called before the first `read`."""
+        """Goes to an offset that this partition gave before; called before the first `read`.
+
+        Offsets may have been kept elsewhere: one that is not of this partition is a `PointstampError`.
+        """
 
     def durable(self, offset: Any) -> None:  # most have nothing to do
-        """Says that all before the offset has left the dataflow, and been committed by its sinks.
+        """Says that nothing before the offset is needed any more.
 
-        It is called on the worker's thread. Who keeps positions for others, as a broker does, stores this
-        one.
+        Everything that was made of it has left the dataflow, and been committed by its sinks, and no operator
+        keeps any of it. Where an operator keeps state for as long as it runs, this is never called, and a
+        `NotAcknowledged` warning says so: see `Scope.read`.
+
+        It is called on the worker's thread. A reader that keeps positions for others, as a broker does,
+        stores this one.
         """
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether `durable` does something: by default, whether the reader has a method of its own."""
+        return "durable" in getattr(self, "__dict__", ()) or type(self).durable is not PartitionReader.durable
 
     def close(self) -> None:
         """Lets go of everything. It is called once, from another thread, and ends a `read` that waits."""
@@ -71,6 +113,8 @@ class Source(ABC, Generic[T]):
             at its end, and `durable` may be called after that.
         time_of: Of a source whose records tell their event time: what gives it, of a record or a batch of
             columns. `read` asks it where it is given neither `time` nor `every`.
+        on_error: Of a source of text, what becomes of lines that cannot be read: ``"raise"``, ``"skip"``, or
+            a `Sink`. None of a source of which all can be read.
         discover: Every so many seconds `partitions` is asked again, for those that were added; None for
             never. A source that is asked again does not end, and needs `worker_of`.
     """
@@ -78,6 +122,7 @@ class Source(ABC, Generic[T]):
     schema: pa.Schema | None = None
     waits: bool = True
     discover: float | None = None
+    on_error: Any = None
     time_of: Callable[[Any], Any] | None = None
 
     @abstractmethod

@@ -8,6 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pointstamp._mistakes import count_of
 from pointstamp.connectors.protocol import PartitionReader, Source
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class QueueSource(Source[T]):
     """
 
     def __init__(self, *, size: int = 100_000, schema: pa.Schema | None = None) -> None:
-        if size < 1:
-            raise ValueError(f"a queue holds at least 1 record, not {size}")
+        size = count_of("a queue holds a number of records", size)
         self.schema = schema
         self._size = size
         self._items: deque[Any] = deque()
@@ -97,7 +97,7 @@ class QueueSource(Source[T]):
             self.put(record)
 
     async def aput(self, record: T) -> None:
-        """As `put`, from a coroutine: while the queue is full, others run. Cancelled, it puts nothing in."""
+        """Puts from a coroutine: while the queue is full, others run. Cancelled, it puts nothing in."""
         import asyncio  # it is slow to import, and who awaits has it
 
         loop = asyncio.get_running_loop()
@@ -153,9 +153,10 @@ class QueueSource(Source[T]):
         return _Reader(self)
 
     def take(self, wanted: threading.Event) -> list[Any] | None:
-        """What is there, once something is; None at the end, and when it is not wanted any more."""
+        """Returns the records that are there, once some are; None at the end, and once it is closed."""
         with self._changed:
             while not self._items and not self._closed and wanted.is_set():
+                # No limit: a source waits for its next records for as long as it is open; `close` ends it.
                 self._changed.wait()
             if not self._items or not wanted.is_set():
                 return None
@@ -165,11 +166,11 @@ class QueueSource(Source[T]):
             return taken
 
     def taken(self, partition: str) -> None:
-        """Who puts on this thread would wait for itself."""
+        """Notes the thread of the dataflow: putting on it would wait for itself."""
         self._worker = threading.get_ident()
 
     def unread(self, partition: str) -> None:
-        """Who puts need not wait for a dataflow that ended before it began."""
+        """Notes that a dataflow ended before it began: putting need not wait for it."""
         self.leave()
 
     def leave(self) -> None:
@@ -202,7 +203,7 @@ class _Reader(PartitionReader[T], Generic[T]):
     def offset(self) -> int:
         return self._count
 
-    def seek(self, offset: int) -> None:
+    def seek(self, offset: Any) -> None:
         if offset != 0:
             raise ValueError("a queue keeps nothing that was taken, and cannot begin after the beginning")
 

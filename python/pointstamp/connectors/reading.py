@@ -6,27 +6,32 @@ thread is raised by the operator, with the partition and the offset. When the op
 dataflow ended, it closes the readers and joins the threads.
 
 What times records get is the `Timing`'s business. The operator remembers the offset after each batch, with
-the least time that its worker could still send at, and tells the reader that an offset is durable when no
-time up to there is anywhere downstream.
+the latest time at which something of it was sent, and tells the reader that an offset is durable when no time
+up to there is anywhere downstream, and no operator needs a record of such a time (the engine's `retention`).
+Where an operator downstream may need any record for as long as it runs, no offset is durable, and none is
+remembered.
 """
 
 from __future__ import annotations
 
 import threading
 import time as clock
+import warnings
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError, add_note
+from pointstamp._errors import GraphError, NotAcknowledged, add_note
 from pointstamp._threads import Helper, raised_later
+from pointstamp.connectors.protocol import Sink
+from pointstamp.connectors.rejecting import Rejected, is_unreadable
 from pointstamp.connectors.timing import Timing
 from pointstamp.custom.builder import operator_info
 from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
     from pointstamp.scope import Scope
 
 __all__ = ["Reading"]
+
+Item = tuple[str, Any, Any, int | None, "Sequence[Rejected]"]
+"""A partition, a batch, the offset after it, a watermark, and lines that could not be read with it."""
 
 AHEAD = 4
 """Batches of a partition that wait for the operator at most."""
@@ -48,29 +56,47 @@ RECORDS = 4096
 """Records after which a run sends no further batch: no frontier moves while they are worked through."""
 
 
+GENTLY = 10.0
+"""Seconds that the error of a line that cannot be read waits for complete times to be written."""
+
+TURNS = 8
+"""Runs of the operator that such an error waits at least: what was sent is worked through meanwhile."""
+
+OFFSETS = 4096
+"""Offsets of a partition that are remembered at most: of more, every second one is."""
+
+
 class _Shelf:
-    """Where threads put batches, and the operator takes them."""
+    """Holds batches that threads put and the operator takes."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._changed = threading.Condition()
-        self._items: deque[tuple[str, Any, Any, int | None]] = deque()
+        self._items: deque[Item] = deque()
         self._waiting: dict[str, int] = {}
         self.closed = False
 
-    def put(self, partition: str, batch: Any, offset: Any, watermark: int | None = None) -> bool:
+    def put(
+        self,
+        partition: str,
+        batch: Any,
+        offset: Any,
+        watermark: int | None = None,
+        rejected: Sequence[Rejected] = (),
+    ) -> bool:
         """Puts a batch there, once there is room; false when none is wanted."""
         with self._changed:
             while not self.closed and self._waiting.get(partition, 0) >= AHEAD:
+                # No limit: back-pressure, until the operator takes a batch or closes the shelf.
                 self._changed.wait()
             if self.closed:
                 return False
             self._waiting[partition] = self._waiting.get(partition, 0) + 1
-            self._items.append((partition, batch, offset, watermark))
+            self._items.append((partition, batch, offset, watermark, rejected))
         self._wake()
         return True
 
-    def take(self) -> tuple[str, Any, Any, int | None] | None:
+    def take(self) -> Item | None:
         """The next batch, if there is one."""
         with self._changed:
             if not self._items:
@@ -87,14 +113,24 @@ class _Shelf:
 
 
 class _End:
-    """What a thread puts behind the last batch of a partition: nothing, or its error."""
+    """The mark behind the last batch of a partition: nothing, or its error."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
+class _Failing:
+    """The error of a line that cannot be read, and until when it waits."""
+
+    def __init__(self, error: BaseException, until: int, at_last: float) -> None:
+        self.error = error
+        self.until = until
+        self.at_last = at_last
+        self.turns = TURNS
+
+
 class _Found:
-    """What the thread that looks for partitions puts there: the names of all."""
+    """The names of all partitions, as the thread that looks for them puts them there."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -163,12 +199,13 @@ class _Threads:
                 reader.seek(offset)
             while (batch := reader.read()) is not None:
                 offset = reader.offset
-                if not self._shelf.put(partition, batch, offset, reader.watermark):
+                rejected = reader.take_rejected()
+                if not self._shelf.put(partition, batch, offset, reader.watermark, rejected):
                     return False
-            end = reader.offset
+            end, rejected = reader.offset, reader.take_rejected()
             if not self._source.waits:
                 self._close(partition, reader)  # one is open at a time
-            return self._shelf.put(partition, _End(), end)
+            return self._shelf.put(partition, _End(), end, None, rejected)
         except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
             where = "the beginning" if offset is None else f"offset {offset}"
             add_note(error, f"while reading partition '{partition}' from {where}")
@@ -207,16 +244,43 @@ class _Threads:
 class Reading:
     """The operator of one worker."""
 
-    def __init__(self, name: str, source: Source[Any], offsets: Mapping[str, Any], timing: Timing) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: Source[Any],
+        offsets: Mapping[str, Any],
+        timing: Timing,
+        *,
+        past_state: bool = False,
+    ) -> None:
+        """A reading that is not part of a dataflow yet.
+
+        Args:
+            name: Of the operator.
+            source: What is read.
+            offsets: Where to begin, by partition.
+            timing: What times records get.
+            past_state: Whether offsets are acknowledged though an operator keeps state of earlier records.
+        """
         self._name = name
+        self._past_state = past_state
         self._source = source
         self._offsets = offsets
         self._timing = timing
         self._threads: _Threads | None = None
         self._ended = False
         self._mine: list[str] = []
+        # Operators that may need any record: of them one is named, once, if anybody wants to hear of offsets.
+        self._retaining: _core.Retaining | None = None
+        self._refuses: bool | None = None
         # Per partition: offsets that are not durable yet, each with the least time that may hold it back.
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
+        # Lines that could not be read: how many, where they go, and the error of one that ends the dataflow.
+        self.rejected: int | None = None if source.on_error is None else 0
+        self._rejects: OutputPort[Any] | None = None
+        self._may_reject: Capability | None = None
+        self._shown = ProbeHandle()
+        self._failing: _Failing | None = None
         self._tick: float | None = None
         self._capability: Capability | None
         self._beat: Capability | None = None
@@ -225,10 +289,14 @@ class Reading:
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
         """Adds the operator to a scope; returns its stream."""
+        scope.core.acknowledges()
         core = scope.core.operator(self._name)
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
+        lines = None
+        if isinstance(self._source.on_error, Sink):
+            self._rejects, lines, self._may_reject = core.new_output()
         beats = None
         if self._source.discover is not None:
             # This one is not read either: its frontier is that of the workers with partitions, and one that
@@ -238,8 +306,14 @@ class Reading:
         speaks(self.info, self)
         self._share_out()
         if beats is not None:
-            scope.core.watch_downstream(beats, self._beats, self.info.activator)
-        scope.core.watch_downstream(stream, self.probe, self.info.activator)
+            scope.core.watch_downstream(beats, self._beats, self.info.activator, False)
+        scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
+        self._retaining = scope.core.retaining_forever(stream)
+        if self._source.on_error == "raise":
+            scope.core.watch_downstream(stream, self._shown, self.info.activator, False)
+        if lines is not None:
+            scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
+            scope.stream_of(lines, None).write(self._source.on_error, name=f"{self._name}: rejected")
         core.build(self._run, (output,), False, True)
         return stream
 
@@ -282,28 +356,73 @@ class Reading:
             self._left = set(self._mine)
             self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
             self._threads.begin()
-        if self._capability is not None:
+        if self._fails():
+            self._fail()
+        elif self._capability is not None:
             batches = records = 0
             while (item := self._shelf.take()) is not None:
                 batches += 1
                 records += self._send(output, *item)
+                if self._fails():
+                    break
                 if batches == BATCHES or records >= RECORDS:
                     self.info.activator.activate()
                     break
             self._advance()
         self._acknowledge()
 
+    def _fails(self) -> bool:
+        """Whether a line that cannot be read is to end the dataflow."""
+        return self._failing is not None
+
+    def _fail(self) -> None:
+        """Raises the error of a line that cannot be read, once complete times are written, or it takes long.
+
+        Times of which more may have followed the line are not complete: nothing of them is written.
+        """
+        failing = self._failing
+        assert failing is not None
+        assert self._capability is not None
+        frontier = self._timing.frontier()
+        if frontier > self._capability.time:  # type: ignore[operator]
+            self._capability.downgrade(frontier)
+            if self._may_reject is not None:
+                self._may_reject.downgrade(frontier)
+        failing.turns -= 1
+        if failing.turns > 0:
+            self.info.activator.activate()
+            return
+        now = clock.monotonic()
+        written = self._capability.time >= failing.until and not self._shown.less_than(failing.until)  # type: ignore[operator]
+        if written or now >= failing.at_last:
+            self._acknowledge()
+            raise failing.error
+        self.info.activator.activate_after(min(failing.at_last - now, self._timing.looks_again() or GENTLY))
+
     def _send(
-        self, output: OutputPort[Any], partition: str, batch: Any, offset: Any, watermark: int | None
+        self,
+        output: OutputPort[Any],
+        partition: str,
+        batch: Any,
+        offset: Any,
+        watermark: int | None,
+        rejected: Sequence[Rejected],
     ) -> int:
         """Sends what was read; returns how many records that is."""
         assert self._capability is not None
         if isinstance(batch, _Found):
             self._join(batch.names)
             return 0
+        if rejected:
+            self._reject(rejected)
         if isinstance(batch, _End):
             if batch.error is not None:
-                raise batch.error
+                if not is_unreadable(batch.error):
+                    raise batch.error
+                until = self._timing.complete()
+                self._failing = _Failing(batch.error, until, clock.monotonic() + GENTLY)
+                self.info.activator.activate()
+                return 0
             self._left.discard(partition)
             self._timing.ended(partition)
             return 0
@@ -328,11 +447,49 @@ class Reading:
             self._timing.told(partition, watermark)
         if last is None:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
-        pending = self._pending.setdefault(partition, deque())
-        if pending and pending[-1][1] == last:
-            pending.pop()  # the later offset is durable when this one is
-        pending.append((offset, last))  # type: ignore[arg-type]
+        if self._hears(partition):
+            pending = self._pending.setdefault(partition, deque())
+            if pending and pending[-1][1] == last:
+                pending.pop()  # the later offset is durable when this one is
+            pending.append((offset, last))  # type: ignore[arg-type]
+            if len(pending) > OFFSETS:
+                self._pending[partition] = _thinned(pending)
         return len(batch)
+
+    def _reject(self, rejected: Sequence[Rejected]) -> None:
+        """Counts lines that could not be read, and sends them where they go."""
+        assert self.rejected is not None
+        self.rejected += len(rejected)
+        if self._rejects is not None:
+            assert self._may_reject is not None
+            with self._rejects.session(self._may_reject) as session:
+                session.give_all([line._asdict() for line in rejected])
+
+    def _hears(self, partition: str) -> bool:
+        """Whether the reader of a partition is told of offsets that are durable."""
+        assert self._threads is not None
+        reader = self._threads.readers.get(partition)
+        if reader is None or not reader.acknowledges:
+            return False
+        if self._refuses is None:
+            assert self._retaining is not None
+            found = [] if self._past_state else self._retaining.operators()
+            self._refuses = bool(found)
+            if found:
+                self._warn(*found[0])
+        return not self._refuses
+
+    def _warn(self, operator: str, made: tuple[str, int] | None) -> None:
+        where = "" if made is None else f", made at {made[0]}:{made[1]},"
+        warnings.warn(
+            f"source '{self._name}' acknowledges no offset: operator '{operator}'{where} keeps state in "
+            "memory that any record may have changed, and a run that begins behind the record would miss it. "
+            "Give keyed state a ttl=, or a state=KeyedState() and take snapshots of it: then offsets follow "
+            "these. Or pass acknowledge_past_state=True to read(), if the program restores the state itself, "
+            "or can do without it",
+            NotAcknowledged,
+            stacklevel=2,
+        )
 
     def _join(self, names: list[str]) -> None:
         """Reads partitions that were added."""
@@ -352,12 +509,17 @@ class Reading:
         if not self._left and self._source.discover is None:
             self._capability.drop()
             self._capability = None
+            if self._may_reject is not None:
+                self._may_reject.drop()
+                self._may_reject = None
             return
         if not self._left and (others := list(self._beats.frontier)):
             self._timing.follow(others[0])  # type: ignore[arg-type]
         frontier = self._timing.frontier()
         if frontier > self._capability.time:  # type: ignore[operator]
             self._capability.downgrade(frontier)
+            if self._may_reject is not None:
+                self._may_reject.downgrade(frontier)
         if self._beat is not None:
             if self._left or not self._names:
                 if frontier > self._beat.time:  # type: ignore[operator]
@@ -419,3 +581,15 @@ class Reading:
     def __del__(self) -> None:
         with raised_later():
             self.stop()
+
+
+def _thinned(pending: deque[tuple[Any, int]]) -> deque[tuple[Any, int]]:
+    """Every second offset, each with the time that holds back what is left out, too."""
+    found: deque[tuple[Any, int]] = deque()
+    held = 0
+    for number, (offset, time) in enumerate(pending, 1):
+        held = max(held, time)
+        if number % 2 == 0 or number == len(pending):
+            found.append((offset, held))
+            held = 0
+    return found

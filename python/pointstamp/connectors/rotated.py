@@ -1,4 +1,4 @@
-"""Which file came after one that was rotated: of several rotations, those in between lie beside the newest.
+"""Finds the file that came after a rotated one: of several rotations, those in between lie beside the newest.
 
 Who rotates gives the old file another name, which begins with the name, and ends with a number by which all
 older ones are counted up (`log.1` is the last), or with a date (`log-20260102`).

@@ -1,13 +1,17 @@
 """Files of text, read in blocks of whole lines, and followed while they grow and are rotated.
 
-Owns the offset of such a file. It is a number of bytes, which also carries what the file begins with, what
-stands before the offset, and which file of the system it is: these tell whether a file of the same name is
-still the one that the offset is of. They are taken of the bytes that were read, and the file is compared with
-them after each read.
+Owns the offset of such a file, which is plain data: `FileOffset.plain` lists its fields. It is a number of
+bytes, what the file begins with, what stands before the offset, and which file of the system it is: these
+tell whether a file of the same name is still the one that the offset is of. They are taken of the bytes that
+were read, and the file is compared with them after each read.
 
 A file that is followed is rotated by giving it another name and making a new one. The old one is read to
 its end, which is reached when the new one has something in it; then the next one is read from its beginning:
-the new one, or the first of those in between.
+the new one, or the first of those in between. One that is not followed goes on in the next file only where it
+began, by an offset, in one that has another name by now.
+
+Rows that cannot be read are looked for in the block that does not parse, by halves: each costs about twice
+the logarithm of the number of rows in attempts.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pointstamp._errors import PointstampError, add_note
 from pointstamp.connectors.protocol import PartitionReader
+from pointstamp.connectors.rejecting import OnError, Rejected, shown, unreadable
 from pointstamp.connectors.rotated import beside, successor
 
 if TYPE_CHECKING:
@@ -41,7 +46,7 @@ LOOK_AGAIN = 0.05
 """Seconds after which a file that is followed is asked whether it has grown."""
 
 LOOKS = 40
-"""How often a file that is followed is looked for before it is missing: while it is rotated there is none."""
+"""Looks for a followed file before it counts as missing: while it is rotated there is none."""
 
 KNOWN = 1 << 10
 """Bytes at the beginning of a file, and before an offset, by which it is told apart from others."""
@@ -60,7 +65,7 @@ class Mark(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What is known of the file that an offset is of.
+    """Marks that tell the file of an offset from others.
 
     Attributes:
         head: Its first bytes, up to the offset.
@@ -73,23 +78,73 @@ class Marks(NamedTuple):
     file: tuple[int, int]
 
 
-class FileOffset(int):
+class FileOffset(NamedTuple):
     """A number of bytes, and what is known of the file that it is of.
 
-    It is equal to the number, and pickled with both. What keeps the number alone keeps an offset, too, by
-    which a file that was rotated is not told apart.
+    Attributes:
+        position: How many bytes of the file were read.
+        marks: What is known of the file.
     """
 
-    marks: Marks | None
+    position: int
+    marks: Marks
 
-    def __new__(cls, value: int, marks: Marks | None = None) -> FileOffset:
-        """An offset of a file with these marks."""
-        made = super().__new__(cls, value)
-        made.marks = marks
-        return made
+    def plain(self) -> dict[str, Any]:
+        """The offset as plain data.
 
-    def __getnewargs__(self) -> tuple[int, Marks | None]:  # type: ignore[override]  # of an int: itself
-        return int(self), self.marks
+        The fields are ``position``, ``head`` and ``tail``, each the number and the checksum (CRC-32) of the
+        bytes at the beginning of the file and before the position, and ``file``, the file's device and its
+        number there.
+        """
+        marks = self.marks
+        return {
+            "position": self.position,
+            "head": list(marks.head),
+            "tail": list(marks.tail),
+            "file": list(marks.file),
+        }
+
+    @classmethod
+    def of(cls, offset: Any, path: str) -> FileOffset:
+        """Reads an offset, which may have been kept elsewhere.
+
+        Raises:
+            PointstampError: If it is no offset of a file.
+        """
+        try:
+            position = _number(offset["position"], _MOST)
+            head, tail, file = (
+                tuple(_number(number, most) for number in _two(offset[name]))
+                for name, most in (("head", _CHECKSUMS), ("tail", _CHECKSUMS), ("file", _FILES))
+            )
+            if set(offset) != {"position", "head", "tail", "file"}:
+                raise ValueError("it has other fields")
+            if not head[0] == tail[0] == min(position, KNOWN):
+                raise ValueError("its marks are of another number of bytes")
+        except (KeyError, TypeError, ValueError) as error:
+            why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise PointstampError(
+                f"{offset!r:.200} is no offset of {path}: {why}. Give what PartitionReader.durable was "
+                "given, or none: then the file is read from its beginning"
+            ) from None
+        return cls(position, Marks(Mark(*head), Mark(*tail), file))  # type: ignore[arg-type]  # two each
+
+
+_MOST = 1 << 63
+_CHECKSUMS = 1 << 32
+_FILES = 1 << 64
+
+
+def _number(value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
+        raise ValueError(f"{value!r:.50} is no number from 0 on, below {most}")
+    return value
+
+
+def _two(value: Any) -> list[Any]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError(f"{value!r:.50} is no pair of numbers")
+    return list(value)
 
 
 class BadLine(Exception):
@@ -101,6 +156,14 @@ class BadLine(Exception):
         self.error = error
 
 
+class NoNames(PointstampError, ValueError):
+    """The first line of a file does not say what its columns are called."""
+
+
+BAD = (BadLine, ValueError, RecursionError)
+"""What a parser raises for a row that cannot be read."""
+
+
 class TextReader(PartitionReader[Any]):
     """Reads blocks of whole lines.
 
@@ -110,6 +173,7 @@ class TextReader(PartitionReader[Any]):
         follow: Whether to wait for more at its end, and to go on with the next file of that name.
         header: Whether the first line belongs to no block.
         quoted: What a value in quotes is, where lines may be in it.
+        on_error: What becomes of rows that cannot be read: see `rejecting`.
     """
 
     def __init__(
@@ -120,14 +184,20 @@ class TextReader(PartitionReader[Any]):
         follow: bool,
         header: bool = False,
         quoted: re.Pattern[bytes] | None = None,
+        on_error: OnError = "raise",
     ) -> None:
         self._path = path
         self._file = _opened(path, LOOKS if follow else 1)
         self._parse = parse
         self._follow = follow
         self._quoted = quoted
-        self._offset = FileOffset(0)
-        self._head = self._tail = b""  # of what is before the offset
+        self._raises = on_error == "raise"
+        self._rejected: list[Rejected] = []
+        self._position = 0
+        self._head = self._tail = b""  # of what is before the position
+        self._marks = self._marked()
+        self._behind = False  # whether the file that is read has another name by now
+        self._unclosed = False  # whether the block is a line with a value in quotes that has no end
         self._has_header = header
         self._header = None if header else b""
         self._ended = False
@@ -138,7 +208,7 @@ class TextReader(PartitionReader[Any]):
         """The next block; None at the end, and when it is not wanted any more."""
         while True:
             with self._lock:
-                if self._closed.is_set() or self._ended:
+                if self._closed.is_set() or (self._ended and not self._go_on()):
                     return None
                 block = self._lines()
                 if not block and self._follow and self._is_rotated():
@@ -148,24 +218,136 @@ class TextReader(PartitionReader[Any]):
                 if block:
                     return self._parsed(block)
             if not self._follow:
-                return None
+                self._ended = True
+                continue
             self._closed.wait(LOOK_AGAIN)
 
+    def _go_on(self) -> bool:
+        """Goes on with the next file, where the one that is not followed has another name by now."""
+        if not self._behind or not self._next():
+            return False
+        self._ended = False
+        self._behind = not os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
+        return True
+
+    # ------------------------------------------------------------ rows that cannot be read
+
     def _parsed(self, block: bytes) -> Any:
+        if self._unclosed:
+            self._unclosed = False
+            self._reject([(block, ValueError("a value in quotes has no end"))])
+            self._advance(block)
+            return []
         try:
             batch = self._parse(block, self._header or b"")
-        except BadLine as bad:
-            raise ValueError(f"line {self._line() + bad.line} of {self._path}: {bad.error}") from bad.error
+        except NoNames:
+            raise  # of all rows
+        except BAD:
+            return self._salvaged(block)
         except Exception as error:
             add_note(error, f"in {self._path}, in the rows from line {self._line()} on")
             raise
         self._advance(block)
         return batch
 
+    def _salvaged(self, block: bytes) -> Any:
+        """The rows of a block that can be read; of a reader that raises, those before the first bad one."""
+        good: list[Any] = []
+        bad: list[tuple[bytes, Exception]] = []
+        passed: list[bytes] = []
+        self._split(self._rows(block), good, bad, passed)
+        if not bad or not self._raises:
+            self._reject(bad, passed)
+            self._advance(block)
+        elif passed and passed[0] is not bad[0][0]:
+            before = passed[: next(at for at, row in enumerate(passed) if row is bad[0][0])]
+            self._advance(b"".join(before))
+        else:
+            row, error = bad[0]
+            cause = error.error if isinstance(error, BadLine) else error
+            raised = ValueError(f"line {self._line()} of {self._path}: {cause}")
+            add_note(
+                raised,
+                f"It begins at byte {self._position}: {shown(row)!r:.200}. Mend it and run again, or pass "
+                "on_error='skip', or a sink that takes such lines",
+            )
+            raise unreadable(raised) from cause
+        return _together(good)
+
+    def _split(
+        self, rows: list[bytes], good: list[Any], bad: list[tuple[bytes, Exception]], passed: list[bytes]
+    ) -> None:
+        """Parses rows in parts: the batches of those that can be read, and the others.
+
+        `passed` gets all rows that were looked at, in their order. A reader that raises looks no further than
+        the first row that is bad.
+        """
+        if self._raises and bad:
+            return
+        if not any(row.strip() for row in rows):
+            passed += rows
+            return
+        try:
+            good.append(self._parse(b"".join(rows), self._header or b""))
+            passed += rows
+            return
+        except BAD as error:
+            failed = error
+        if len(rows) > 1:
+            half = len(rows) // 2
+            self._split(rows[:half], good, bad, passed)
+            self._split(rows[half:], good, bad, passed)
+            return
+        first, end, rest = rows[0].partition(b"\n")
+        if not rest:
+            bad.append((rows[0], failed))
+            passed += rows
+            return
+        # A quote that does not end takes what comes behind it for its value.
+        row = first + end
+        bad.append((row, failed))
+        passed.append(row)
+        self._split(self._rows(rest), good, bad, passed)
+
+    def _rows(self, block: bytes) -> list[bytes]:
+        """The rows of a block, with their ends."""
+        parts = block.split(b"\n")
+        lines = [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+        if self._quoted is None or b'"' not in block:
+            return lines
+        inside = [value.span() for value in self._quoted.finditer(block) if b"\n" in value[0]]
+        rows: list[bytes] = []
+        row, end, at = b"", 0, 0
+        for line in lines:
+            row += line
+            end += len(line)
+            while at < len(inside) and inside[at][1] < end:
+                at += 1
+            if at == len(inside) or not inside[at][0] < end <= inside[at][1]:
+                rows.append(row)
+                row = b""
+        return rows + ([row] if row else [])
+
+    def _reject(self, bad: list[tuple[bytes, Exception]], passed: list[bytes] | None = None) -> None:
+        """Keeps what is known of rows that are left out."""
+        line, at, left = self._line(), self._position, list(bad)
+        for row in passed if passed is not None else [row for row, _ in bad]:
+            if left and row is left[0][0]:
+                error = left.pop(0)[1]
+                cause = error.error if isinstance(error, BadLine) else error
+                self._rejected.append(Rejected(self._path, at, line, shown(row), str(cause)))
+            line += row.count(b"\n")
+            at += len(row)
+
+    def take_rejected(self) -> list[Rejected]:
+        """See `PartitionReader`."""
+        taken, self._rejected = self._rejected, []
+        return taken
+
     def _line(self) -> int:
         """The number of the line that is read next, from 1."""
         self._file.seek(0)
-        left, lines = int(self._offset), 1
+        left, lines = self._position, 1
         while left > 0 and (block := self._file.read(min(left, BLOCK))):
             lines += block.count(b"\n")
             left -= len(block)
@@ -184,7 +366,7 @@ class TextReader(PartitionReader[Any]):
             self._check()  # after the read: then what was read is of the file that is known
 
     def _block(self, grows: bool) -> bytes:
-        self._file.seek(self._offset)
+        self._file.seek(self._position)
         block = b""
         while more := self._file.read(BLOCK):
             block += more
@@ -194,27 +376,27 @@ class TextReader(PartitionReader[Any]):
             if end:
                 return block[:end]
             if len(block) > MOST_QUOTED and b"\n" in block:
-                raise ValueError(
+                if not self._raises:
+                    self._unclosed = True
+                    return block[: block.index(b"\n") + 1]
+                error = (
                     f"line {self._line()} of {self._path}: a value in quotes has no end in {len(block)} bytes"
                 )
+                raise unreadable(ValueError(error))
         if grows:
             return b""
         self._ended = not self._follow  # what is appended now would be the rest of a line
         return block
 
     def _check(self) -> None:
-        """That the file still holds what was read of it."""
-        head, tail = _around(self._file, self._offset)
+        """Checks that the file still holds the bytes that were read of it."""
+        head, tail = _around(self._file, self._position)
         size = os.fstat(self._file.fileno()).st_size  # after these were read: it may be cut in between
-        if size < self._offset:
+        if size < self._position:
             raise PointstampError(
-                f"{self._path} was cut: it has {size} bytes, and {self._offset} were read. {NOT_CUT}"
+                f"{self._path} was cut: it has {size} bytes, and {self._position} were read. {NOT_CUT}"
             )
-        marks = self._offset.marks
-        if marks is None:  # of a number alone: the file is taken for the one that it is of
-            self._head, self._tail = head, tail
-            self._offset = FileOffset(self._offset, self._marks())
-        elif marks.head != _mark(head) or marks.tail != _mark(tail):
+        if self._marks.head != _mark(head) or self._marks.tail != _mark(tail):
             raise PointstampError(
                 f"{self._path} was written anew: what was read of it stands there no more. {NOT_CUT}"
             )
@@ -226,10 +408,10 @@ class TextReader(PartitionReader[Any]):
         if grows and not header.endswith(b"\n"):
             return False
         self._header = header
-        if self._offset < len(header):
-            before = header[: self._offset]
+        if self._position < len(header):
+            before = header[: self._position]
             self._head, self._tail = before[:KNOWN], before[-KNOWN:]
-            self._advance(header[self._offset :])
+            self._advance(header[self._position :])
         return True
 
     def _cut(self, block: bytes, end: int) -> int:
@@ -247,17 +429,19 @@ class TextReader(PartitionReader[Any]):
         """Moves the offset behind bytes that were read."""
         self._head += data[: KNOWN - len(self._head)]
         self._tail = (self._tail + data[-KNOWN:])[-KNOWN:]
-        self._offset = FileOffset(self._offset + len(data), self._marks())
+        self._position += len(data)
+        self._marks = self._marked()
 
-    def _take(self, file: BinaryIO, offset: FileOffset) -> None:
+    def _take(self, file: BinaryIO, position: int) -> None:
         """Goes on with another file."""
         self._file.close()
         self._file = file
-        self._offset = offset
-        self._head, self._tail = _around(file, offset)
+        self._position = position
+        self._head, self._tail = _around(file, position)
+        self._marks = self._marked()
         self._header = None if self._has_header else b""
 
-    def _marks(self) -> Marks:
+    def _marked(self) -> Marks:
         return Marks(_mark(self._head), _mark(self._tail), _identity(self._file))
 
     def _is_rotated(self) -> bool:
@@ -281,28 +465,28 @@ class TextReader(PartitionReader[Any]):
         if successor(path, old) != after:  # it was rotated in this moment
             file.close()
             return False
-        self._take(file, FileOffset(0))
+        self._take(file, 0)
         return True
 
     @property
-    def offset(self) -> FileOffset:
-        """How many bytes were read, and of which file."""
-        return self._offset
+    def offset(self) -> dict[str, Any]:
+        """The number of bytes that were read, and of which file: see `FileOffset.plain`."""
+        return FileOffset(self._position, self._marks).plain()
 
-    def seek(self, offset: int) -> None:
-        """Goes on behind so many bytes; of a file that is followed, in the one that they are of.
+    def seek(self, offset: Any) -> None:
+        """Goes on behind an offset, in the file that it is of, which may have another name by now.
 
         Raises:
-            PointstampError: If something else stands before the offset in the file, and in each beside it.
+            PointstampError: If it is no offset of a file, or something else stands before it in the file, and
+                in each beside it.
         """
-        marks: Marks | None = getattr(offset, "marks", None)
+        given = FileOffset.of(offset, self._path)
         with self._lock:
             if self._closed.is_set():
                 return
-            if marks is None:
-                self._offset = FileOffset(offset)
-            else:
-                self._take(self._found(offset, marks), FileOffset(offset, marks))
+            self._take(self._found(*given), given.position)
+            there = os.stat(self._path) if os.path.exists(self._path) else None
+            self._behind = there is None or not os.path.samestat(there, os.fstat(self._file.fileno()))
 
     def _found(self, offset: int, marks: Marks) -> BinaryIO:
         """Opens the file that an offset is of: of several that may be it, the very one that was read."""
@@ -322,18 +506,17 @@ class TextReader(PartitionReader[Any]):
                 file.close()
         if found is None:
             raise PointstampError(
-                f"offset {int(offset)} is not of this {self._path}, which has something else before it: it "
+                f"offset {offset} is not of this {self._path}, which has something else before it: it "
                 "was rotated or written anew, and what followed the offset in the old file is not to be "
                 "found. Without the offset, all that is there now is read"
             )
         return found
 
     def _names(self) -> Iterator[Path]:
-        """The file, and of one that is followed those beside it whose names begin with its name."""
+        """The file, and those beside it whose names begin with its name."""
         path = Path(self._path)
         yield path
-        if self._follow:
-            yield from beside(path)
+        yield from beside(path)
 
     def close(self) -> None:
         """Lets go of the file, and of a thread that waits for it to grow."""
@@ -358,6 +541,17 @@ def _opened(path: str, looks: int) -> BinaryIO:
         if looks > 1:
             add_note(error, f"looked for during {looks * LOOK_AGAIN:g} seconds, in case it was being rotated")
         raise
+
+
+def _together(batches: list[Any]) -> Any:
+    """Batches as one: lists of records, or record batches of one schema."""
+    if not any(len(batch) for batch in batches):
+        return []
+    if isinstance(batches[0], list):
+        return [record for batch in batches for record in batch]
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch for batch in batches if len(batch)]).combine_chunks().to_batches()[0]
 
 
 def _mark(data: bytes) -> Mark:

@@ -1,4 +1,4 @@
-"""What times the records of a source get, and how far its frontier is.
+"""The times of a source's records, and its frontier.
 
 There are three ways. `Timing` gives everything the minimum time: for what ends. `Arrival` counts intervals of
 the clock. `EventTime` asks a function, with a watermark for each partition: the latest time of the partition
@@ -57,6 +57,10 @@ class Timing:
         """The least time at which something may come."""
         return 0
 
+    def complete(self) -> int:
+        """The frontier that is reached without another batch: all that was sent before it is complete."""
+        return self.frontier()
+
     def looks_again(self) -> float | None:
         """After how many seconds the frontier may move without a batch."""
         return None
@@ -83,6 +87,10 @@ class Arrival(Timing):
         """The interval that it is; a clock that is set back does not take it back."""
         self._latest = max(self._latest, int(self._now() // self._every))
         return self._latest
+
+    def complete(self) -> int:
+        """The next interval."""
+        return self._latest + 1
 
     def looks_again(self) -> float | None:
         """When the next interval begins."""
@@ -167,7 +175,7 @@ class EventTime(Timing):
         return sorted(parts.items(), key=lambda part: part[0]), list(late.items()), latest
 
     def _rows_apart(self, batch: Any, latest: int) -> tuple[Any, Late, int]:
-        """As `_records_apart`; all rows that are on time are one part, at the frontier."""
+        """Splits rows as `_records_apart` does records; rows on time are one part, at the frontier."""
         assert callable(self._time)
         on_time, late, latest = split_rows(batch, self._time(batch), latest, 0, self._lateness)
         return [] if on_time is None else [(0, on_time)], late, latest
@@ -202,7 +210,7 @@ class EventTime(Timing):
         self._latest.pop(partition, None)
 
     def follow(self, frontier: int) -> None:
-        """What a partition that is found later tells before this is sent at it."""
+        """Notes the frontier of the other workers: a partition found later sends earlier records at it."""
         self._frontier = max(self._frontier, frontier)
 
     def frontier(self) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import refuse_async, suggesting
+from pointstamp._mistakes import refuse_async, stream_of, suggesting
 from pointstamp.info import OperatorInfo
 from pointstamp.pacts import pact_of
 
@@ -22,9 +22,37 @@ if TYPE_CHECKING:
     from pointstamp.streams.arrow import ArrowStream
     from pointstamp.streams.records import Stream
 
-__all__ = ["OperatorBuilder"]
+__all__ = ["OperatorBuilder", "Retention"]
 
 T = TypeVar("T")
+
+
+@suggesting
+class Retention:
+    """What an operator says of the records that it still needs: `OperatorBuilder.retention` makes one.
+
+    A source that acknowledges its offsets, as Kafka's group, goes by it. Nobody else does: no frontier that
+    is read anywhere is held up, and a dataflow ends when the operator needs nothing any more.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Retention | None) -> None:
+        self._core = core
+
+    def settle(self, sent: int, needed: int | None) -> None:
+        """Says what is needed from now on.
+
+        Until the first call, all records are needed.
+
+        Args:
+            sent: The latest time at which the operator has sent something.
+            needed: Records at times before this one are not needed any more, once all that was sent up to
+                `sent` has left the dataflow. At most the input's frontier. None: no record is, and none can
+                come.
+        """
+        if self._core is not None:
+            self._core.settle(sent, needed)
 
 
 @suggesting
@@ -77,7 +105,9 @@ class OperatorBuilder:
         Raises:
             GraphError: If the stream is of another scope.
         """
-        port = self.core.new_frontiered_input(stream.core, *pact_of(pact, stream, self._name))
+        port = self.core.new_frontiered_input(
+            stream_of(self._name, stream).core, *pact_of(pact, stream, self._name)
+        )
         self._inputs.append(port)
         return len(self._inputs) - 1
 
@@ -117,6 +147,41 @@ class OperatorBuilder:
         """
         self.core.set_summary(input, output, summary)
 
+    def retention(self, *streams: Stream[Any] | ArrowStream) -> Retention:
+        """What the operator says of the records that it still needs.
+
+        An operator that sends at the times of its messages, and holds a capability at the time of each record
+        that it keeps, needs none. One that keeps records without, or sends at later times, says by this what
+        a source may not acknowledge yet. In a nested scope such a source acknowledges nothing.
+
+        Args:
+            streams: All streams that the operator sends on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("tomorrow")
+            ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+            ...     _, stream = builder.new_output()
+            ...     retention = builder.retention(stream)
+            ...     def constructor(capabilities, info):
+            ...         capabilities[0].drop()
+            ...         sent = 0
+            ...         def logic(inputs, outputs):
+            ...             nonlocal sent
+            ...             for message, records in inputs[0]:
+            ...                 with outputs[0].session(message.delayed(message.time + 1)) as session:
+            ...                     session.give_all(records)
+            ...                 sent = max(sent, message.time + 1)
+            ...             retention.settle(sent, min(inputs[0].frontier, default=None))
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return stream.capture()
+            >>> ps.example(build).extract()
+            [(1, [0, 1, 2])]
+        """
+        return Retention(self.core.retention([stream.core for stream in streams]))
+
     def build(
         self,
         constructor: Callable[
@@ -147,12 +212,12 @@ class OperatorBuilder:
 
 
 def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
-    """What an operator is told of itself."""
+    """Returns the description of an operator that its constructor is given."""
     return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
 
 
 def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:
-    """What an operator's constructor returns, which must be its logic.
+    """Returns the result of an operator's constructor, which must be its logic.
 
     Raises:
         GraphError: If it is not a function.
@@ -177,6 +242,7 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
 ) -> Stream[Any]: ...
 @overload
 def single_output(
@@ -187,6 +253,7 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
     schema: _core.Schema | None,
 ) -> Any: ...
 def single_output(
@@ -197,17 +264,21 @@ def single_output(
     *,
     notify: bool,
     start: bool = False,
+    retains_forever: bool = False,
     schema: _core.Schema | None = None,
 ) -> Any:
     """An operator with one output, whose logic is called with its inputs and the output.
 
-    The output is a `Stream`, or with a schema an `ArrowStream`.
+    The output is a `Stream`, or with a schema an `ArrowStream`. With `retains_forever` a source upstream
+    acknowledges nothing: the operator may need any record for as long as it runs.
     """
     core = scope.core.operator(name)
     connect = core.new_frontiered_input if notify else core.new_input
-    ports = [connect(stream.core, *pact_of(pact, stream, name)) for stream, pact in inputs]
+    ports = [connect(stream_of(name, stream).core, *pact_of(pact, stream, name)) for stream, pact in inputs]
     output, stream, capability = core.new_output(schema)
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
+    if retains_forever:
+        core.retains_forever()
     core.build(logic, (*ports, output), notify, start)
     return scope.stream_of(stream, schema)

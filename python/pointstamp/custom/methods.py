@@ -7,13 +7,14 @@ What few programs use is imported where it is called, so that `import pointstamp
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import called, unknown_attribute
 from pointstamp._naming import named
-from pointstamp.capture.events import Capture
+from pointstamp.capture.events import Capture, EventWriter
 from pointstamp.custom.builder import constructed, operator_info, single_output
 from pointstamp.pacts import Gather, Pipeline, pact_of
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pointstamp._core import Schema as CoreSchema
     from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
-    from pointstamp.capture.events import EventWriter
     from pointstamp.connectors.protocol import Sink
     from pointstamp.custom.vertex import Vertex
     from pointstamp.info import OperatorInfo
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @named
 class CustomOperators(Generic[T]):
-    """What streams of both kinds can do: run operators of the user's own, and be observed.
+    """Methods of streams of both kinds that run operators of the user's own, and observe the stream.
 
     The operators with an output take a ``schema`` for it: a `pyarrow.Schema` makes the output an
     `ArrowStream` of it, to which the logic gives batches or tables; None makes it a `Stream` of records.
@@ -123,7 +123,7 @@ class CustomOperators(Generic[T]):
         return self._operator(name, [(self, pact)], build, schema, notify=False)
 
     def unary_frontier(self, pact: Pact, name: str, build: Build, *, schema: Schema = ...) -> Any:
-        """As `unary`, with the input's frontier: the logic is called whenever it changes, too."""
+        """Adds an operator as `unary`, whose logic is called when the input's frontier changes, too."""
         return self._operator(name, [(self, pact)], build, schema, notify=True)
 
     def unary_notify(
@@ -183,6 +183,8 @@ class CustomOperators(Generic[T]):
         """
         from pointstamp.custom.vertex import drive
 
+        if not callable(vertex):
+            raise TypeError(f"vertex takes a class, or a function that makes a Vertex, not {vertex!r}")
         title: str = name or getattr(vertex, "__name__", None) or "vertex"
         inputs = [(self, pact or Pipeline())]
         return self._operator(title, inputs, drive(vertex), schema, notify=True)
@@ -212,7 +214,7 @@ class CustomOperators(Generic[T]):
         *,
         schema: Schema = ...,
     ) -> Any:
-        """As `binary`, with the inputs' frontiers; as `unary_frontier`."""
+        """Adds an operator as `binary`, with the inputs' frontiers; as `unary_frontier`."""
         return self._operator(name, [(self, pact1), (other, pact2)], build, schema, notify=True)
 
     def binary_notify(
@@ -242,7 +244,7 @@ class CustomOperators(Generic[T]):
 
     def capture(self, *, name: str | None = None) -> Capture[T]:
         """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
-        capture: Capture[T] = Capture()
+        capture: Capture[T] = Capture(self.scope.index, self.scope.peers)
         capture.form = (self.scope.dims, self.core_schema)
         self.core.capture(capture.core)
         return capture
@@ -263,6 +265,9 @@ class CustomOperators(Generic[T]):
         """
         from pointstamp.connectors.writing import Writing
 
+        if not hasattr(sink, "single") or isinstance(sink, type):
+            cure = "make one of the class" if isinstance(sink, type) else "pointstamp.connectors has them"
+            raise TypeError(f"write takes a sink, such as connectors.Lines(path), not {sink!r}: {cure}")
         writing = Writing(sink)
         pact = Gather() if sink.single else Pipeline()
         prepared = self._operator(name, [(self, pact)], writing.build_writing, None, notify=True)
@@ -280,4 +285,8 @@ class CustomOperators(Generic[T]):
             GraphError: If the writer was given to a stream already.
             OSError: When the dataflow runs, if writing fails.
         """
+        given: Any = writer
+        if not isinstance(given, EventWriter):
+            cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
+            raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
         writer.core.capture(self.core, self.scope.dims, self.core_schema)

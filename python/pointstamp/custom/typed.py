@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 
 class RecordOperators(CustomOperators[T]):
-    """Of a stream of records. What an operator gives is a stream of records, too, unless it has a schema."""
+    """Operators of a stream of records. Their output is a stream of records, too, unless it has a schema."""
 
     __slots__ = ()
 
 
 class ColumnOperators(CustomOperators["pa.RecordBatch"]):  # type: ignore[name-defined]
-    """Of a stream of columns. What an operator gives is one, too, unless its schema is None."""
+    """Operators of a stream of columns. Their output is one, too, unless its schema is None."""
 
     __slots__ = ()

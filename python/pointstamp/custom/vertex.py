@@ -38,7 +38,7 @@ class Vertex:
         ...         self.notify_at(time)
         ...     def on_notify(self, time):
         ...         self.send_by(0, [self.counts.pop(time)], time)
-        >>> ps.example(lambda scope: scope.to_stream("abcd").vertex(CountPerEpoch).capture()).extract()
+        >>> ps.example(lambda scope: scope.to_stream(list("abcd")).vertex(CountPerEpoch).capture()).extract()
         [(0, [4])]
     """
 

@@ -13,6 +13,7 @@ from time import time as seconds_now
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp._errors import TimeError
+from pointstamp.event_times.magnitude import Lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +24,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _KINDS = ("ints", "datetimes")
 
+_TOLD = "a record has the event time"
+
 _UNITS = "the columns that tell the event times of streams that come together have different units"
 
 Unit = tuple[int, int]
 
 
 def _cure(given: Any) -> str:
-    """What to return in place of something that is no event time."""
+    """Returns the text of what to return in place of something that is no event time."""
     if isinstance(given, float):
         return ": return a whole number of some unit, such as int(seconds * 1000) for milliseconds"
     if isinstance(given, date):
@@ -37,14 +40,17 @@ def _cure(given: Any) -> str:
     if isinstance(given, str):
         return ": return datetime.fromisoformat(text), which needs a zone, or int(text)"
     if given is None:
-        return ": filter such records out before"
+        return (
+            ": filter such records out before, with .filter(...); where `read` has "
+            "event_time=, write scope.read(source).filter(...).event_time(...)"
+        )
     return ""
 
 
 class _Kind:
-    """What clocks that have come together know in common."""
+    """The common knowledge of clocks that have come together."""
 
-    __slots__ = ("clocks", "datetimes", "length", "tellers", "unit")
+    __slots__ = ("clocks", "datetimes", "length", "lengths", "tellers", "unit")
 
     def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None, teller: str) -> None:
         self.clocks = [clock]
@@ -54,10 +60,12 @@ class _Kind:
         self.tellers = {teller}
         # The length that told the kind, where no record has.
         self.length = ""
+        # Lengths that were given as ints, whose unit the first time may contradict.
+        self.lengths = Lengths()
 
 
 class Clock:
-    """Which unit the event times of a stream have.
+    """The unit of a stream's event times.
 
     Args:
         datetimes: Whether they are datetimes; None where the first record will tell, or a length.
@@ -65,6 +73,7 @@ class Clock:
             many parts of them.
         teller: What tells the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where they
             are those of the stream itself.
+        lengths: The lengths that were given as ints beside the times; None for none so far.
     """
 
     __slots__ = ("_kind",)
@@ -74,16 +83,25 @@ class Clock:
         datetimes: bool | None = None,
         unit: Unit = (1, 1),
         teller: Literal["records", "columns", "nothing"] = "records",
+        *,
+        lengths: Lengths | None = None,
     ) -> None:
         self._kind = _Kind(self, datetimes, unit, teller)
+        if lengths is not None:
+            self._kind.lengths = lengths
 
     @property
     def datetimes(self) -> bool | None:
         """Whether the times are datetimes; None where that is not known yet."""
         return self._kind.datetimes
 
+    @property
+    def lengths(self) -> Lengths:
+        """The lengths that were given as ints."""
+        return self._kind.lengths
+
     def told(self) -> str | None:
-        """What is known of the times, in words: ints, or datetimes with their unit; None where nothing is."""
+        """Describes the known unit of the times: ints, or datetimes with their unit; None if unknown."""
         kind = self._kind
         if kind.datetimes is None:
             return None
@@ -117,6 +135,7 @@ class Clock:
         ours.datetimes = next(iter(known), None)
         ours.length = ours.length or theirs.length
         ours.tellers = tellers
+        ours.lengths.join(theirs.lengths)
         ours.clocks += theirs.clocks
         for clock in theirs.clocks:
             clock._kind = ours
@@ -128,11 +147,12 @@ class Clock:
             TypeError: If it is no length, or an int among datetimes, or a timedelta among ints.
             ValueError: If it is not a whole number of units.
         """
-        if isinstance(length, bool) or not isinstance(length, int | timedelta):
+        if isinstance(length, bool) or not isinstance(length, (int, timedelta)):
             raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
         if length != 0 or isinstance(length, timedelta):
-            self._settle(isinstance(length, timedelta), f"{what} is {length!r}", length=True)
+            self._settle(isinstance(length, timedelta), f"{what} is", length, is_length=True)
         if not isinstance(length, timedelta):
+            self._kind.lengths.note(what, index(length))
             return index(length)
         microseconds, parts = self._unit
         units, rest = divmod(length // _MICROSECOND * parts, microseconds)
@@ -149,7 +169,7 @@ class Clock:
         """
         if not isinstance(at, datetime):
             return self.span(what, at)
-        self._settle(True, f"{what} is {at!r}", length=True)
+        self._settle(True, f"{what} is", at, is_length=True)
         return self.span(what, since_epoch(what, at))
 
     @property
@@ -158,25 +178,34 @@ class Clock:
             raise TypeError(f"{_UNITS}: give an int")
         return self._kind.unit
 
-    def _settle(self, datetimes: bool, because: str, *, length: bool) -> None:
-        """Takes note of the kind of the stream's times, which a length tells, or a record.
+    def _settle(self, datetimes: bool, who: str, value: Any, *, is_length: bool = False) -> None:
+        """Notes the kind of the stream's times, which a length or a record's time shows.
 
-        What records tell stands, and a length that does not fit is the mistake.
+        The kind that records show stands, and a length that does not fit is the mistake.
+
+        Args:
+            datetimes: The kind: datetimes, or ints.
+            who: The start of a message, which ends with the value.
+            value: The length or the time. It is formatted only where a message needs it: this runs for each
+                timer that a program sets.
+            is_length: Whether it is a length.
 
         Raises:
-            TypeError: If it was known to be the other.
+            TypeError: If the kind was known to be the other.
         """
         kind = self._kind
+        if kind.datetimes == datetimes:
+            if not is_length:
+                kind.length = ""
+            return
+        because = f"{who} {value!r}"
         lengths = ("an int, in their unit", "a timedelta")
         if kind.datetimes is None:
             kind.datetimes = datetimes
-            kind.length = because if length else ""
-        elif kind.datetimes == datetimes:
-            if not length:
-                kind.length = ""
-        elif not length and kind.length:
+            kind.length = because if is_length else ""
+        elif not is_length and kind.length:
             raise TypeError(f"{kind.length}, and {because}: give {lengths[datetimes]}")
-        elif not length:
+        elif not is_length:
             raise TypeError(
                 f"{because}, and those before it are {_KINDS[kind.datetimes]}: give one kind of them"
             )
@@ -192,17 +221,19 @@ class Clock:
             )
 
     def units(self, times: list[Any]) -> list[int]:
-        """What a function of timestamps returned for records, in units.
+        """Converts the results of a function of timestamps to units.
 
         Raises:
             TypeError: For something that is no time, a datetime without a zone, or a mix.
         """
         kinds = set(map(type, times))
         if kinds == {int}:
-            self._settle(False, f"a record has the event time {times[0]}", length=False)
+            self._settle(False, _TOLD, times[0])
+            if not self._kind.lengths.is_told:
+                self._kind.lengths.saw(max(times))
             return times
         if all(issubclass(kind, datetime) for kind in kinds):
-            self._settle(True, f"a record has the event time {times[0]!r}", length=False)
+            self._settle(True, _TOLD, times[0])
             microseconds, parts = self._unit
             if (microseconds, parts) == (1, 1):
                 return [_microseconds(time) for time in times]
@@ -210,15 +241,18 @@ class Clock:
             return [-(-_microseconds(time) * parts // microseconds) for time in times]
         for time in times:
             if isinstance(time, datetime):
-                self._settle(True, f"a record has the event time {time!r}", length=False)
+                self._settle(True, _TOLD, time)
             elif isinstance(time, bool) or not hasattr(time, "__index__"):
                 raise TypeError(f"an event time is an int or a datetime, not {time!r}{_cure(time)}")
             else:
-                self._settle(False, f"a record has the event time {time!r}", length=False)
+                self._settle(False, _TOLD, time)
         return [index(time) for time in times]
 
     def unit(self, time: Any) -> int:
         """One time in units; see `units`."""
+        if type(time) is int:
+            self._settle(False, _TOLD, time)
+            return time
         return self.units([time])[0]
 
     def shown(self, time: int) -> Any:
@@ -243,7 +277,7 @@ class Clock:
 
 
 def since_epoch(what: str, at: datetime) -> timedelta:
-    """How long after 1970 in UTC a datetime is.
+    """Returns the time from 1970 in UTC to a datetime.
 
     Raises:
         TypeError: If it has no zone.
@@ -273,7 +307,7 @@ def _microseconds(time: datetime) -> int:
 
 
 def not_ahead(ahead: Any, units: Callable[[str, Any], int]) -> Callable[[], int] | None:
-    """What tells the latest time that is believed: so long after now; None where all are.
+    """Returns the function that gives the latest time that is believed; None where all are.
 
     Args:
         ahead: A timedelta, or None.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import GraphError, TimeError
 from pointstamp.event_times.clock import Clock, since_epoch
+from pointstamp.event_times.magnitude import Lengths
 from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling
 from pointstamp.operators.picked import rows_where
 
@@ -22,6 +23,7 @@ __all__ = [
     "Unit",
     "ends_of",
     "layout_of",
+    "null_time",
     "split_columns",
     "split_rows",
     "unit_of",
@@ -30,21 +32,26 @@ __all__ = [
 ]
 
 Late = list[tuple[int, Any]]
-"""What of a batch is late: parts of it, and the watermark that each came behind, from the least on."""
+"""Late parts of a batch, and the watermark that each came behind, from the least on."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST = 2**62
-"""How many units a length has at most: times of 64 bits reach twice as far."""
+"""Units of the greatest length: times of 64 bits reach twice as far."""
 
 
 class Unit:
-    """What a step of a column's times is: some microseconds, or parts of one; or an int of the program's."""
+    """The step of a column's times: some microseconds, or parts of one; or an int of the program's."""
 
-    __slots__ = ("_microseconds", "_parts")
+    __slots__ = ("_microseconds", "_parts", "lengths")
 
-    def __init__(self, microseconds: int | None = None, parts: int = 1) -> None:
+    def __init__(
+        self, microseconds: int | None = None, parts: int = 1, *, lengths: Lengths | None = None
+    ) -> None:
         self._microseconds = microseconds
         self._parts = parts
+        if microseconds is not None:
+            lengths = Lengths(10**6 * parts // microseconds or None)
+        self.lengths = lengths or Lengths()
 
     def span(self, what: str, length: Any) -> int:
         """A length in units.
@@ -56,7 +63,9 @@ class Unit:
         if not isinstance(length, timedelta):
             if isinstance(length, bool) or not hasattr(length, "__index__"):
                 raise TypeError(f"{what} is an int or a timedelta, not {length!r}")
-            return _fitting(what, index(length))
+            units = _fitting(what, index(length))
+            self.lengths.note(what, units)
+            return units
         if self._microseconds is None:
             raise TypeError(
                 f"{what} is {length!r}, and the column's times are ints: give an int, in their unit"
@@ -78,7 +87,7 @@ class Unit:
     def clock(self) -> Clock:
         """The clock of records that are made of the rows: a length tells whether they are datetimes."""
         if self._microseconds is None:
-            return Clock(False)
+            return Clock(False, lengths=self.lengths)
         return Clock(None, (self._microseconds, self._parts), "columns")
 
 
@@ -89,16 +98,22 @@ def _fitting(what: str, units: int) -> int:
 
 
 def untold(of: str = "") -> GraphError:
-    """What is raised where no column is known to tell the times."""
+    """Returns the error for a stream of which no column is known to tell the times."""
     return GraphError(
-        f"which column tells the times{of}? Take the stream from event_time, or say column=. Rows that are "
+        f"which column tells the times{of}? Take the stream from event_time, or say column=, such as "
+        "column='window_end' for results of windows. Rows that are "
         "put together with late ones have none; records may be late: "
         "on_time.to_records().concat(late.to_records())"
     )
 
 
-def unit_of(data_type: Any) -> Unit:
-    """The unit of a column of times."""
+def unit_of(data_type: Any, lengths: Lengths | None = None) -> Unit:
+    """The unit of a column of times.
+
+    Args:
+        data_type: The column's type.
+        lengths: What was given as ints beside the stream's times, of a column of ints.
+    """
     import pyarrow as pa
 
     if pa.types.is_timestamp(data_type):
@@ -110,7 +125,7 @@ def unit_of(data_type: Any) -> Unit:
         }[data_type.unit]
     if pa.types.is_date32(data_type):
         return Unit(86_400_000_000)
-    return Unit(1000) if pa.types.is_date64(data_type) else Unit()
+    return Unit(1000) if pa.types.is_date64(data_type) else Unit(lengths=lengths)
 
 
 def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:
@@ -131,7 +146,18 @@ def ends_of(window: Session | Count, unit: Unit) -> tuple[int | None, int]:
     return (unit.span("gap", window.gap), 0) if isinstance(window, Session) else (None, window.size)
 
 
-def whole_times(times: Any) -> Any:
+def null_time(column: str = "") -> TimeError:
+    """The error for a row without an event time."""
+    name = column or "t"
+    return TimeError(
+        f"a row has no event time, but null{f' in column {column!r}' if column else ''}: leave such rows out "
+        f"before .event_time({name!r}, ...), with .filter(pc.field({name!r}).is_valid()); where `read` has "
+        f"event_time=, write rows = scope.read(source), and on_time, late = "
+        f"rows.filter(pc.field({name!r}).is_valid()).event_time({name!r}, ...)"
+    )
+
+
+def whole_times(times: Any, column: str = "") -> Any:
     """A column of times as integers of 64 bits.
 
     Raises:
@@ -141,19 +167,21 @@ def whole_times(times: Any) -> Any:
     import pyarrow.compute as pc
 
     if times.null_count:
-        raise TimeError("a row has no event time, but null: filter such rows out, or fill them in, before")
+        raise null_time(column)
     if pa.types.is_date32(times.type):
         times = times.cast(pa.int32())
     try:
         return times.cast(pa.int64())
     except pa.ArrowInvalid:
         raise TimeError(
-            f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63"
+            f"an event time is {pc.max(times)}, where there are no timestamps: they end at 2**63 - 1"
         ) from None
 
 
-def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch whose times are in a column.
+def split_columns(
+    at: int, limit: Callable[[], int] | None = None, lengths: Lengths | None = None
+) -> Callable[..., Any]:
+    """Returns the function that reads a batch whose times are in a column, for `event_time`.
 
     What is after the limit, if there is one, goes with what is late, and moves nothing.
     """
@@ -161,13 +189,15 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
     def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:
         import pyarrow.compute as pc
 
-        times = whole_times(batch.column(at))
+        times = whole_times(batch.column(at), batch.schema.names[at])
         ends = pc.min_max(times).as_py()
         low, high = ends["min"], ends["max"]
         if low is None:
             return None, [], latest
         if low < 0:
             raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
+        if lengths is not None and not lengths.is_told:
+            lengths.saw(high)
         if limit is not None and high > (most := limit()):
             ahead = pc.greater(times, most)
             return split_rows(batch, times, latest, floor, lateness, ahead)
@@ -179,7 +209,7 @@ def split_columns(at: int, limit: Callable[[], int] | None = None) -> Callable[.
 def split_rows(
     batch: Any, times: Any, latest: int, floor: int, lateness: int, ahead: Any = None
 ) -> tuple[Any, Late, int]:
-    """What of a batch is on time (None: nothing), what is late, and the latest time with these.
+    """Splits a batch: rows on time (None: no rows), late ones, and the latest time with these.
 
     Args:
         batch: Of rows.

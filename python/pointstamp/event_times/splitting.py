@@ -1,11 +1,11 @@
-"""How the operators on event time read batches of records: as stretches, see `pointstamp.keyed.rows`.
+"""Readers of batches of records for the operators on event time: stretches, see `pointstamp.keyed.rows`.
 
-Owns `split_records`, which tells what is late, `with_keys`, and `OnTimeAndLate`, the pair of streams.
+Owns `split_records`, which tells what is late, and `with_keys`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.event_times.clock import refuse_negative
 from pointstamp.keyed.rows import Bundle, KeyedBundle
@@ -16,27 +16,13 @@ if TYPE_CHECKING:
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.columns import Late
 
-__all__ = ["OnTimeAndLate", "split_records", "with_keys"]
-
-
-class OnTimeAndLate(tuple):  # type: ignore[type-arg]  # of two streams, records or columns
-    """What `event_time` returns: a pair, which says so where it is used as a stream."""
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:  # type checkers find out by themselves
-
-        def __getattr__(self, name: str) -> NoReturn:
-            message = f"event_time gives two streams, and a pair of them has no attribute '{name}'"
-            if not name.startswith("_"):
-                message += f": write `on_time, late = ...`, and then on_time.{name}"
-            raise AttributeError(message, name=name, obj=self)
+__all__ = ["split_records", "with_keys"]
 
 
 def split_records(
     timestamp: Callable[[Any], Any], clock: Clock, limit: Callable[[], int] | None = None
 ) -> Callable[..., Any]:
-    """How the operator of `event_time` reads a batch of records: what is on time becomes a stretch.
+    """Returns the function that reads a batch of records for `event_time`: records on time become a stretch.
 
     What is after the limit, if there is one, goes with what is late, and moves nothing.
     """

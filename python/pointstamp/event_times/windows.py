@@ -111,7 +111,8 @@ class Session(metaclass=_Named):
 class Count:
     """Every so many records of a key, in the order of their times: `Window` tells the first and the last's.
 
-    What is left over when the stream ends is a last window, with fewer records.
+    The records that are left over when the stream ends are a last window, with fewer records. It is sent at
+    the time to which the input had come, which no event time determines: it may differ between two runs.
 
     Args:
         size: How many records.

@@ -1,1 +1,1 @@
-"""How the workers and processes of one computation find each other."""
+"""Brings the workers and processes of one computation together."""

@@ -18,11 +18,11 @@ from pointstamp._errors import ConfigError
 __all__ = ["path_of_secret", "user_secret"]
 
 _LENGTH = 32
-"""How many random bytes there are; the file has them as hexadecimal digits."""
+"""Random bytes of the secret; the file has them as hexadecimal digits."""
 
 
 def path_of_secret() -> Path:
-    """Where the file is: under ``XDG_DATA_HOME``, by default ``~/.local/share``."""
+    """Returns the path of the file: under ``XDG_DATA_HOME``, by default ``~/.local/share``."""
     home = os.environ.get("XDG_DATA_HOME", "")
     # The specification says to ignore a relative one.
     base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "share"

@@ -53,7 +53,7 @@ def _connected(config: Config, listener: socket | None) -> _core.Connections:
 
 
 def _facts(config: Config) -> list[tuple[str, str]]:
-    """What must be equal in all processes, beside the wire format's own version.
+    """Returns the facts that must be equal in all processes, beside the wire format's own version.
 
     The version of Python is not: pickles of protocol 5 are read by every Python that runs this package, and
     keys have the same hash in all of them. The stall timeout is, because each process shows signs of life as

@@ -2,29 +2,35 @@
 
 Owns their life. They run in the background, on a thread that is never waited for by the interpreter, and end
 when they are told to; those that do not (they run the program's own code) are interrupted, and processes are
-killed. What ends them by itself is kept, for who asks next.
+killed. Why they end is kept from the moment that it is known, and raised by every later call: nothing is sent
+to workers that do not read it any more.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import secrets
 import socket
-import struct
 import threading
-import time
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ClusterError, PointstampError, WorkerStopped, add_note, in_words
+from pointstamp._errors import (
+    ClusterError,
+    PointstampError,
+    StallError,
+    WorkerStopped,
+    add_note,
+    in_words,
+)
 from pointstamp._threads import Helper
+from pointstamp._unpicklable import unpicklable
 from pointstamp.execution import execute
-from pointstamp.interactive.commands import Command, Commands, Replies, Taken
+from pointstamp.interactive.commands import MOST, Command, Commands, Replies, Taken
 from pointstamp.interactive.serving import serve
 from pointstamp.launcher.shipped import pack
 from pointstamp.launcher.spawning import run_on_processes
@@ -33,7 +39,7 @@ from pointstamp.seeing.stalls import what_holds
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
-    from multiprocessing.connection import Connection
+    from types import TracebackType
 
     from pointstamp.config import Config
     from pointstamp.seeing.asking import Asking
@@ -48,9 +54,6 @@ PATIENCE = 1.0
 FORCE = 5.0
 """Seconds for which those that do not are interrupted, before they are left to themselves."""
 
-GREETING = 30.0
-"""Seconds that a connection has to prove that it is a worker's."""
-
 ADVICE = (
     "every dataflow of the session ended with it. The next session.dataflow(...) starts new workers: build "
     "the dataflows again"
@@ -60,37 +63,47 @@ ADVICE = (
 class SessionWorkers:
     """Workers in the background, from when it is made until `close`.
 
+    Attributes:
+        workers: How many there are.
+        separate: Whether they are in processes of their own.
+        failure: Why they have ended, or are about to; None while they work.
+
     Args:
         config: How many workers there are, in each process.
         processes: How many processes to start; None for threads of this one.
+        timeout: Seconds for which calls without a timeout wait; None for as long as it takes.
     """
 
-    def __init__(self, config: Config, processes: int | None) -> None:
+    def __init__(self, config: Config, processes: int | None, timeout: float | None) -> None:
+        self.timeout = timeout
         self.workers = config.workers * (processes or 1)
         self.separate = processes is not None
         self.failure: BaseException | None = None
+        self._traceback: TracebackType | None = None
         self._commands = Commands(self.workers)
         self._replies = Replies()
         self._asking: Asking | None = None
         self._kill: Callable[[], None] = lambda: None
-        self._closing = False
+        self._failing = threading.RLock()  # the collector may close a session within it
         self._threads: set[int] = set()
         self._lines: list[Helper] = []
-        self._connections: list[Connection] = []
-        self._strangers: set[Connection] = set()
-        self._leaving = False
         run = partial(self._on_threads, config)
         if processes is not None:
             run = partial(self._on_processes, config, processes)
         self._thread = Helper(partial(self._run, run), "pointstamp-interactive", daemon=True)
         try:
             self._thread.start()
-        except BaseException:
-            self.close()  # nobody has this object
+        except BaseException as error:
+            self.close(f"its workers could not be started: {error}")  # nobody has this object
             raise
 
     @property
-    def ended(self) -> bool:
+    def over(self) -> bool:
+        """Whether nothing more is to be had from the workers. They may still be about to end."""
+        return self.failure is not None
+
+    @property
+    def gone(self) -> bool:
         """Whether no worker does anything any more."""
         return self._commands.ended
 
@@ -125,24 +138,29 @@ class SessionWorkers:
         """Tells one worker or all, without an answer.
 
         Raises:
+            StallError: If there is no room for so long as the session's timeout says.
             BaseException: As `ask`, where it may wait.
         """
         if wait:
             self.raise_error()
         if threading.get_ident() in self._threads:
             wait = False  # it is what would make room
-        self._commands.put(Command(worker, None, what, arguments), wait=wait)
+        if not self._commands.put(Command(worker, None, what, arguments), wait=wait, seconds=self.timeout):
+            raise StallError(
+                f"the workers have not read {MOST} commands within {self.timeout:g} s (timeout= of the "
+                f"session), and this one was not told them\n{self.explain()}"
+            )
 
     def raise_error(self) -> None:
         """Raises what has gone wrong since this was last asked."""
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(self._traceback)  # which each raising makes longer
         error = self._replies.error()
         if error is not None:
             raise error
 
     def explain(self, awaited: Awaited | None = None, seconds: float | None = None) -> str:
-        """What the workers wait for, also when one of them does not answer.
+        """Explains what the workers wait for, also when one of them does not answer.
 
         Args:
             awaited: What is to be explained; None for all that they wait for.
@@ -150,7 +168,7 @@ class SessionWorkers:
         """
         if self._asking is not None:
             return str(what_holds(self._asking, None, awaited, seconds))
-        if self.ended:
+        if self.over:
             return "The workers have ended."
         number, future = self._replies.ask(1)
         self._commands.put(Command(0, number, "explain", (awaited, seconds)), wait=False)
@@ -159,25 +177,46 @@ class SessionWorkers:
         except (TimeoutError, FutureTimeout):  # one, from Python 3.11 on
             return "Worker 0 does not answer: it runs the program's own code."
 
-    def close(self) -> None:
-        """Ends the workers. Closing twice does nothing."""
-        self._closing = True
+    def end(self, why: str) -> None:
+        """Tells the workers to end, and from now on everyone who asks why. Waits for nothing."""
+        self._fails(PointstampError(why))
         self._commands.put(Command(None, None, "end", ()), wait=False)
+
+    def interrupt(self) -> None:
+        """Interrupts workers that were told to end, whatever they run: once more, if one goes on."""
+        if self._asking is not None:
+            self._asking.stop("the session has ended")
+        self._kill()
+
+    def close(self, why: str) -> bool:
+        """Ends the workers, and waits for them; whether they have ended. Closing twice does nothing.
+
+        One that runs native code cannot be interrupted. It ends when that returns.
+        """
+        self.end(why)
         if threading.get_ident() in self._threads:
-            return  # it ends when what it runs has returned
+            return False  # it ends when what it runs has returned
         if self._thread.ends(PATIENCE):
-            return
+            return True
         every = 0.1
         for _ in range(int(FORCE / every)):
-            self.stop("the session was closed")
+            self.interrupt()
             if self._thread.ends(every):
-                return
+                return True
+        return False
 
-    def stop(self, reason: str) -> None:
-        """Ends the workers, wherever they are: once more, if one goes on."""
-        if self._asking is not None:
-            self._asking.stop(reason)
-        self._kill()
+    def wait(self, seconds: float) -> bool:
+        """Waits for the end of workers that were told to; whether they have ended."""
+        self.interrupt()
+        return self._thread.ends(seconds)
+
+    def _fails(self, failure: BaseException) -> None:
+        """Keeps the first reason for which the workers end, and gives it to all who wait for an answer."""
+        with self._failing:
+            if self.failure is None:
+                self._traceback = failure.__traceback__
+                self.failure = failure
+        self._replies.fail(self.failure)
 
     # ------------------------------------------------------------ on the background's thread
 
@@ -189,12 +228,11 @@ class SessionWorkers:
             pass
         except BaseException as error:
             failure = error
-        if self._closing or failure is None:
-            failure = PointstampError("the session is closed")
-        else:
+        if failure is None:
+            failure = PointstampError("the workers of the session have ended")
+        if not self.over:
             add_note(failure, ADVICE)
-        self.failure = failure
-        self._replies.fail(failure)
+        self._fails(failure)
         self._commands.end()
 
     def _on_threads(self, config: Config) -> None:
@@ -207,74 +245,48 @@ class SessionWorkers:
             finally:
                 self._threads.discard(ident)  # which the next thread that is started may have
 
-        execute(main, config=config)
-
-    def _on_processes(self, config: Config, processes: int) -> None:
-        key = secrets.token_bytes(32)
-        # The key is told to the processes over the sockets that they inherit: others are refused.
-        with Listener(("127.0.0.1", 0), backlog=self.workers) as listener:
-            accept = Helper(partial(self._accept, listener, key), "pointstamp-accept", daemon=True)
-            accept.start()
-            main = partial(_serve_there, listener.address, key)
-            try:
-                run_on_processes(main, processes, config, None, started=self._started)
-            finally:
-                self._leaving = True
-                with suppress(OSError):
-                    Client(listener.address).close()  # who accepts goes home
-                accept.ends(PATIENCE)
-                self._commands.end()
-                for stranger in list(self._strangers):  # whose greeting ends with that
-                    _cut(stranger)
-                for line in self._lines:  # the processes have ended
-                    line.ends(PATIENCE)
-                for connection in self._connections:  # not while a thread reads from it or writes to it
-                    connection.close()
+        execute(main, config=config, stall_report=False)
 
     def _started(self, kill: Callable[[], None]) -> None:
         self._kill = kill
+        if self.over:  # it was interrupted meanwhile
+            kill()
 
-    def _accept(self, listener: Listener, key: bytes) -> None:
-        """Lets connections in. Each is greeted on a thread of its own: a silent one holds up no other."""
-        while True:
-            try:
-                connection = listener.accept()
-            except OSError:  # it has gone already, or too many files are open
-                if self._leaving:
-                    return
-                time.sleep(PATIENCE / 10)
-                continue
-            if self._leaving:
-                connection.close()
-                return
-            self._strangers.add(connection)
-            greet = Helper(partial(self._greet, connection, key), "pointstamp-greet", daemon=True)
-            self._lines.append(greet)
-            greet.start()
+    def _on_processes(self, config: Config, processes: int) -> None:
+        # Each worker inherits its end of a pair of sockets: nothing listens, so no stranger can connect.
+        pairs = [socket.socketpair() for _ in range(self.workers)]
+        theirs = [their.fileno() for _, their in pairs]
+        lines = [Connection(ours.detach()) for ours, _ in pairs]
+        inherited = [theirs[n * config.workers : (n + 1) * config.workers] for n in range(processes)]
 
-    def _greet(self, connection: Connection, key: bytes) -> None:
-        """Has a connection prove that it is a worker's, and takes up its line; closes any other."""
+        def started(kill: Callable[[], None]) -> None:
+            self._started(kill)
+            for _, their in pairs:
+                their.close()
+
         try:
-            _at_once(connection)
-            _bounded(connection, GREETING)
-            deliver_challenge(connection, key)
-            answer_challenge(connection, key)
-            worker = connection.recv()
-            _bounded(connection, 0)
-        except Exception:  # who does not know the key, says nothing, or has gone
-            self._strangers.discard(connection)
-            connection.close()
-            return
-        self._strangers.discard(connection)
-        self._connections.append(connection)
-        hear = Helper(partial(self._hear, worker, connection), f"pointstamp-line-{worker}", daemon=True)
-        self._lines.append(hear)
-        hear.start()
-        self._send(worker, connection)  # on this thread
+            for worker, line in enumerate(lines):
+                for run, name in ((self._hear, "line"), (self._send, "send")):
+                    thread = Helper(partial(run, worker, line), f"pointstamp-{name}-{worker}", daemon=True)
+                    self._lines.append(thread)
+                    thread.start()
+            main = partial(_serve_there, theirs)
+            run_on_processes(main, processes, config, None, started=started, inherited=inherited)
+        finally:
+            self._commands.end()
+            for _, their in pairs:
+                their.close()
+            for line in lines:
+                _cut(line)
+            for thread in self._lines:  # the processes have ended
+                thread.ends(PATIENCE)
+            for line in lines:  # not while a thread reads from it or writes to it
+                line.close()
 
     def _send(self, worker: int, connection: Connection) -> None:
         """Passes on what a worker of another process is told."""
         with suppress(OSError):
+            # No limit: a line waits for as long as its worker is there; the end of commands ends it.
             while self._commands.wait(worker) and not self._commands.ended:
                 command = self._commands.take(worker)
                 if command is None:
@@ -291,6 +303,7 @@ class SessionWorkers:
         """Takes what a worker of another process answers."""
         with suppress(OSError, EOFError):
             while True:
+                # No limit: a worker answers when it is done, its end closes the line; calls have timeouts.
                 number, well, taken = pickle.loads(connection.recv_bytes())
                 packed = connection.recv_bytes()
                 try:
@@ -336,6 +349,7 @@ class _There:
     def _read(self) -> None:
         with suppress(OSError, EOFError):
             while not self._ended:
+                # No limit: a worker waits for commands for as long as its session is there.
                 number, what = pickle.loads(self._connection.recv_bytes())
                 packed = self._connection.recv_bytes()
                 try:
@@ -374,27 +388,9 @@ class _There:
             self._connection.send_bytes(packed)
 
 
-def _serve_there(address: Any, key: bytes, worker: Worker) -> None:
+def _serve_there(descriptors: list[int], worker: Worker) -> None:
     # It is closed with the process, whose thread reads from it to the end.
-    connection = Client(address, authkey=key)
-    _at_once(connection)
-    connection.send(worker.index)
-    serve(worker, _There(connection))
-
-
-def _at_once(connection: Connection) -> None:
-    """Sends small messages without a wait for the acknowledgement of those before (Nagle's algorithm).
-
-    A command is two messages; with the delayed acknowledgements of the other end, each took 40 ms.
-    """
-    with socket.socket(fileno=os.dup(connection.fileno())) as line:
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def _bounded(connection: Connection, seconds: float) -> None:
-    """Lets reads of a connection take so many seconds at most; 0: any number."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as line:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", int(seconds), 0))
+    serve(worker, _There(Connection(descriptors[worker.index])))
 
 
 def _cut(connection: Connection) -> None:
@@ -417,7 +413,11 @@ def _loads(data: bytes) -> Command:
 
 
 def _cannot_be_sent(command: Command, error: Exception) -> TypeError:
-    return TypeError(f"what is given to {command.what} cannot be sent to another process: {error}")
+    found = unpicklable(command.arguments, lambda value: _dumps(Command(None, None, "", (value,))))
+    return TypeError(
+        f"what is given to {command.what} cannot be sent to another process{', because of ' if found else ''}"
+        f"{found}: {error}"
+    )
 
 
 def _not_taken(what: str, error: Exception) -> TypeError:
@@ -441,7 +441,7 @@ def _unreadable(worker: int, error: Exception) -> TypeError:
 
 
 def _without_unsendable(taken: Taken) -> Taken:
-    """What was taken, less what cannot be sent, with the first error of it."""
+    """Returns the records that can be sent, with the first error of the others."""
     kept, errors = [], []
     for time_, what in taken.kept:
         try:

@@ -1,4 +1,4 @@
-"""What is on its way from a session to its workers, and the answers.
+"""Commands on their way from a session to its workers, and the answers.
 
 Owns the one order of commands that all workers see: a command is put there in one step, for one worker or for
 all, so that an interruption leaves no worker without what the others have. Each worker reads at its own pace;
@@ -9,6 +9,7 @@ answer is waited for anyway, does not.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +29,7 @@ LOOK = 0.5
 
 
 class Command(NamedTuple):
-    """What a worker is told.
+    """A command to a worker.
 
     Attributes:
         target: The worker; None for all.
@@ -44,7 +45,7 @@ class Command(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a worker hands out of an output, and keeps no longer.
+    """Records that a worker hands out of an output, and keeps no longer.
 
     Attributes:
         kept: The records, or batches of columns, with their times.
@@ -67,10 +68,17 @@ class Commands:
         self._bells: list[Callable[[], None] | None] = [None] * workers
         self.ended = False
 
-    def put(self, command: Command, *, wait: bool = True) -> None:
-        """Adds a command; waits while there are too many, unless told not to."""
+    def put(self, command: Command, *, wait: bool = True, seconds: float | None = None) -> bool:
+        """Adds a command; waits while there are too many, unless told not to.
+
+        Returns:
+            Whether it was added: not, where there were too many for so many seconds.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
         with self._changed:
             while wait and len(self._waiting) >= MOST and not self.ended:
+                if until is not None and time.monotonic() > until:
+                    return False
                 self._changed.wait(LOOK)
             self._waiting.append(command)
             self._changed.notify_all()
@@ -78,6 +86,7 @@ class Commands:
         for bell in bells:
             if bell is not None:
                 bell()
+        return True
 
     def answer_the_bell(self, worker: int, bell: Callable[[], None]) -> None:
         """Has a function called, on any thread, whenever something was put."""
@@ -114,7 +123,7 @@ class Commands:
 
 
 class Replies:
-    """What workers answer, by the number of what they were asked."""
+    """Answers of workers, by the number of the question."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, StallError
+from pointstamp._errors import PointstampError, StallError, add_note
 from pointstamp.seeing.stalls import Awaited
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ SAYING = 1.0
 def result_of(
     cluster: SessionWorkers, future: Future[list[Any]], what: str, timeout: float | None
 ) -> list[Any]:
-    """The answers of the workers, once they have come.
+    """The answers of the workers, once they have come; by default within the session's timeout.
 
     Raises:
         StallError: When they do not come in time.
         BaseException: What a worker raised.
     """
-    return Waiting(what, timeout, lambda seconds: cluster.explain(None, seconds))(future)
+    seconds = cluster.timeout if timeout is None else timeout
+    return Waiting(what, seconds, lambda seconds: cluster.explain(None, seconds))(future)
 
 
 class Waiting:
@@ -66,21 +67,26 @@ class Waiting:
             StallError: When it does not come in time.
             BaseException: What a worker raised.
         """
-        while True:
-            left = self._left(self._saying)
-            try:
-                return future.result(min(LOOK, left))
-            except (TimeoutError, FutureTimeout):
-                if future.done():
-                    return future.result()  # it has come just now, or is a worker's own error
-                if left <= LOOK:
-                    break
+        try:
+            while True:
+                left = self._left(self._saying)
+                try:
+                    return future.result(min(LOOK, left))
+                except (TimeoutError, FutureTimeout):
+                    if future.done():
+                        return future.result()  # No limit: it has come just now, or is a worker's own error.
+                    if left <= LOOK:
+                        break
+        except KeyboardInterrupt as error:
+            if not future.done():
+                add_note(error, f"{self._what} was waited for\n{self._explain(SAYING)}")
+            raise
         said = self._explain(self._left(0.0))
         try:
             return future.result(self._left(0.0))
         except (TimeoutError, FutureTimeout):
             if future.done():
-                return future.result()
+                return future.result()  # No limit: as before.
         raise StallError(f"{self._what} is not over after {self._timeout:g} s\n{said}")
 
     def _left(self, less: float) -> float:
@@ -90,11 +96,23 @@ class Waiting:
         return max(0.0, self._until - less - monotonic())
 
 
+CLOSED = "was closed: build it again with session.dataflow(...)"
+
+REPLACED = (
+    "was replaced: its function was defined again, and built as a newer dataflow of this name. Use the "
+    "inputs and outputs of that one; to keep both, keep the dataflow itself, not only parts of it, or build "
+    "one with another name="
+)
+
+
 class Flow:
     """A dataflow on the workers, for as long as something refers to it.
 
     Attributes:
+        cluster: The workers.
+        name: Its name.
         times: Where its inputs stand that are open, by name.
+        unfinished: The open inputs that were given something at the time where they stand.
         places: Where its outputs are watched, by name: as a probe tells its places.
     """
 
@@ -104,23 +122,55 @@ class Flow:
         self.cluster = cluster
         self.name = name
         self.times: dict[str, Time] = {}
+        self.unfinished: set[str] = set()
         self.places = places
         self._number = number
-        self.ends = weakref.finalize(self, _drop, cluster, number)
-        self.ends.atexit = False  # it ends with the session
+        self._why = CLOSED
+        self._is_held = True
+        self._is_old = False
+        self._ends = weakref.finalize(self, _drop, cluster, number)
+        self._ends.atexit = False  # it ends with the session
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended on the workers, or they have."""
+        return not self._ends.alive or self.cluster.over
+
+    def end(self, why: str = CLOSED) -> None:
+        """Ends it on the workers, unless it has ended. Who uses it from now on is told why."""
+        if not self.over:
+            self._why = why
+            self._ends()
+
+    def replaced(self) -> None:
+        """Notes that there is a newer one in its place: it ends when the program holds but parts of it."""
+        self._is_old = True
+        self._end_if_replaced()
+
+    def unheld(self) -> None:
+        """Notes that the program has let go of it. It may still hold inputs and outputs."""
+        self._is_held = False
+        self._end_if_replaced()
+
+    def _end_if_replaced(self) -> None:
+        if self._is_old and not self._is_held:
+            self.end(REPLACED)
 
     def ask(self, what: str, *arguments: Any, worker: int | None = None) -> Future[list[Any]]:
         """Tells all workers something of this dataflow, or asks one."""
-        self._check()
+        self.check()
         return self.cluster.ask(what, self._number, *arguments, worker=worker)
 
     def tell(self, worker: int | None, *arguments: Any) -> None:
         """Tells one worker, or all, something of an input, without an answer."""
-        self._check()
+        self.check()
         self.cluster.tell("input", self._number, *arguments, worker=worker)
 
     def waiting(self, what: str, timeout: float | None, names: list[str] | None = None) -> Waiting:
-        """Waits for outputs, all or those of these names; says what holds them, where it takes too long."""
+        """Waits for outputs, all or those of these names; says what holds them, where it takes too long.
+
+        No timeout is the session's.
+        """
         places = [
             place for name in self.places if names is None or name in names for place in self.places[name]
         ]
@@ -128,15 +178,21 @@ class Flow:
         def explain(seconds: float) -> str:
             return self.cluster.explain(Awaited(places, list(self.times.values())), seconds)
 
-        return Waiting(what, timeout, explain)
+        return Waiting(what, self.cluster.timeout if timeout is None else timeout, explain)
 
-    def _check(self) -> None:
-        if not self.ends.alive:
-            raise PointstampError(
-                f"dataflow {self.name!r} is closed: build it again with session.dataflow(...)"
-            )
+    def check(self) -> None:
+        """Whether it is there.
+
+        Raises:
+            PointstampError: If it was closed or replaced, or the session closed, restarted or interrupted.
+            BaseException: What has ended the workers.
+        """
+        if not self._ends.alive:
+            raise PointstampError(f"dataflow {self.name!r} {self._why}")
+        if self.cluster.over:
+            self.cluster.raise_error()
 
 
 def _drop(cluster: SessionWorkers, number: int) -> None:
-    if not cluster.ended:
+    if not cluster.over:
         cluster.tell("drop", number, wait=False)

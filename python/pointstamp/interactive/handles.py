@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.interactive.inputs import LiveInput
@@ -40,6 +41,7 @@ class Live:
         self.inputs: dict[str, LiveInput] = {}
         self.outputs: dict[str, LiveOutput] = {}
         self._flow = flow
+        weakref.finalize(self, flow.unheld).atexit = False
         dims = next(iter(graph.scopes.values())).dims
         for each, kind in kinds:
             if kind in INPUTS:
@@ -87,13 +89,16 @@ class Live:
         self._flow.cluster.raise_error()
 
     def close(self) -> None:
-        """Ends the dataflow, complete or not. Closing it twice does nothing."""
-        self._flow.ends()
+        """Ends the dataflow, complete or not. Closing it twice does nothing.
+
+        Where other dataflows import a trace of it, its inputs are closed. It ends with the last of these.
+        """
+        self._flow.end()
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, since it was closed or its workers have failed."""
-        return not self._flow.ends.alive or self._flow.cluster.ended
+        """Whether it has ended: it was closed or replaced, or its workers have ended."""
+        return self._flow.over
 
     def to_mermaid(self) -> str:
         """The graph as a flowchart of Mermaid."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._errors import PointstampError, TimeError
 from pointstamp.interactive.outputs import watched_in
 
@@ -37,30 +38,35 @@ class LiveInput:
         name: Its name.
         kind: What it is on the workers, such as ``"InputHandle"``.
         time: The time of what is sent now.
-        closed: Whether nothing can be sent any more.
     """
 
     def __init__(self, flow: Flow, name: str, kind: str, dims: int) -> None:
         self.name = name
         self.kind = kind
         self.time: Time = 0 if dims == 1 else (0,) * dims
-        self.closed = False
+        self._closed = False
         self._flow = flow
         self._turn = -1
         # A portion of `play` whose answer was not waited for, since that was interrupted.
         self._played: tuple[int, Future[list[Any]]] | None = None
         flow.times[name] = self.time
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent any more: it was closed, or its dataflow has ended."""
+        return self._closed or self._flow.over
+
     def _check(self, method: str, *kinds: str) -> None:
-        """Whether there is such a method, and the input is open."""
+        """Checks that there is such a method, and that the input is open."""
         if self.kind not in kinds:
             other = "insert" if "Collection" in self.kind or "Column" in self.kind else "send"
             raise TypeError(f"input {self.name!r} is a {self.kind}: use {other}(), not {method}()")
         self._check_open()
 
     def _check_open(self) -> None:
-        if self.closed:
+        if self._closed:
             raise PointstampError(f"input {self.name!r} is closed: nothing can be sent any more")
+        self._flow.check()
 
     def _next(self) -> int:
         """The worker whose turn it is."""
@@ -71,10 +77,13 @@ class LiveInput:
         """Tells one worker or all."""
         self._catch_up()
         self._flow.tell(worker, self.name, method, arguments)
+        if worker is not None:
+            self._flow.unfinished.add(self.name)
 
     def send(self, record: Any) -> None:
         """Sends a record, or for columns the rows of a batch, table or data frame, at the current time."""
         self._check("send", "InputHandle", "ArrowInput")
+        _core.check_record("send", "send_batch", record)
         self._tell(self._next(), "send", record)
 
     def send_batch(self, records: Iterable[Any]) -> None:
@@ -85,6 +94,7 @@ class LiveInput:
     def insert(self, record: Any) -> None:
         """Adds a record to a collection, or to one of columns every row of the data."""
         self._check("insert", "CollectionInput", "ColumnInput")
+        _core.check_record("insert", "insert_many", record)
         self._tell(self._next(), "insert", record)
 
     def insert_many(self, records: Iterable[Any]) -> None:
@@ -95,6 +105,7 @@ class LiveInput:
     def remove(self, record: Any) -> None:
         """Takes a record away from a collection, or from one of columns every row of the data."""
         self._check("remove", "CollectionInput", "ColumnInput")
+        _core.check_record("remove", "remove_many", record)
         self._tell(self._next(), "remove", record)
 
     def remove_many(self, records: Iterable[Any]) -> None:
@@ -114,6 +125,7 @@ class LiveInput:
 
     def _spread(self, method: str, records: Iterable[Any]) -> None:
         self._refuse_frames(method, records)
+        _core.check_records(method, records)
         given = list(records)
         share = max(1, -(-len(given) // self._flow.cluster.workers))
         for first in range(0, len(given), share):
@@ -222,6 +234,8 @@ class LiveInput:
 
     def _stand(self, time: Time) -> None:
         self._flow.tell(None, self.name, "advance_to", (time,))
+        if time != self.time:
+            self._flow.unfinished.discard(self.name)
         self.time = self._flow.times[self.name] = time
 
     def flush(self) -> None:
@@ -233,7 +247,8 @@ class LiveInput:
         """Ends the input on every worker. Closing it twice does nothing."""
         if not self.closed:
             self._tell(None, "close")
-            self.closed = True
+            self._closed = True
+            self._flow.unfinished.discard(self.name)
             del self._flow.times[self.name]
 
     def __enter__(self) -> LiveInput:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp._mistakes import warn_usage
 from pointstamp.interactive.commands import Taken
 from pointstamp.order import Antichain
 
@@ -38,6 +39,11 @@ class LiveOutput:
         self._left: deque[Future[Any]] = deque()
 
     @property
+    def closed(self) -> bool:
+        """Whether nothing can be read any more, since its dataflow has ended."""
+        return self._flow.over
+
+    @property
     def frontier(self) -> Antichain:
         """The least times that may still appear there; a copy."""
         return Antichain(self._told("frontier", self.name))
@@ -65,7 +71,7 @@ class LiveOutput:
         return bool(self._told("probe", self.name, "done", ()))
 
     def _told(self, what: str, *arguments: Any) -> Any:
-        """What worker 0 answers."""
+        """Returns the answer of worker 0."""
         return self._waiting(None)(self._flow.ask(what, *arguments, worker=0))[0]
 
     def _waiting(self, timeout: float | None) -> Waiting:
@@ -73,7 +79,7 @@ class LiveOutput:
         return self._flow.waiting(what, timeout, [self.name])
 
     def read(self, timeout: float | None = None) -> list[tuple[Time, Any]]:
-        """What has not been read of times that are complete, once all is that the inputs have left behind.
+        """Returns the unread records of complete times, once all times are that the inputs have left behind.
 
         Args:
             timeout: For how many seconds at most; None for as long as it takes.
@@ -82,20 +88,31 @@ class LiveOutput:
             Times in order, each with its records, sorted where they can be; of a collection its changes
             ``(record, diff)``; of columns a list of record batches.
 
+        Warns:
+            UsageWarning: If there is nothing, and an input has not left the time of what was sent.
+
         Raises:
             StallError: When it is not over in time; it says what is waited for. Nothing is lost.
             TypeError: If a record cannot be sent from its process. It is gone; the others come with the
                 next call.
             BaseException: What the dataflow, or a command before this one, raised. Nothing is lost.
         """
-        return self._read(True, timeout)
+        read = self._read(True, timeout)
+        if not read and (unfinished := sorted(self._flow.unfinished)):
+            name = unfinished[0]
+            warn_usage(
+                f"read() of output {self.name!r} returns nothing: input {name!r} was given something at time "
+                f"{self._flow.times[name]!r}, where it still stands, and only times that all inputs left "
+                "are complete. Call advance_to() with a later time, or close(), on the input before read()"
+            )
+        return read
 
     def take(self) -> list[tuple[Time, Any]]:
-        """As `read`, of the times that are complete now."""
+        """Returns the unread records of the times that are complete now, without waiting."""
         return self._read(False, None)
 
     async def next(self) -> list[tuple[Time, Any]]:
-        """As `read`, for programs that use `await`. What a cancelled call leaves, the next returns."""
+        """Reads as `read`, with `await`. The next call returns what a cancelled one leaves."""
         await asyncio.shield(asyncio.wrap_future(self._flow.ask("settle", self._kept())))
         self._flow.cluster.raise_error()
         telling = self._flow.ask("frontier", self.name, worker=0)
@@ -140,7 +157,7 @@ class LiveOutput:
         self._left.extend(future for future, has in zip(asked, failed, strict=True) if not has)
 
     def _handed(self, taken: list[Taken], asked: list[Future[Any]]) -> list[tuple[Time, Any]]:
-        """What all workers kept; if some of it was refused, what was not is left in `asked`, alone."""
+        """Returns what all workers kept; if some of it was refused, the rest is left in `asked`, alone."""
         refused = next((part.refused for part in taken if part.refused is not None), None)
         if refused is None:
             return self._joined([part.kept for part in taken])
@@ -158,7 +175,7 @@ class LiveOutput:
         return self.name
 
     def _joined(self, parts: list[list[tuple[Time, Any]]]) -> list[tuple[Time, Any]]:
-        """What all workers kept, by time."""
+        """Returns what all workers kept, by time."""
         by_time: dict[Time, list[Any]] = {}
         for time, what in (pair for part in parts for pair in part):
             by_time.setdefault(time, []).append(what)
@@ -169,7 +186,7 @@ class LiveOutput:
         return [(time, by_time[time]) for time in sorted(by_time) if by_time[time]]
 
     def __repr__(self) -> str:
-        return f"<output {self.name!r}: {self.kind}>"
+        return f"<output {self.name!r}: {self.kind}{' (closed)' if self.closed else ''}>"
 
 
 def _summed(changes: list[tuple[Any, int]]) -> list[tuple[Any, int]]:

@@ -31,7 +31,7 @@ INPUTS = (InputHandle, ArrowInput, CollectionInput, ColumnInput)
 
 
 def named(returned: Any) -> dict[str, Any]:
-    """What the function that builds a dataflow returns, by name."""
+    """Returns the results of the function that builds a dataflow, by name."""
     if returned is None:
         return {}
     if isinstance(returned, dict):
@@ -57,7 +57,10 @@ class Served:
 
     def __init__(self, scope: Scope, returned: Any) -> None:
         self.scope = scope
+        self.number = scope.address[0]
+        self.imports = frozenset(scope.imports)
         self.inputs: dict[str, Any] = {}
+        self._is_read = True
         self._kept: dict[str, list[tuple[Time, Any]]] = {}
         self._probes: dict[str, ProbeHandle] = {}
         self.kinds: list[tuple[str, str]] = []
@@ -95,6 +98,8 @@ class Served:
         kept: list[tuple[Time, Any]] = []
 
         def keep(time: Time, batch: Any) -> None:
+            if not self._is_read:
+                return
             if consolidate and isinstance(batch, list):
                 kept.extend((at, (record, diff)) for record, at, diff in batch)
             elif consolidate:
@@ -109,6 +114,14 @@ class Served:
         self._kept[name] = kept
         self._probes[name] = probe
 
+    def release(self) -> None:
+        """Closes its inputs, and keeps nothing any more for who may read."""
+        for handle in self.inputs.values():
+            handle.close()
+        self._is_read = False
+        for kept in self._kept.values():
+            kept.clear()
+
     def is_settled(self, name: str | None) -> bool:
         """Whether nothing is on its way that the inputs have left behind, to one output or to all."""
         times = [handle.time for handle in self.inputs.values() if not handle.closed]
@@ -118,15 +131,15 @@ class Served:
         )
 
     def probe(self, name: str) -> ProbeHandle:
-        """What tells the times of an output that are not complete, as this worker knows them."""
+        """Returns the probe of an output's times that are not complete, as this worker knows them."""
         return self._probes[name]
 
     def places(self) -> dict[str, list[tuple[int, int]]]:
-        """Where each output is watched."""
+        """Returns the places where each output is watched."""
         return {name: probe.places() for name, probe in self._probes.items()}
 
     def take(self, name: str, frontier: list[Time]) -> list[tuple[Time, Any]]:
-        """What was kept here of times before a frontier; it is not kept any more."""
+        """Returns the records that were kept here of times before a frontier, and keeps them no more."""
         kept = self._kept[name]
         whole = [(time, what) for time, what in kept if not any(_less_equal(edge, time) for edge in frontier)]
         kept[:] = [(time, what) for time, what in kept if any(_less_equal(edge, time) for edge in frontier)]

@@ -1,4 +1,4 @@
-"""What each worker of a session runs: it does what it is told, and steps its dataflows meanwhile.
+"""The loop of each worker of a session: it runs commands, and steps its dataflows meanwhile.
 
 An exception of a command is its answer, and the worker goes on. An exception of an operator ends the
 computation, as it does in `execute`. A dataflow is built in two turns, so that all workers have it or none:
@@ -33,7 +33,7 @@ IDLE = 0.2
 
 
 class Channel(Protocol):
-    """Where a worker's commands come from, and its answers go."""
+    """The connection by which a worker's commands come, and its answers go."""
 
     def take(self) -> Command | None:
         """The next command, if there is one."""
@@ -71,6 +71,7 @@ class _Serving:
         self._worker = worker
         self._channel = channel
         self._flows: dict[int, Served] = {}
+        self._ending: list[Served] = []
         self._building: dict[int, tuple[Any, Any]] = {}
         self._waiting: list[tuple[int, Callable[[], bool]]] = []
 
@@ -127,8 +128,22 @@ class _Serving:
 
     def do_drop(self, _: int | None, flow: int) -> None:
         served = self._flows.pop(flow, None)
-        if served is not None and served.scope.address[0] in self._worker.installed_dataflows():
-            self._worker.drop_dataflow(served.scope.address[0])
+        if served is None:
+            return
+        self._ending.append(served)
+        # It goes on while others import its traces, and completes, since nothing comes into it any more.
+        served.release()
+        while True:
+            imported = {
+                number for other in (*self._flows.values(), *self._ending) for number in other.imports
+            }
+            ended = [each for each in self._ending if each.number not in imported]
+            if not ended:
+                return
+            self._ending = [each for each in self._ending if each.number in imported]
+            for each in ended:
+                if each.number in self._worker.installed_dataflows():
+                    self._worker.drop_dataflow(each.number)
 
     def do_input(self, _: int | None, flow: int, name: str, method: str, arguments: tuple[Any, ...]) -> None:
         if flow in self._flows:  # else it was closed meanwhile
@@ -180,4 +195,4 @@ class _Serving:
 
 
 _LATER = object()
-"""What a command returns that is answered when its time has come."""
+"""The result of a command that is answered when its time has come."""

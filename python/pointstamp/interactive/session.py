@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from contextlib import suppress
 from itertools import count
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ConfigError
+from pointstamp._errors import ConfigError, PointstampError
 from pointstamp._mistakes import main_of, suggesting
 from pointstamp.config import Config
 
@@ -16,12 +17,27 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pointstamp.interactive.cluster import SessionWorkers
+    from pointstamp.interactive.flow import Flow
     from pointstamp.interactive.handles import Live
 
 __all__ = ["Interactive"]
 
 PATIENCE = 1.0
 """Seconds that a function has to come back when the cell that runs it was interrupted."""
+
+CLOSED = (
+    "the session was closed, and its dataflows ended with it: make another one with "
+    "pointstamp.Interactive(...), and build them there"
+)
+
+RESTARTED = (
+    "the session was restarted, which ended its dataflows: build them again with session.dataflow(...)"
+)
+
+INTERRUPTED = (
+    "a function that the workers of the session ran was interrupted, and had not come back after "
+    f"{PATIENCE:g} s: the workers were ended, with all dataflows. Build them again with session.dataflow(...)"
+)
 
 
 @suggesting
@@ -39,6 +55,8 @@ class Interactive:
         workers: Worker threads, in each process; in place of a configuration.
         processes: Processes to start; None for threads of this program.
         config: Other settings, of one process: a dashboard, say.
+        timeout: Seconds for which a call that is given no timeout of its own waits for the workers, before
+            it raises `StallError`, with what they wait for; None for as long as it takes.
 
     Raises:
         ConfigError: If the configuration cannot work.
@@ -60,8 +78,15 @@ class Interactive:
     """
 
     def __init__(
-        self, *, workers: int = 1, processes: int | None = None, config: Config | None = None
+        self,
+        *,
+        workers: int = 1,
+        processes: int | None = None,
+        config: Config | None = None,
+        timeout: float | None = None,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ConfigError(f"timeout is a number of seconds, more than 0, not {timeout!r}")
         if config is None:
             config = Config(workers=workers)
         elif workers != 1:
@@ -72,20 +97,34 @@ class Interactive:
             Config(processes=processes)  # which says what is wrong with the number
         self._config = config
         self._processes = processes
+        self._timeout = timeout
         self._numbers = count()
+        self._built: dict[tuple[str, str, str], tuple[weakref.ref[Any], weakref.WeakSet[Flow]]] = {}
+        # The last are those that work; before them are some that cannot be interrupted and have yet to end.
         self._running: list[SessionWorkers] = []
-        self._ends = weakref.finalize(self, _close, self._running)
+        self._ends = weakref.finalize(self, _close, self._running, CLOSED)
         self._cluster()
 
     def _cluster(self) -> SessionWorkers:
         """The workers; new ones, where those that there were have ended."""
+        self._check_open()
+        from pointstamp.interactive.cluster import FORCE, SessionWorkers  # with all that it imports
+
+        if not self._running or self._running[-1].over:
+            shared = self._config.dashboard is not None or self._config.log is not None
+            for old in [old for old in self._running if not old.gone]:
+                if not old.wait(FORCE if shared else 0) and shared:
+                    raise PointstampError(
+                        "the workers of before still run the program's own code, and hold the page's port or "
+                        "the files of the log: call again when that has returned"
+                    )
+            self._running[:] = [old for old in self._running if not old.gone]
+            self._running.append(SessionWorkers(self._config, self._processes, self._timeout))
+        return self._running[-1]
+
+    def _check_open(self) -> None:
         if not self._ends.alive:
             raise ConfigError("this session is closed: make another one with pointstamp.Interactive(...)")
-        from pointstamp.interactive.cluster import SessionWorkers  # with all that it imports
-
-        if not self._running or self._running[0].ended:
-            self._running[:] = [SessionWorkers(self._config, self._processes)]
-        return self._running[0]
 
     def dataflow(self, build: Callable[..., Any], *, name: str | None = None, dims: int = 1) -> Live:
         """Builds a dataflow on every worker: ``flow = session.dataflow(build)``, or ``@session.dataflow``.
@@ -115,13 +154,30 @@ class Interactive:
             kinds = result_of(cluster, building, f"building {name!r}", None)[0]
             installing = cluster.ask("install", number)
             graph, places = result_of(cluster, installing, f"building {name!r}", None)[0]
-            return Live(Flow(cluster, number, name, places), kinds, graph)
+            flow = Flow(cluster, number, name, places)
+            live = Live(flow, kinds, graph)
+            self._replaces(build, flow)
+            return live
         except BaseException:
-            if not cluster.ended:
+            if not cluster.over:
                 cluster.tell("discard", number, wait=False)
                 if building is not None:
                     self._comes_back(cluster, building)
             raise
+
+    def _replaces(self, build: Callable[..., Any], flow: Flow) -> None:
+        """Notes that a dataflow is the newer of those whose function has been defined again, as cells do."""
+        if not isinstance(build, FunctionType) or "<" in build.__qualname__:
+            return  # functions in functions differ from call to call
+        self._built = {key: entry for key, entry in self._built.items() if entry[1]}
+        key = (build.__module__, build.__qualname__, flow.name)
+        definition, flows = self._built.get(key, (None, None))
+        if flows is None or definition is None or definition() is not build:
+            for old in list(flows or ()):
+                old.replaced()
+            flows = weakref.WeakSet()
+            self._built[key] = weakref.ref(build), flows
+        flows.add(flow)
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> list[Any]:
         """Calls ``function(worker, *arguments)`` on every worker; what they return, in their order.
@@ -148,16 +204,17 @@ class Interactive:
         with suppress(BaseException):
             running.exception(PATIENCE)
         if not running.done():
-            cluster.stop("a function of the session was interrupted")
+            cluster.end(INTERRUPTED)
+            cluster.interrupt()
 
     def explain(self) -> str:
-        """What the workers wait for: who holds which time, and what to do about it."""
+        """Explains what the workers wait for: who holds which time, and what to do about it."""
         return self._cluster().explain()
 
     def restart(self) -> None:
         """Ends the workers with all dataflows, whatever they do, and starts new ones."""
-        self._cluster()
-        _close(self._running)
+        self._check_open()
+        _close(self._running, RESTARTED)
         self._cluster()
 
     def close(self) -> None:
@@ -187,7 +244,7 @@ class Interactive:
         return f"<Interactive session: {where}>"
 
 
-def _close(running: list[SessionWorkers]) -> None:
+def _close(running: list[SessionWorkers], why: str) -> None:
     for cluster in running:
-        cluster.close()
-    running.clear()
+        cluster.end(why)
+    running[:] = [cluster for cluster in running if not cluster.close(why)]

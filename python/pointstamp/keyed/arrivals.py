@@ -1,4 +1,4 @@
-"""What has arrived and is not final yet.
+"""Records that have arrived and are not final yet.
 
 Owns `Arrivals`: stretches by key, each sorted by time once, from whose fronts the records before a time are
 taken. Records of one time come in the order of their arrival. Which stretches have any is told by a heap of
@@ -29,14 +29,16 @@ class Arrivals:
         self._stretches = 0
         self._count = 0
 
-    def add(self, stretch: Keyed) -> None:
-        """Takes records in."""
+    def add(self, stretch: Keyed) -> int:
+        """Takes records in; returns the latest time of them, 0 where there are none."""
         if stretch[1]:
             times, keys, values = _sorted(stretch)
             first = times if isinstance(times, int) else times[0]
             self._count += len(keys)
             self._stretches += 1
             heappush(self._runs, (first, self._stretches, 0, times, keys, values))
+            return times if isinstance(times, int) else times[-1]
+        return 0
 
     def take(self, until: int | None) -> Rows:
         """Takes out the records before a time, or all, in the order of time."""

@@ -1,4 +1,4 @@
-"""Which window a record is in, and when it closes: the logic of windows over records in time's order.
+"""Assigns records to windows, and closes these: the logic of windows over records in time's order.
 
 Three kinds of logic: aligned windows (tumbling and sliding), sessions, and counted windows. A window is
 open from its first record until the frontier has passed its end; then its results are sent, at its last
@@ -16,7 +16,7 @@ sessions, a look-up for each record, and a heap's for each session.
 from __future__ import annotations
 
 from bisect import bisect_left
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import TimeError, add_note
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from pointstamp.keyed.state import KeyedState
 
 __all__ = ["assigner", "in_units"]
+
+_LAST_TIME = 2**64 - 1
+"""The greatest time: windows that reach beyond it end there, and hold it."""
+
+FEW = 64
+"""Entries of a heap that are not worth looking through for those that are past."""
 
 
 def in_units(kind: WindowKind, clock: Clock) -> WindowKind:
@@ -89,7 +95,7 @@ def assigner(
 
 
 class Windows:
-    """What they have in common: a reducer, and a state that lists what is open."""
+    """The common part of windows: a reducer, and a state that lists the open ones."""
 
     def __init__(self, reducer: Reducer, clock: Clock) -> None:
         self._reducer = reducer
@@ -107,8 +113,12 @@ class Windows:
         if self._state is not None:
             self._state.stands_at(until)
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        raise NotImplementedError
+
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
-        """What `run` does."""
+        """Adds records to their windows; called by `run`."""
         raise NotImplementedError
 
     def next_time(self, until: int) -> int | None:
@@ -136,10 +146,15 @@ class Windows:
         """A window as results tell it."""
         begin = self.clock.shown(start)
         try:
-            return Window(begin, self.clock.shown(end))
+            return Window(begin, self.clock.shown(min(end, _LAST_TIME)))
         except TimeError as error:
             add_note(error, f"the window that begins at {begin} ends there")
             raise
+
+
+def _last_instant(end: int) -> int:
+    """The last instant of a window, at which its results are sent."""
+    return min(end - 1, _LAST_TIME)
 
 
 class Aligned(Windows):
@@ -189,7 +204,8 @@ class Aligned(Windows):
                 if self._tick is not None:
                     self._changed.setdefault(start, set()).update(these)
             at = end
-        if self._tick is not None and self._changed and (until is None or self._next_tick <= until):
+        reached = until is None or self._next_tick <= until
+        if self._tick is not None and self._changed and reached and self._next_tick <= _LAST_TIME:
             self._early(self._next_tick, out)
         self._close(until, out)
 
@@ -206,7 +222,7 @@ class Aligned(Windows):
             window = self.window(start, end)
             self._changed.pop(start, None)
             results = [(key, window, finish(state)) for key, state in self._open.pop(start).items()]
-            out.give(end - 1, results)
+            out.give(_last_instant(end), results)
 
     def _early(self, tick: int, out: Results) -> None:
         for start, keys in self._changed.items():
@@ -217,10 +233,14 @@ class Aligned(Windows):
                 out.give(tick - 1, [(key, window, peek(states[key])) for key in keys])
         self._changed.clear()
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: the start of the first window that is open then."""
+        return min(max(self._floor(until - self._length) + self._every, 0), until)
+
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         for start in self._open:
-            end = start + self._length - 1
+            end = _last_instant(start + self._length)
             return min(end, self._next_tick - 1) if self._changed else end
         return None
 
@@ -261,6 +281,8 @@ class Sessions(Windows):
         # When a session ends if nothing more comes. One entry for each that is open, of its end at the time
         # of the entry.
         self._ends: list[tuple[int, int, Any, list[Any]]] = []
+        # When each session began that may be open.
+        self._begins: list[tuple[int, int, Any, list[Any]]] = []
         self._entries = 0
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
@@ -275,7 +297,7 @@ class Sessions(Windows):
                     session[1] = time
                     session[2] = step(session[2], value)
                     continue
-                times.append(session[1] + gap - 1)
+                times.append(_last_instant(session[1] + gap))
                 results.append(self._result(key, session))
             self.put(key, [time, time, self._reducer.first(value)], None)
         ends = self._ends
@@ -287,7 +309,7 @@ class Sessions(Windows):
                 heappush(ends, (session[1] + gap, entry, key, session))
             else:
                 del opened[key]
-                times.append(end - 1)
+                times.append(_last_instant(end))
                 results.append(self._result(key, session))
         out.give(times, results)
 
@@ -297,7 +319,14 @@ class Sessions(Windows):
 
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
-        return self._ends[0][0] - 1 if self._ends else None
+        return _last_instant(self._ends[0][0]) if self._ends else None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: when the first session that is open began."""
+        begins, opened = self._begins, self._open
+        while begins and opened.get(begins[0][2]) is not begins[0][3]:
+            heappop(begins)
+        return min(begins[0][0], until) if begins else until
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""
@@ -308,6 +337,10 @@ class Sessions(Windows):
         self._open[key] = state
         self._entries += 1
         heappush(self._ends, (state[1] + self._gap, self._entries, key, state))
+        heappush(self._begins, (state[0], self._entries, key, state))
+        if len(self._begins) > 2 * len(self._open) + FEW:  # most have ended
+            self._begins = [begin for begin in self._begins if self._open.get(begin[2]) is begin[3]]
+            heapify(self._begins)
 
 
 class Counted(Windows):
@@ -358,6 +391,10 @@ class Counted(Windows):
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
         return max(until, self._stands) if self._open else None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: where a window of a key begins follows from all records of the key."""
+        return None
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""

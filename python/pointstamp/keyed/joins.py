@@ -115,6 +115,11 @@ class Interval:
             else:
                 del self._kept[side][key]
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: what is kept, and for outer joins what that has been matched with."""
+        reach = max(0, *self._lasts)
+        return max(until - (2 * reach if any(self._outer) else reach), 0)
+
     @staticmethod
     def _alone(side: int, key: Any, value: Any) -> tuple[Any, tuple[Any, Any]]:
         return key, ((value, None) if side == _LEFT else (None, value))
@@ -187,6 +192,10 @@ class AsOf:
     def next_time(self, until: int) -> int | None:
         """It sends nothing without a record."""
         return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        return None if self._within is None else max(until - self._within, 0)
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""

@@ -4,6 +4,9 @@ Its input is stretches by key (see `rows`), each on the worker of its keys. It h
 before all that is still to be sent: the earliest record that waits, or what the logic says that it will send
 without another record. What logic gives is sent together, whatever its times: see `EventStream`. Records
 before the frontier of a snapshot that is gone on with are left out as they arrive: the state has them.
+
+Where a source acknowledges, the operator says which records it still needs (`Retention`): those that its
+logic needs; where the program gave it the state, those that the latest snapshot does not have.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from pointstamp.keyed.rows import KeyedBundle, Results, each_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp._core import Builder, Capability, FrontieredInput, OutputPort, Retention
     from pointstamp._core import Stream as CoreStream
     from pointstamp.event_times.clock import Clock
+    from pointstamp.info import OperatorInfo
     from pointstamp.keyed.rows import Keyed, Rows
     from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
@@ -31,7 +35,7 @@ __all__ = ["Logic", "in_time_order", "root_only"]
 
 
 class Logic(Protocol):
-    """What an operator does with records in the order of their times."""
+    """The work of an operator on records in the order of their times."""
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Takes all records before `until`, which come once; None when none can come any more.
@@ -41,6 +45,12 @@ class Logic(Protocol):
 
     def next_time(self, until: int) -> int | None:
         """The earliest time of what it will send if no record comes; None if nothing."""
+
+    def needs(self, until: int) -> int | None:
+        """The earliest time of a record before `until` that may still be needed, or `until`.
+
+        None, and always so: any record may be needed for as long as the operator runs.
+        """
 
 
 def root_only(scope: Scope, operator: str) -> None:
@@ -63,6 +73,8 @@ def in_time_order(
     name: str,
     make: Callable[[], Logic],
     state: KeyedState[Any, Any] | None = None,
+    *,
+    is_given: bool = False,
 ) -> Stream[Any]:
     """The operator, and its results as a stream of event times.
 
@@ -73,6 +85,7 @@ def in_time_order(
         name: For messages.
         make: Makes the logic; called once.
         state: What it keeps.
+        is_given: Whether the program was given the state, and takes snapshots of it.
     """
     peers = scope.peers
     (routed,) = keyed.stage(StageKind.MAP_BATCH, _routed(peers), name, 1)
@@ -80,8 +93,10 @@ def in_time_order(
     port = core.new_frontiered_input(routed, PactKind.PIPELINE if peers == 1 else PactKind.EXCHANGE_FIRST)
     output, results, capability = core.new_output()
 
-    def build(capability: Capability, _info: Any) -> Callable[..., None]:
-        return Ordered(make(), capability, state, bare=peers == 1).run
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        ordered = Ordered(make(), capability, state, bare=peers == 1)
+        ordered.retain(core, results, info.activator.activate, is_given=is_given)
+        return ordered.run
 
     logic = constructed(name, build, capability, operator_info(scope, name, core))
     del capability
@@ -114,7 +129,19 @@ def _routed(peers: int) -> Callable[[list[Keyed]], list[Any]]:
 class Ordered:
     """Feeds the logic, and holds the capability for it."""
 
-    __slots__ = ("_arrivals", "_bare", "_begins", "_held", "_logic", "_stands", "_state", "_until")
+    __slots__ = (
+        "_arrivals",
+        "_bare",
+        "_begins",
+        "_given",
+        "_held",
+        "_logic",
+        "_retention",
+        "_stands",
+        "_state",
+        "_until",
+        "_written",
+    )
 
     def __init__(
         self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None, *, bare: bool
@@ -127,33 +154,72 @@ class Ordered:
         self._held: Capability | None = capability
         self._stands = 0
         self._until: int | None = -1
+        self._retention: Retention | None = None
+        self._given: KeyedState[Any, Any] | None = None
+        self._written = 0
         if logic.next_time(0) is None:
             self._let_go()  # nothing was restored that is to be sent without a record
 
+    def retain(self, core: Builder, results: CoreStream, wake: Callable[[], None], *, is_given: bool) -> None:
+        """Says from now on which records are needed, if a source wants to know.
+
+        Args:
+            core: The operator that is being made.
+            results: Its stream.
+            wake: Has the operator run.
+            is_given: Whether the program was given the state: what a snapshot has is not needed.
+        """
+        if is_given and self._state is not None:
+            self._given = self._state
+            self._given.on_snapshot(wake)
+        elif self._logic.needs(0) is None:
+            core.retains_forever()
+            return
+        self._retention = core.retention([results])
+
+    def _keep(self, until: int | None) -> None:
+        """Says what is needed at a frontier."""
+        if self._retention is None:
+            return
+        if until is None:
+            self._retention.keep(None, 0)
+            return
+        least = self._logic.needs(until) or 0
+        if self._given is not None:
+            self._written = self._given.written
+            least = max(least, self._written)
+        self._retention.keep(until, min(least, until))
+
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         """Takes what has come, and runs the logic if times have become final."""
-        add, begins = self._arrivals.add, self._begins
+        add, begins, retention = self._arrivals.add, self._begins, self._retention
         for message, stretches in port:
             time: Any = message.time
             for stretch in stretches:
                 times, keys, values = stretch if self._bare else stretch[1]
                 part = times, with_one_nan(keys), values
-                add(part if time >= begins else self._later(part))
+                latest = add(part if time >= begins else self._later(part))
+                if retention is not None:
+                    retention.take(time, max(time, latest))
             if self._held is None or time < self._stands:
                 self._held = message.retain()
                 self._stands = time
         frontier: list[Any] = port.frontier.elements
         until = frontier[0] if frontier else None
         if until == self._until:
+            if self._given is not None and self._written != self._given.written:
+                self._keep(until)
             return  # nothing that has come is final
         self._until = until
         out = Results()
         self._logic.run(self._arrivals.take(until), until, out)
         if self._held is None:
+            self._keep(until)
             return
         for stretch in out.pieces():
             with output.session(self._held) as session:
                 session.give(stretch)
+        self._keep(until)
         if until is None:
             self._let_go()
             return
@@ -165,7 +231,7 @@ class Ordered:
             self._held.downgrade(self._stands)
 
     def _later(self, stretch: Keyed) -> Keyed:
-        """What of a stretch is not in the state already."""
+        """Returns the part of a stretch that is not in the state already."""
         assert self._state is not None
         times, keys, values = stretch
         places = [at for at, time in enumerate(each_time(times, len(keys))) if time >= self._begins]

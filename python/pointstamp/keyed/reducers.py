@@ -1,4 +1,4 @@
-"""What is made of the values of a key in a window.
+"""Reducers of the values of a key in a window.
 
 A reducer says how a state begins, how a value changes it, and what it is in the end; `extend` does so for the
 columns of one window at once. States are plain data, which can be pickled.
@@ -12,6 +12,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import Sketch, with_one_nan
+from pointstamp._nan_order import is_greater, is_less, key_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ class Reducer:
         self.of = of
 
     def prepared(self, values: list[Any]) -> list[Any]:
-        """What counts of each record."""
+        """Returns the values that count of each record."""
         of = self.of
         return values if of is None else [of(value) for value in values]
 
@@ -121,7 +122,7 @@ class Reduce(Reducer):
 
 
 class Counting(Reducer):
-    """How many there are."""
+    """Counts values."""
 
     __slots__ = ()
 
@@ -136,7 +137,7 @@ class Counting(Reducer):
 
 
 class Sum(Reducer):
-    """What they add up to."""
+    """Adds values up."""
 
     __slots__ = ()
 
@@ -146,19 +147,19 @@ class Sum(Reducer):
 
 
 class Extreme(Reducer):
-    """The least or the greatest: the first of those that are equal."""
+    """The least or the greatest: the first of those that are equal. NaN is the greatest number."""
 
-    __slots__ = ("_greatest",)
+    __slots__ = ("_is_better",)
 
     def __init__(self, of: Callable[[Any], Any] | None, *, greatest: bool) -> None:
         super().__init__(of)
-        self._greatest = greatest
+        self._is_better = is_greater if greatest else is_less
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""
         if state is _MISSING:
             return value
-        return value if (value > state if self._greatest else value < state) else state
+        return value if self._is_better(value, state) else state
 
 
 class Mean(Reducer):
@@ -193,7 +194,7 @@ class Collect(Reducer):
 
 
 class Distinct(Reducer):
-    """How many different ones there are."""
+    """Counts different values."""
 
     __slots__ = ()
 
@@ -214,14 +215,14 @@ class Distinct(Reducer):
 
 
 class TopK(Reducer):
-    """The greatest few, greatest first; of equal ones, the earlier first."""
+    """The greatest few, greatest first; of equal ones, the earlier first. NaN is the greatest number."""
 
     __slots__ = ("_by", "_count")
 
     def __init__(self, count: int, by: Callable[[Any], Any] | None) -> None:
         super().__init__()
         self._count = count
-        self._by = by
+        self._by = key_function(by)
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""

@@ -36,7 +36,7 @@ Stretch = tuple[Times, list[Any]]
 Keyed = tuple[Times, list[Any], list[Any]]
 
 MOST = 1024
-"""How many records a stretch has at most that an operator makes: the engine's batches have as many."""
+"""The most records of a stretch that an operator makes: the engine's batches have as many."""
 
 
 class Bundle(NamedTuple):
@@ -122,7 +122,7 @@ def stretch_of(times: list[int], records: list[Any]) -> Bundle:
 
 
 class Results:
-    """What logic sends: results with their times."""
+    """Results of logic, with their times."""
 
     __slots__ = ("stretches",)
 

@@ -9,20 +9,24 @@ so that forgetting follows the keys that are due.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pointstamp._core import stable_hash, with_one_nan
+from pointstamp._errors import CodecError
 from pointstamp._mistakes import suggesting
 from pointstamp.keyed import written
 from pointstamp.keyed.terms import Terms, whole_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
+
+FEW = 64
+"""Entries of a heap that are not worth looking through for those that are past."""
 
 SAMPLE = 32
 """Keys whose size is measured for an estimate of all."""
@@ -38,7 +42,7 @@ class Keeper(Protocol):
         """The state of each key, as plain data that is not changed any more."""
 
     def notes(self) -> dict[Any, Any]:
-        """What a snapshot needs of some keys besides."""
+        """Returns notes that a snapshot needs of some keys besides."""
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """Takes a key of a snapshot in: what was listed, and noted, of it; None where it was not."""
@@ -57,7 +61,7 @@ class Tabular(Keeper, Protocol):
 
 @suggesting
 class KeyedState(Generic[K, S]):
-    """What an operator keeps for each key of this worker: the methods of keyed streams take one.
+    """The state that an operator keeps for each key of this worker: methods of keyed streams take one.
 
     What the state of a key is depends on the operator, whose documentation says it. It may be read where the
     worker does not step: in `main`, between steps, or after the run.
@@ -84,6 +88,8 @@ class KeyedState(Generic[K, S]):
 
     __slots__ = (
         "__weakref__",
+        "_births",
+        "_born",
         "_claimed",
         "_due",
         "_entries",
@@ -92,11 +98,13 @@ class KeyedState(Generic[K, S]):
         "_seen",
         "_tables",
         "_terms",
+        "_wake",
         "begins",
         "frontier",
         "left_out",
         "states",
         "ttl",
+        "written",
     )
 
     def __init__(self) -> None:
@@ -109,6 +117,12 @@ class KeyedState(Generic[K, S]):
         self._keeper: Keeper | None = None
         self._notes: dict[K, Any] = {}
         self._seen: dict[K, int] = {}
+        # With a time to live: when each key that is known came up, and these times in a heap.
+        self._born: dict[K, int] = {}
+        self._births: list[tuple[int, int, K]] = []
+        # The frontier of the snapshot that was taken last, and who wants to know of the next.
+        self.written = 0
+        self._wake: Callable[[], None] | None = None
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
         # The operator's; before it has one, those of the snapshot.
@@ -143,7 +157,7 @@ class KeyedState(Generic[K, S]):
         return key in self._listed()
 
     def size(self) -> tuple[int, int] | None:
-        """How many keys there are, and about how many bytes they take with their states, by a sample.
+        """Returns the number of keys, and about how many bytes they take with their states, by a sample.
 
         None where the operator keeps them in another form: listing that takes long.
         """
@@ -164,6 +178,10 @@ class KeyedState(Generic[K, S]):
         """
         if self._terms is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
+        if self.frontier is not None:
+            self.written = self.frontier
+        if self._wake is not None:
+            self._wake()
         of = self._terms.now()
         header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
         if isinstance(self._keeper, Tabular):
@@ -252,14 +270,42 @@ class KeyedState(Generic[K, S]):
         self.ttl = ttl
         if self.frontier is None:
             self.frontier = 0  # that run had ended: this one has all its records before it
-        self.begins = self.frontier
+        self.begins = self.written = self.frontier
         if ttl is None:
             self._seen = {}  # it is not brought up to date
             return self
         # A key that has been seen and has no state is due, too.
         for key in dict.fromkeys([*self.states, *self._seen]):
             self._due_after(key, self._seen.setdefault(key, self.frontier))
+            self._is_born(key, self.frontier)
         return self
+
+    def on_snapshot(self, wake: Callable[[], None]) -> None:
+        """Has a function called when a snapshot is taken."""
+        self._wake = wake
+
+    def _is_born(self, key: K, time: int) -> None:
+        self._born[key] = time
+        self._entries += 1
+        heappush(self._births, (time, self._entries, key))
+        if len(self._births) > 2 * len(self._born) + FEW:  # most are past
+            self._births = [birth for birth in self._births if self._born.get(birth[2]) == birth[0]]
+            heapify(self._births)
+
+    def first_birth(self, until: int) -> int | None:
+        """With a time to live, when the oldest of the keys that are known came up; `until` without any."""
+        if self.ttl is None:
+            return None
+        births, born = self._births, self._born
+        while births and born.get(births[0][2]) != births[0][0]:
+            heappop(births)
+        return min(births[0][0], until) if births else until
+
+    def first_silence(self, until: int) -> int | None:
+        """With a time to live, a time at or before the latest record of each key that is known."""
+        if self.ttl is None:
+            return None
+        return min(self._due[0][0] - self.ttl, until) if self._due else until
 
     def keep_in(self, keeper: Keeper) -> None:
         """Hands what was restored over to the logic that keeps it from now on."""
@@ -280,19 +326,30 @@ class KeyedState(Generic[K, S]):
         heappush(self._due, (time + self.ttl, self._entries, key))
 
     def touch(self, key: K, time: int) -> None:
-        """Notes a record of a key, whose state is gone if it has been silent for too long."""
+        """Notes an event that touches a key. Forgets its state if it was silent for too long before."""
         if self.is_past(key, time):
             self.states.pop(key, None)
 
     def is_past(self, key: K, time: int) -> bool:
-        """Notes a record of a key, and says whether it has been silent for too long before."""
+        """Notes an event that touches a key. Returns whether it was silent for too long before."""
         assert self.ttl is not None
         seen = self._seen.get(key)
         self._seen[key] = time
         if seen is None:
             self._due_after(key, time)
+            self._is_born(key, time)
             return False
-        return time - seen >= self.ttl
+        if time - seen < self.ttl:
+            return False
+        self._is_born(key, time)
+        return True
+
+    def expire(self, key: K, time: int) -> None:
+        """Forgets the state of a key that has been silent for too long at a time, which does not touch it."""
+        assert self.ttl is not None
+        seen = self._seen.get(key)
+        if seen is not None and time - seen >= self.ttl:
+            self.states.pop(key, None)
 
     def stands_at(self, until: int | None) -> None:
         """Takes note of the frontier. What was restored stands where it did until the input is there, too."""
@@ -310,7 +367,7 @@ class KeyedState(Generic[K, S]):
                 self._due_after(key, seen)
             else:
                 self.states.pop(key, None)
-                del self._seen[key]
+                del self._seen[key], self._born[key]
 
 
 def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = None) -> KeyedState[Any, Any]:
@@ -324,11 +381,14 @@ def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = 
 
 
 def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
-    """What a snapshot says: its frontier, its terms, whether its entries are tables, and these.
+    """Returns the parts of a snapshot: frontier, terms, whether its entries are tables, and the entries.
 
     Raises:
         CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
     """
-    header, *entries = written.read(snapshot)
-    frontier, operator, given, index, peers, of_rows = header
+    try:
+        header, *entries = written.read(snapshot)
+        frontier, operator, given, index, peers, of_rows = header
+    except (TypeError, ValueError):
+        raise CodecError("this snapshot has a right checksum and says nothing: no run wrote it") from None
     return frontier, Terms(operator, given, index, peers), of_rows, entries

@@ -24,7 +24,7 @@ __all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "R
 
 
 class Stateful:
-    """What they have in common: the state, and what is due."""
+    """The common part of stateful logic: the state, and the keys that are due."""
 
     def __init__(self, state: KeyedState[Any, Any]) -> None:
         self.state = state
@@ -50,6 +50,10 @@ class Stateful:
     def next_time(self, until: int) -> int | None:
         """It sends nothing without a record."""
         return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: a state follows from all records since its key came up."""
+        return self.state.first_birth(until)
 
 
 class Scan(Stateful):
@@ -111,7 +115,7 @@ class MapWithState(Stateful):
         times, keys, values = part
         for key, value in zip(keys, values, strict=True):
             made = f(get(key), value)
-            if not (made.__class__ is tuple or isinstance(made, tuple | list)) or len(made) != 2:
+            if (type(made) is not tuple and not isinstance(made, (tuple, list))) or len(made) != 2:
                 raise TypeError(no_pair("map_with_state", f, made))
             state, result = made
             if state is None:
@@ -131,18 +135,25 @@ class FlatMapWithState(Stateful):
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        states = self.state.states
+        f, states = self._f, self.state.states
+        get = states.get
+        each, keys, values = part
         times: list[int] = []
         results: list[Any] = []
-        for time, key, value in Rows([part]):
-            state, made = outputs_of(self._f(states.get(key), value), self._f, "flat_map_with_state")
+        for time, key, value in zip(each_time(each, len(keys)), keys, values, strict=True):
+            returned = f(get(key), value)
+            # Almost all functions return (state, [...]), which needs no further look.
+            if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
+                returned = outputs_of(returned, f, "flat_map_with_state")
+            state, made = returned
             if state is None:
                 states.pop(key, None)
             else:
                 states[key] = state
-            results += [(key, result) for result in made]
-            times += [time] * (len(results) - len(times))
-        out.give(times, results)
+            for result in made:
+                times.append(time)
+                results.append((key, result))
+        out.give(each if isinstance(each, int) else times, results)
 
 
 class Dedup(Stateful):
@@ -160,6 +171,10 @@ class Dedup(Stateful):
                 results.append(value)
         out.give(times, results)
 
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: the latest record of a key says that it is known."""
+        return self.state.first_silence(until)
+
 
 class Largest(Stateful):
     """The greatest few of each key, sent at each time that changes them."""
@@ -172,18 +187,24 @@ class Largest(Stateful):
         """See `Stateful`: a time is looked at whole."""
         touch = self.state.touch if self.state.ttl is not None else None
         changed: dict[Any, list[Any]] = {}
-        now: int | None = None
+        now = 0
+        times: list[int] = []
+        results: list[Any] = []
         for time, key, value in rows:
             if time != now:
-                self._send(now, changed, out)
+                results += self._changes(changed)
+                times += [now] * (len(results) - len(times))
                 now = time
             if touch is not None:
                 touch(key, time)
             changed.setdefault(key, []).append(value)
-        self._send(now, changed, out)
+        results += self._changes(changed)
+        times += [now] * (len(results) - len(times))
+        out.give(times, results)
         self.state.forget_until(until)
 
-    def _send(self, time: int | None, changed: dict[Any, list[Any]], out: Results) -> None:
+    def _changes(self, changed: dict[Any, list[Any]]) -> list[Any]:
+        """Takes the values of one time in, and returns the keys whose greatest have changed."""
         states = self.state.states
         results: list[Any] = []
         for key, values in changed.items():
@@ -193,8 +214,7 @@ class Largest(Stateful):
                 states[key] = after
                 results.append((key, list(after)))
         changed.clear()
-        if time is not None:
-            out.give(time, results)
+        return results
 
 
 class PerTime:
@@ -205,18 +225,22 @@ class PerTime:
         self._f = f
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
-        """Each time is in one call, whole."""
+        """Each time is in one call, whole. The results of all times are sent together."""
         times, keys, values = rows.columns
         if isinstance(times, int):
-            self._fold(times, keys, values, out)
+            out.give(times, self._fold(keys, values))
             return
+        at: list[int] = []
+        results: list[Any] = []
         first = 0
         while first < len(times):
             end = bisect_right(times, times[first], first)
-            self._fold(times[first], keys[first:end], values[first:end], out)
+            results += self._fold(keys[first:end], values[first:end])
+            at += [times[first]] * (len(results) - len(at))
             first = end
+        out.give(at, results)
 
-    def _fold(self, time: int, keys: list[Any], values: list[Any], out: Results) -> None:
+    def _fold(self, keys: list[Any], values: list[Any]) -> list[Any]:
         """Folds the records of one time."""
         f, init = self._f, self._init
         states: dict[Any, Any] = {}
@@ -227,8 +251,12 @@ class PerTime:
                 states[key] = value if init is None else f(init(), value)
             else:
                 states[key] = f(state, value)
-        out.give(time, list(states.items()))
+        return list(states.items())
 
     def next_time(self, until: int) -> int | None:
         """It keeps nothing."""
         return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        return until

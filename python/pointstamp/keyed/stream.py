@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from weakref import ref
 
 from pointstamp._core import Reduction, StageKind
-from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp._mistakes import count_of, function_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
@@ -82,9 +82,14 @@ class KeyedStream(Generic[K, T]):
         return f"<KeyedStream in {self.scope!r}>"
 
     def _ordered(
-        self, name: str, make: Callable[[], Logic], state: KeyedState[Any, Any] | None = None
+        self,
+        name: str,
+        make: Callable[[], Logic],
+        state: KeyedState[Any, Any] | None = None,
+        *,
+        is_given: bool = False,
     ) -> Stream[Any]:
-        return in_time_order(self.scope, self.keyed, self.clock, name, make, state)
+        return in_time_order(self.scope, self.keyed, self.clock, name, make, state, is_given=is_given)
 
     def _stateful(
         self,
@@ -105,7 +110,7 @@ class KeyedStream(Generic[K, T]):
             self.scope.core.note_kept(partial(_size, ref(kept)))  # of the operator that is being made
             return make(kept)
 
-        return self._ordered(name, made, kept)
+        return self._ordered(name, made, kept, is_given=state is not None)
 
     def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
@@ -203,7 +208,7 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, Any]]:
-        """What each key's records so far add up to, after each of them; as `scan`, without a closure.
+        """Accumulates each key's records, with a result after each of them; as `scan`, without a closure.
 
         Args:
             function: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
@@ -258,7 +263,7 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[K, S] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, U]]:
-        """As `map_with_state`, with any number of results for each record."""
+        """Maps with state as `map_with_state`, with any number of results for each record."""
         function_of("flat_map_with_state", f)
         return self._stateful(
             "flat_map_with_state", lambda kept: stateful.FlatMapWithState(kept, f), state, ttl
@@ -293,10 +298,12 @@ class KeyedStream(Generic[K, T]):
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
         """
-        count: Any = k
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"top_k takes a number of records, at least 1, not {k!r}")
+        k = count_of("top_k takes a number of records", k)
         return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl, k=k)
 
     def process(
@@ -308,15 +315,18 @@ class KeyedStream(Generic[K, T]):
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
     ) -> Stream[Any]:
-        """Functions of the user's over the records and the timers of each key, in the order of time.
+        """Calls functions with the records and the timers of each key, in the order of event time.
+
+        At one time the state of a key expires first, then its timer runs, then its records come.
 
         Args:
             on_record: Called with the key's context and a record. It sends with `KeyContext.emit`, and
                 returns nothing.
             on_timer: Called with the key's context when a timer is due, after all that is before it and
-                before the records of its time. When the stream ends, those that are set are due; what they
-                set in turn would never end: it is not due, and logged. `KeyContext.ended` says so.
-            ttl: As in `scan`.
+                before the records of its time. When the stream ends, all timers run, also those that timers
+                set: one that sets another each time stops when `KeyContext.ended`, or is an error.
+            ttl: As in `scan`, from the key's last record or the last timer that set its state. An int or a
+                timedelta. Timers are not forgotten with the state.
             state: As in `scan`.
             name: The operator's name.
 
@@ -442,4 +452,5 @@ class KeyedStream(Generic[K, T]):
     ) -> Stream[Any]:
         both = both_sides(self, other)
         kept = claimed(state, terms_of(self.scope, name, self.clock, **given))
-        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept), kept)
+        given_one = state is not None
+        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept), kept, is_given=given_one)

@@ -1,4 +1,4 @@
-"""Of which operator a state is: what a snapshot says, and what is compared where one is gone on with.
+"""The terms of an operator's state: a snapshot has them, and they are compared where it is restored.
 
 Owns `Terms`. What is kept has a form that follows from the operator and from some of its arguments: a
 session's gap, the columns of a key. These are its terms, in words; a state of other terms would be read

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
-from pointstamp._mistakes import function_of, unknown_attribute
+from pointstamp._mistakes import count_of, function_of, unknown_attribute
 from pointstamp._naming import named
 from pointstamp.keyed import reducers
 from pointstamp.keyed.assigning import assigner, in_units
@@ -86,7 +86,9 @@ class WindowedStream(Generic[K, T]):
         def make() -> Any:
             return assigner(self._window, reducer, self.clock, self._early, kept)
 
-        results = in_time_order(self.scope, self.keyed, self.clock, operator, make, kept)
+        results = in_time_order(
+            self.scope, self.keyed, self.clock, operator, make, kept, is_given=self._state is not None
+        )
         return results if self._by_key else results.map(_without_key)
 
     def fold(
@@ -119,13 +121,13 @@ class WindowedStream(Generic[K, T]):
         return self._reduced("reduce", reducers.Reduce(function_of("reduce", f)))
 
     def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
-        """How many records each window has."""
+        """Counts the records of each window."""
         return self._reduced("count", reducers.Counting())
 
     def sum(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """What the records of each window add up to, or what a function makes of them."""
+        """Adds up the records of each window, or what a function makes of them."""
         return self._reduced("sum", reducers.Sum(of))
 
     def min(
@@ -149,7 +151,13 @@ class WindowedStream(Generic[K, T]):
     def top_k(
         self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[T]]]:
-        """The `k` greatest records of each window, greatest first; by what a function makes of them."""
+        """The `k` greatest records of each window, greatest first; by what a function makes of them.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
+        """
+        k = count_of("top_k takes a number of records", k)
         return self._reduced("top_k", reducers.TopK(k, by), k=k)
 
     def collect(
@@ -161,13 +169,13 @@ class WindowedStream(Generic[K, T]):
     def distinct_count(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, int]]:
-        """How many different records each window has; they are kept until it closes."""
+        """Counts the different records of each window; they are kept until it closes."""
         return self._reduced("distinct_count", reducers.Distinct(of))
 
     def quantiles(
         self, shares: Sequence[float], of: Callable[[T], float] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[float]]]:
-        """Of each window the least number that these shares of its numbers do not exceed: 0.5 is the median.
+        """The least number of each window that these shares of its numbers do not exceed: 0.5 is the median.
 
         They are by nearest rank, so that 0.99 of four numbers is the greatest. They come from a sketch, which
         takes bounded memory: each is within one percent of the number of that rank.

@@ -1,4 +1,4 @@
-"""How a snapshot of keyed state is written: a mark, a form, a checksum, and what the state has.
+"""The form of a snapshot of keyed state: a mark, a form, a checksum, and the state.
 
 The checksum is looked at before anything else is read: what stands behind it is unpickled, or handed to code
 that trusts its offsets.
@@ -29,7 +29,7 @@ def write(entries: list[Any]) -> bytes:
 
 
 def read(snapshot: bytes) -> list[Any]:
-    """What `write` was given.
+    """Reads what `write` wrote.
 
     Raises:
         CodecError: For bytes that are no snapshot, or one of another version, or that have changed since.
@@ -70,7 +70,7 @@ def write_table(batch: Any) -> bytes:
 
 
 def read_table(written: bytes) -> Any:
-    """What `write_table` was given."""
+    """Reads what `write_table` wrote."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(written) as reader:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["LENGTH", "frame", "receive"]
 
 LENGTH = struct.Struct("<Q")
-"""What stands before each object: its length in bytes."""
+"""The header of each object: its length in bytes."""
 
 
 def frame(message: Any) -> bytes:
@@ -38,6 +38,7 @@ def _exactly(channel: socket.socket, size: int) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:
+        # No limit: the other end is the process that started this one, and its end closes the channel.
         count = channel.recv_into(view)
         if count == 0:
             raise EOFError("the other process has closed the channel")

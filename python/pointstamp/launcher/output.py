@@ -15,7 +15,7 @@ LONGEST = 1 << 20
 
 
 class Lines:
-    """What one process writes to one stream, passed on line by line.
+    """Lines that one process writes to one stream, passed on line by line.
 
     Args:
         out: The file descriptor that the lines go to.

@@ -166,6 +166,7 @@ class _Watch:
         """Leaves nothing behind: neither a process that still runs, nor an open file."""
         self._send(signal.SIGKILL)
         for process in self._running.values():
+            # No limit: it was killed.
             process.wait()
         for stream, lines in self._open.items():
             with suppress(BrokenPipeError):

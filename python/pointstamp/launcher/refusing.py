@@ -1,4 +1,4 @@
-"""What is refused before the program's function is called: a sentence, in place of a traceback."""
+"""Refusals before the program's function is called: a sentence, in place of a traceback."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError
+from pointstamp._unpicklable import unpicklable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,9 +43,10 @@ def pack(main: Callable[..., Any]) -> tuple[bytes, dict[str, bytes]]:
     try:
         packed: bytes = cloudpickle.dumps(main)
     except Exception as error:
+        found = unpicklable(main, cloudpickle.dumps) or "something that it refers to"
         raise ConfigError(
-            f"{_name(main)} cannot be sent to other processes, because of something that it refers to: "
-            f"{error}. Make files, locks and connections inside the function: each process then has its own"
+            f"{_name(main)} cannot be sent to other processes, because of {found}: {error}. Make files, "
+            "locks and connections inside the function: each process then has its own"
         ) from error
     named = {}
     for name, value in list(vars(sys.modules[_MAIN]).items()):

@@ -1,4 +1,4 @@
-"""What a process does that `execute(main, processes=)` started: its part of the computation, then it ends.
+"""The main program of a process that `execute(main, processes=)` started.
 
 Two sockets join it to the program. What the process is to do comes in on the first, and the results go out.
 When the program ends, however that came about, the second closes, and the process ends itself and what it has
@@ -24,15 +24,16 @@ from pointstamp.launcher.leash import hold
 from pointstamp.launcher.shipped import unpack
 
 
-def begin(descriptor: int, port: int, end: int) -> None:
+def begin(descriptor: int, port: int, end: int, more: tuple[int, ...]) -> None:
     """Runs the part of this process.
 
     Args:
         descriptor: The end of the channel to the program.
         port: The descriptor of the socket that listens on this process's address.
         end: The descriptor of the leash.
+        more: Descriptors that the function of the program uses.
     """
-    for inherited in (descriptor, port, end):
+    for inherited in (descriptor, port, end, *more):
         os.set_inheritable(inherited, False)
     hold(socket.socket(fileno=end))  # before any of the user's code, which an import may be
     let_in()

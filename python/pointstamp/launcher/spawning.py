@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pointstamp._early import too_early
 from pointstamp._errors import ClusterError, add_note
@@ -34,7 +34,7 @@ from pointstamp.launcher.channel import LENGTH, frame
 from pointstamp.launcher.shipped import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pointstamp.config import Config
 
@@ -58,9 +58,10 @@ def run_on_processes(
     main: Callable[..., R],
     processes: int,
     config: Config,
-    stall_report: float | None,
+    stall_report: float | Literal[False] | None,
     *,
     started: Callable[[Callable[[], None]], None] | None = None,
+    inherited: Sequence[Sequence[int]] = (),
 ) -> list[R]:
     """Runs the function on every worker of so many processes; their results, in the order of the workers.
 
@@ -70,6 +71,7 @@ def run_on_processes(
         config: What holds for each of them: how many workers it has, and the like.
         stall_report: As for `execute`.
         started: Called once they have been started, with a function that ends them at once, from any thread.
+        inherited: More descriptors that each process has, under their numbers here.
 
     Raises:
         ConfigError: If the function cannot be sent to other processes.
@@ -81,7 +83,7 @@ def run_on_processes(
     with running.asked():
         try:
             told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
-            running.start(config, told)
+            running.start(config, told, inherited)
             if started is not None:
                 started(running.kill)
             running.until_all_have_answered()
@@ -112,7 +114,7 @@ class _Processes:
         self._pumps = _Pumps()
         self._waiting = selectors.DefaultSelector()
 
-    def start(self, config: Config, told: dict[str, Any]) -> None:
+    def start(self, config: Config, told: dict[str, Any], more: Sequence[Sequence[int]]) -> None:
         """Starts the processes, and tells each what to do."""
         secret = secrets.token_hex(32)
         with ExitStack() as stack:
@@ -123,7 +125,12 @@ class _Processes:
                 self._channels[number], theirs = socket.socketpair()
                 self._leashes[number], leash = socket.socketpair()
                 with theirs, leash, held_back():
-                    inherited = (theirs.fileno(), listener.fileno(), leash.fileno())
+                    inherited = (
+                        theirs.fileno(),
+                        listener.fileno(),
+                        leash.fileno(),
+                        *(more[number] if more else ()),
+                    )
                     self._running[number] = subprocess.Popen(
                         _command(*inherited),
                         pass_fds=inherited,
@@ -299,7 +306,7 @@ class _Processes:
         finally:
             self._send(signal.SIGKILL)
             for process in self._running.values():
-                process.wait()
+                process.wait()  # No limit: it was killed.
             for ours in (*self._channels.values(), *self._leashes.values()):
                 ours.close()
             self._waiting.close()
@@ -334,7 +341,7 @@ def ends(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 class _Pumps:
-    """What processes write, where this program's output does not go to the system's: in a notebook, say."""
+    """Passes on what processes write where this program's output is not the system's: in a notebook, say."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -392,11 +399,11 @@ def _messages(received: bytearray) -> Iterator[Any]:
         yield pickle.loads(data)
 
 
-def _command(channel: int, listener: int, leash: int) -> list[str]:
+def _command(channel: int, listener: int, leash: int, *more: int) -> list[str]:
     """An interpreter like this one, with the same path to look for modules on."""
     program = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from pointstamp.launcher.spawned import begin; begin({channel}, {listener}, {leash})"
+        f"from pointstamp.launcher.spawned import begin; begin({channel}, {listener}, {leash}, {more})"
     )
     warnings = [f"-W{option}" for option in sys.warnoptions]
     options = [f"-X{name}" if value is True else f"-X{name}={value}" for name, value in sys._xoptions.items()]

@@ -1,4 +1,4 @@
-"""What a process that was started by the launcher does first.
+"""The first steps of a process that was started by the launcher.
 
 It has been handed its place in the cluster in an environment variable, and two sockets: one that listens
 on its address, bound before any other process was told that address, and its leash. The launcher sends
@@ -15,7 +15,7 @@ import socket
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pointstamp._errors import ClusterError, ConfigError
 from pointstamp.config import Config
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VARIABLE = "POINTSTAMP_LAUNCHED"
 
 ECHO = b"e"
-"""What a process says on its leash when it ends because another one failed."""
+"""Sent by a process to the launcher when it ends because another one failed."""
 
 
 class Place(NamedTuple):
@@ -61,7 +61,12 @@ def taken() -> Place | None:
     return None if text is None else Place(*json.loads(text))
 
 
-def run(place: Place, target: targets.Target, options: Mapping[str, Any], stall_report: float | None) -> int:
+def run(
+    place: Place,
+    target: targets.Target,
+    options: Mapping[str, Any],
+    stall_report: float | Literal[False] | None,
+) -> int:
     """Runs the program in its place; returns the exit code."""
     leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
     hold(leash)

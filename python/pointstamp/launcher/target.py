@@ -1,4 +1,4 @@
-"""Which function is to be run: ``module:function``, or ``path/to/file.py:function``.
+"""Finds the function to be run: ``module:function``, or ``path/to/file.py:function``.
 
 A target is looked for before anything is started, and without running it: a module may take long to import,
 and doing so in the launcher would repeat whatever it does. So its names are read from its source; where the
@@ -31,11 +31,11 @@ HIDES_NAMES = frozenset({"__getattr__", "exec", "globals", "locals", "setattr", 
 
 
 class TargetError(ConfigError):
-    """What is to be run is not there."""
+    """Raised where the function to be run is not there."""
 
 
 class Target(NamedTuple):
-    """What is to be run: the name of a module, its file where that was given, and a function in it."""
+    """The function to be run: its module's name, its file where that was given, and its own name."""
 
     module: str
     path: Path | None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp import _core
-    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
     from pointstamp.event_times.columns import Late
     from pointstamp.scope import Scope
 
@@ -57,6 +57,8 @@ def event_times(
     """
     name = "event_time"
     root_only(scope, name)
+    if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float)):
+        raise TypeError(f"idle is a number of seconds, or None, not {idle!r}")
     if idle is not None and not idle >= 0:
         raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
     core = scope.core.operator(name)
@@ -69,6 +71,7 @@ def event_times(
     info = operator_info(scope, name, core)
     speaks(info, watermark)
     if scope.peers == 1 or idle is None or idle > threading.TIMEOUT_MAX:
+        watermark.retention = core.retention([on_time_stream, late_stream])
         core.build(watermark.alone, (data,), True, True)
         return on_time_stream, late_stream
     handle, round_again = scope.core.feedback(1)
@@ -76,6 +79,9 @@ def event_times(
     told, told_stream, telling = core.new_output()
     for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
         core.set_summary(input, output, None)
+    watermark.retention = core.retention([on_time_stream, late_stream])
+    if watermark.retention is not None:
+        core.set_summary(1, 3, None)
     neighbours = Neighbours(watermark, info, told, telling, idle)
     core.build(neighbours.run, (data, notices), True, True)
     handle.connect(told_stream)
@@ -100,8 +106,11 @@ class Watermark:
         self._lateness = lateness
         self._latest = -1
         self._stands = 0
+        self._sent = 0
         self.floor = 0
         self.ended = False
+        # What it says of the records that it has sent on: their times in the source are of another kind.
+        self.retention: Retention | None = None
 
     def holding(self) -> tuple[str, str]:
         """See `Speaks`."""
@@ -112,7 +121,7 @@ class Watermark:
 
     @property
     def own(self) -> int:
-        """What this worker's records tell."""
+        """Returns the time that this worker's records tell."""
         return max(self._latest - self._lateness, 0)
 
     @property
@@ -122,15 +131,20 @@ class Watermark:
 
     def run(self, data: FrontieredInput[Any]) -> bool:
         """Passes on what has come; says whether anything has."""
+        if self.retention is not None:  # what is still to be read is not before the frontier
+            frontier: Any = data.frontier.elements
+            self.retention.settle(self._sent, frontier[0] if frontier else None)
         any_came = False
         for _, batch in data:
             any_came = True
             on_time, late, self._latest = self._split(batch, self._latest, self.floor, self._lateness)
             if on_time is not None:
                 _send(*self._on_time, on_time)
+                self._sent = max(self._sent, self._stands)
             output, capability = self._late
             for watermark, part in late:
                 _send(output, capability.delayed(watermark), part)
+                self._sent = max(self._sent, watermark)
         if not self.ended and not data.frontier:
             self.ended = True
             for _, capability in (self._on_time, self._late):
@@ -156,7 +170,7 @@ def _send(output: OutputPort[Any], capability: Capability, part: Any) -> None:
 
 
 class Neighbours:
-    """What the workers tell one another, so that one without records does not hold the others up."""
+    """Notices between the workers, so that one without records does not hold the others up."""
 
     def __init__(
         self,

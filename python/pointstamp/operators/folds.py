@@ -1,4 +1,7 @@
-"""What the functions of folding operators return, looked at where a mistake would pass for a result."""
+"""Checks of what the functions of folding operators return, where a mistake would pass for a result.
+
+They run for each record, so that nothing is formatted, or looked up for a message, before a value is wrong.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +34,20 @@ def outputs_of(
     Raises:
         TypeError: If it is no such pair, or the outputs are one record and not an iterable of records.
     """
-    function = _function(operator, fold)
-    if not isinstance(returned, tuple | list) or len(returned) != 2:
-        raise TypeError(f"{function} must return (state, outputs), and returned {returned!r}")
-    state, outputs = returned
-    if isinstance(outputs, str | bytes | dict) or (isinstance(outputs, tuple) and outputs):
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise TypeError(
-            f"{function} returned {outputs!r} as its outputs, which are an iterable of records: "
-            f"return (state, [{outputs!r}]) for one record, or a list of several"
+            f"{_function(operator, fold)} must return (state, outputs), and returned {returned!r}"
+        )
+    state, outputs = returned
+    if isinstance(outputs, (str, bytes, dict)) or (isinstance(outputs, tuple) and outputs):
+        raise TypeError(
+            f"{_function(operator, fold)} returned {outputs!r} as its outputs, which are an iterable of "
+            f"records: return (state, [{outputs!r}]) for one record, or a list of several"
         )
     if not hasattr(outputs, "__iter__"):
-        raise TypeError(f"{function} returned {outputs!r} as its outputs: return a list of records")
+        raise TypeError(
+            f"{_function(operator, fold)} returned {outputs!r} as its outputs: return a list of records"
+        )
     return state, outputs
 
 

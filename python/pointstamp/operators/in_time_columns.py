@@ -19,7 +19,7 @@ from pointstamp.operators.picked import rows_where
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pointstamp._core import Capability, FrontieredInput, OutputPort, Stream
+    from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention, Stream
     from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
 
@@ -27,7 +27,7 @@ __all__ = ["Kept", "Kernel", "in_time_order", "kept_in"]
 
 
 class Kernel(Protocol):
-    """What takes rows, and makes results of those whose times are final."""
+    """Takes rows, and makes results of those whose times are final."""
 
     def output(self) -> Schema:
         """The schema of results."""
@@ -42,7 +42,7 @@ class Kernel(Protocol):
         """The earliest instant at which a result may be sent without another row."""
 
     def kept(self) -> list[Any]:
-        """What is kept, as batches: of each kind one."""
+        """Returns the rows that are kept, as batches: of each kind one."""
 
     def put(self, right: bool, batch: Any) -> None:
         """Takes in what `kept` gave: of several kinds, the second is the right one."""
@@ -53,6 +53,7 @@ def in_time_order(
     sides: list[tuple[Stream, list[int]]],
     kernel: Kernel,
     name: str,
+    needs: Callable[[int], int] | None,
     state: KeyedState[Any, Any] | None = None,
     times: Sequence[int] = (),
 ) -> tuple[Stream, Schema]:
@@ -63,8 +64,10 @@ def in_time_order(
         sides: One stream or two, in batches of mixed times, with the columns by which rows are moved.
         kernel: What is fed.
         name: For messages.
+        needs: Returns the earliest time of a row before a frontier that may still be needed; None where any
+            row may be.
         state: Where what is kept is listed, which the kernel has been given already.
-        times: With a state, the place of the column of times of each side.
+        times: The place of the column of times of each side.
     """
     root_only(scope, name)
     core = scope.core.operator(name)
@@ -75,14 +78,32 @@ def in_time_order(
     if kernel.next_instant() is None:
         capability.drop()  # nothing was restored that is to be sent without a row
         held = None  # type: ignore[assignment]
-    core.build(_Feeding(kernel, held, state, times).run, (*ports, output), True, False)
+    feeding = _Feeding(kernel, held, state, times)
+    if needs is None and state is None:
+        core.retains_forever()
+    else:
+        feeding.retain(core.retention([made]), needs)
+        if state is not None:
+            state.on_snapshot(core.activator().activate)
+    core.build(feeding.run, (*ports, output), True, False)
     return made, schema
 
 
 class _Feeding:
     """Feeds the kernel, and holds the capability for it."""
 
-    __slots__ = ("_begins", "_held", "_kernel", "_stands", "_state", "_times", "_until")
+    __slots__ = (
+        "_begins",
+        "_held",
+        "_kernel",
+        "_needs",
+        "_retention",
+        "_stands",
+        "_state",
+        "_times",
+        "_until",
+        "_written",
+    )
 
     def __init__(
         self,
@@ -98,6 +119,34 @@ class _Feeding:
         self._stands = 0
         self._until: int | None = -1
         self._state = state
+        self._retention: Retention | None = None
+        self._needs: Callable[[int], int] | None = None
+        self._written = 0
+
+    def retain(self, retention: Retention | None, needs: Callable[[int], int] | None) -> None:
+        """Says from now on which rows are needed, if a source wants to know."""
+        self._retention = retention
+        self._needs = needs
+
+    def _keep(self, until: int | None) -> None:
+        """Says what is needed at a frontier; of what a snapshot has, nothing."""
+        if self._retention is None:
+            return
+        if until is None:
+            self._retention.keep(None, 0)
+            return
+        least = 0 if self._needs is None else self._needs(until)
+        if self._state is not None:
+            self._written = self._state.written
+            least = max(least, self._written)
+        self._retention.keep(until, min(least, until))
+
+    def _take(self, side: int, batch: Any, time: int) -> None:
+        import pyarrow.compute as pc
+
+        assert self._retention is not None
+        latest = pc.max(whole_times(batch.column(self._times[side]))).as_py()
+        self._retention.take(time, max(time, latest or 0))
 
     def run(self, *given: Any) -> None:
         """Takes what has come, and sends what has become final."""
@@ -108,11 +157,15 @@ class _Feeding:
             for message, batch in port:
                 time: Any = message.time
                 kernel.add(side == 1, batch if time >= self._begins else self._later(side, batch), time)
+                if self._retention is not None:
+                    self._take(side, batch, time)
                 if self._held is None or time < self._stands:
                     self._held, self._stands = message.retain(), time
         frontiers: list[Any] = [time for port in ports for time in port.frontier.elements]
         until = min(frontiers) if frontiers else None
         if until == self._until:
+            if self._state is not None and self._written != self._state.written:
+                self._keep(until)
             return  # nothing that has come is final
         self._until = until
         for made in kernel.advance(until):
@@ -125,10 +178,11 @@ class _Feeding:
                     session.give(made)
         if self._state is not None:
             self._state.stands_at(until)
+        self._keep(until)
         self._move(kernel.next_instant() if until is not None else None)
 
     def _later(self, side: int, batch: Any) -> Any:
-        """What of a batch is not in the state already: it is left out, and counted."""
+        """Returns the rows of a batch that are not in the state already; the others are counted."""
         import pyarrow.compute as pc
 
         assert self._state is not None
@@ -166,7 +220,7 @@ def kept_in(state: KeyedState[Any, Any], scope: Scope, operator: str, kept: Kept
 
 
 class Kept:
-    """How a `KeyedState` lists what a kernel keeps, and hands over what was restored.
+    """Lists what a kernel keeps for a `KeyedState`, and hands over what was restored.
 
     Args:
         kernel: Whose.
@@ -212,7 +266,7 @@ class Kept:
         raise TypeError("this snapshot is of an operator on records: restore it for one of those")
 
     def tables(self) -> list[Any]:
-        """What is kept, as batches."""
+        """Returns the rows that are kept, as batches."""
         return self._kernel.kept()
 
     def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:

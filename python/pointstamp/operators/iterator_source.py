@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._errors import TimeError
 from pointstamp.custom.capability_set import CapabilitySet
@@ -26,7 +27,7 @@ __all__ = ["Source"]
 _LAST = 2**64 - 1
 
 _END: Any = object()
-"""What no iterator yields: None may come from one by mistake, and is refused."""
+"""Returned for the end of an iterator: None may come from one by mistake, and is refused."""
 
 
 class Source:
@@ -34,6 +35,7 @@ class Source:
 
     def __init__(self, name: str, items: Iterable[tuple[Time, Iterable[Any]]], in_flight: int) -> None:
         self._name = name
+        _core.check_records(f"source '{name}'", items)
         self._items: Iterator[tuple[Time, Iterable[Any]]] = iter(items)
         self._most = in_flight
         self._in_flight: deque[Time] = deque()
@@ -75,6 +77,7 @@ class Source:
             time, records = item
         except (TypeError, ValueError):
             raise TypeError(f"source '{self._name}' needs pairs (time, records), and got {item!r}") from None
+        _core.check_records(f"source '{self._name}'", records)
         return time, records
 
     def _capability(self, time: Time) -> Capability:

@@ -1,4 +1,4 @@
-"""What an operator keeps for each time until the time closes.
+"""State that an operator keeps for each time until the time closes.
 
 Owns `PerTime`, and `at_closing`, the operators that need all of a time at once. Invariant: a state and the
 capability to send at its time come and go together, so that nothing is kept for a time that is closed. Costs

@@ -38,7 +38,7 @@ def limited(rows: int) -> Callable[..., Any]:
                 room = rows - passed.get(message.time, 0)
                 if room > 0:
                     rows_of: Any = batch
-                    part = rows_of.slice(0, room)
+                    part = rows_of.slice(0, min(room, rows_of.num_rows))
                     passed[message.time] = rows - room + part.num_rows
                     with output.session(message) as session:
                         session.give(part)

@@ -7,9 +7,11 @@ Values of one time and key are applied in the order of their arrival.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
+from pointstamp.keyed.rows import MOST
 from pointstamp.operators.folds import outputs_of
 from pointstamp.operators.per_time import PerTime
 
@@ -31,7 +33,7 @@ def state_machine(
         capability: Capability, _info: OperatorInfo
     ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
-        states: dict[Any, Any] = {}
+        states: defaultdict[Any, Any] = defaultdict(default)
         waiting: PerTime[list[tuple[Any, Any]]] = PerTime(list)
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
@@ -39,14 +41,24 @@ def state_machine(
                 waiting.at(message).extend(pairs_with_one_nan(records))
             for cap, records in waiting.closed(port.frontier):
                 with output.session(cap) as session:
-                    for key, value in records:
-                        returned = fold(key, value, states[key] if key in states else default())
-                        state, results = outputs_of(returned, fold)
-                        if state is None:
-                            states.pop(key, None)
-                        else:
-                            states[key] = state
-                        session.give_all(results)
+                    for first in range(0, len(records), MOST):
+                        session.give_all(applied(records[first : first + MOST]))
+
+        def applied(records: list[tuple[Any, Any]]) -> list[Any]:
+            """Changes the states by some records; returns the outputs."""
+            made: list[Any] = []
+            for key, value in records:
+                returned: Any = fold(key, value, states[key])
+                # Almost all functions return (state, [...]), which needs no further look.
+                if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
+                    returned = outputs_of(returned, fold)
+                state, outputs = returned
+                if state is None:
+                    states.pop(key, None)
+                else:
+                    states[key] = state
+                made += outputs
+            return made
 
         return logic
 

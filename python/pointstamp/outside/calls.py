@@ -44,7 +44,7 @@ __all__ = ["Terms", "async_map"]
 
 
 class Terms:
-    """How calls are made: what `Stream.async_map` was told.
+    """The settings of calls, as `Stream.async_map` was given them.
 
     Raises:
         TypeError: For a number of things that is not whole.
@@ -153,7 +153,7 @@ class _Operator:
 
 
 class _Calls:
-    """What is out, what is done, and what waits."""
+    """Calls in flight, calls that are done, and records that wait."""
 
     def __init__(self, function: Any, terms: Terms, activator: Any, sources: Sources) -> None:
         self._function = function
@@ -310,7 +310,7 @@ class _Calls:
         return list(zip(call.when, call.given, strict=True))
 
     def _results(self, call: _Call) -> list[Any]:
-        """What a call of a batch has returned."""
+        """Returns the results of a call of a batch."""
         if not isinstance(call.result, list | tuple) or len(call.result) != len(call.given):
             raise TypeError(
                 f"the function of async_map was called with {len(call.given)} records, and must return "
@@ -397,7 +397,7 @@ class _Calls:
 
 
 def _awaitable(made: Any) -> Awaitable[Any]:
-    """What the function has returned, which is awaited.
+    """Returns the result of the function, which is awaited.
 
     Raises:
         _NoCoroutine: If it cannot be.
@@ -417,7 +417,7 @@ def _differs(fresh: Context) -> bool:
 
 
 async def _within(timeout: float, call: Awaitable[Any]) -> Any:
-    """What a call returns within so many seconds. One that takes no notice of its end is not waited for.
+    """Returns the result of a call within so many seconds; one that ignores its end is not waited for.
 
     Raises:
         TimeoutError: If it takes longer.
@@ -428,6 +428,7 @@ async def _within(timeout: float, call: Awaitable[Any]) -> Any:
     try:
         await asyncio.wait({task}, timeout=timeout)
         if task.done():
+            # No limit: it is done.
             return task.result()
         raise TimeoutError(f"no answer in {timeout} seconds")
     finally:

@@ -13,7 +13,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError, TimeError
 from pointstamp._mistakes import function_of
 from pointstamp.event_times.clock import Clock, refuse_negative
-from pointstamp.event_times.columns import unit_of
+from pointstamp.event_times.columns import null_time, unit_of
 from pointstamp.operators.picked import rows_where
 
 if TYPE_CHECKING:
@@ -47,9 +47,13 @@ def times_of(event_time: Any, lateness: Any, schema: Any) -> Times:
     at = _core.time_column_of(_core.Schema(schema), event_time)
     data_type = schema.field(at).type
     unit = unit_of(data_type)
+    import pyarrow.compute as pc
 
     def of_batch(batch: Any) -> Any:
-        return _whole(batch.column(at))
+        whole = _whole(batch.column(at), event_time)
+        if not unit.lengths.is_told and len(whole):
+            unit.lengths.saw(pc.max(whole).as_py())
+        return whole
 
     return of_batch, _least(unit.span("lateness", lateness), lateness), unit.clock()
 
@@ -60,15 +64,13 @@ def _least(units: int, lateness: Any) -> int:
     return units
 
 
-def _whole(times: Any) -> Any:
+def _whole(times: Any, column: str) -> Any:
     """A column of times as integers of 64 bits."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if times.null_count:
-        raise TimeError(
-            "a row has no event time, but null: filter such rows out, or fill them in, before they are read"
-        )
+        raise null_time(column)
     if pa.types.is_date32(times.type):
         times = times.cast(pa.int32())
     whole = times.cast(pa.int64())
@@ -81,7 +83,7 @@ def _whole(times: Any) -> Any:
 def late_apart(
     scope: Any, read: CoreStream, times: Callable[[Any], Any], schema: _core.Schema | None
 ) -> tuple[CoreStream, CoreStream]:
-    """What is at its own time, and what was sent later than that."""
+    """Splits a stream into what is at its own time, and what was sent later than that."""
     core = scope.core.operator("late")
     port = core.new_frontiered_input(read, _core.PactKind.PIPELINE)
     outputs, streams = [], []

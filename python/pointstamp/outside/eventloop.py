@@ -45,11 +45,11 @@ class Owner(Protocol):
         """Something that no call will tell has ended with this; the worker is to raise it."""
 
     def unfinished(self) -> str:
-        """Which calls are out."""
+        """Describes the calls in flight."""
 
 
 class Seat:
-    """What one operator has of the loop."""
+    """One operator's part of the loop."""
 
     __slots__ = ("_host", "left", "owner")
 

@@ -1,4 +1,4 @@
-"""What every `Scope` can read from outside: captured streams, and sources.
+"""Sources of every `Scope`: captured streams, and connectors.
 
 Owns the methods; `capture` and `connectors` have what they do. The second is imported with the first source.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import several
 from pointstamp._naming import named
 from pointstamp.capture.events import replayed
 from pointstamp.streams.kinds import StreamsOf
@@ -102,6 +103,7 @@ class FromOutside(StreamsOf):
         idle: float | None = 10.0,
         every: float | None = None,
         offsets: Mapping[str, Any] | None = None,
+        acknowledge_past_state: bool = False,
         name: str = "read",
     ) -> Any:
         """The records of a source, whose partitions are shared out to the workers.
@@ -125,6 +127,9 @@ class FromOutside(StreamsOf):
                 longer; None for never. One that is read to its end, such as a file, is never idle.
             every: Seconds: the time of a batch is the number of such intervals since 1970.
             offsets: Where to begin, for some partitions: offsets that they gave.
+            acknowledge_past_state: Has offsets acknowledged (`PartitionReader.durable`, a group of Kafka, a
+                slot of PostgreSQL) even where an operator keeps state of the records before them for as long
+                as it runs: for a program that brings the state back itself, or can do without.
             name: The operator's name.
 
         Returns:
@@ -133,10 +138,13 @@ class FromOutside(StreamsOf):
 
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+
+        Warns:
+            NotAcknowledged: When the dataflow runs, if somebody wants to hear of offsets, and none is
+                acknowledged because of an operator that keeps state.
         """
         from pointstamp.connectors.reading import Reading
         from pointstamp.connectors.timing import Arrival, EventTime, Timing
-        from pointstamp.event_times.splitting import OnTimeAndLate
         from pointstamp.outside.event_times import late_apart, times_of
 
         if self.dims != 1:
@@ -146,16 +154,19 @@ class FromOutside(StreamsOf):
         columns = None if source.schema is None else _core.Schema(source.schema)
         if not source.waits:
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
+        past = acknowledge_past_state
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
             timing: Timing = EventTime(times, units, idle, apart=True)
-            read = Reading(name, source, offsets or {}, timing).install(cast("Scope", self), columns)
+            reading = Reading(name, source, offsets or {}, timing, past_state=past)
+            read = reading.install(cast("Scope", self), columns)
             streams = late_apart(self, read, times, columns)
             self.tells_time(streams, unit)
             late = self.stream_of(streams[1], columns)
             if columns is None:
-                return OnTimeAndLate((self.stream_of(streams[0], None), late))
-            return OnTimeAndLate((self.event_columns_of(streams[0], columns, str(event_time)), late))
+                return several("read", "on_time, late", (self.stream_of(streams[0], None), late))
+            rows = self.event_columns_of(streams[0], columns, str(event_time))
+            return several("read", "on_time, late", (rows, late))
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)
@@ -163,5 +174,5 @@ class FromOutside(StreamsOf):
             timing = Arrival(every)
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
-        reading = Reading(name, source, offsets or {}, timing)
+        reading = Reading(name, source, offsets or {}, timing, past_state=past)
         return self.stream_of(reading.install(cast("Scope", self), columns), columns)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._weak import weakly
 from pointstamp.seeing.own import answers as answers_of
+from pointstamp.seeing.own import rejected
 from pointstamp.seeing.told import Silent, Told
 
 if TYPE_CHECKING:
@@ -48,9 +49,14 @@ class Asking:
         process: Its number.
         processes: How many there are.
         workers: How many workers each has.
+
+    Attributes:
+        patience: Seconds after which a wait of `main` for inputs that it left open itself is reported; None
+            where it is not.
     """
 
     def __init__(self, cluster: _core.Cluster, process: int, processes: int, workers: int) -> None:
+        self.patience: float | None = None
         self._cluster = cluster
         self._process = process
         self._processes = processes
@@ -74,7 +80,7 @@ class Asking:
     def everyone(
         self, worker: _core.Worker | None = None, seconds: float = PATIENCE, distance: float = DISTANCE
     ) -> list[Told | Silent]:
-        """What every worker says, in their order.
+        """Asks every worker; returns the answers in the workers' order.
 
         Args:
             worker: The worker on whose thread this is called; None on any other thread.
@@ -86,7 +92,7 @@ class Asking:
     def data(
         self, worker: _core.Worker | None = None, seconds: float = PATIENCE, distance: float = DISTANCE
     ) -> list[dict[str, Any]]:
-        """What `everyone` says, as it was said: for JSON."""
+        """Returns the answers of `everyone` as data: for JSON."""
         number = next(self._numbers)
         if self._processes > 1:
             import json
@@ -100,7 +106,7 @@ class Asking:
         return sorted(data, key=lambda one: (one["process"], one["worker"] or 0))
 
     def here(self, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
-        """What the workers of this process say; as for `data`."""
+        """Returns the answers of the workers of this process; as for `data`."""
         begin = time.monotonic()
         answers = self._cluster.ask(seconds) if worker is None else worker.ask(self._cluster, seconds)
         waited = time.monotonic() - begin
@@ -116,7 +122,9 @@ class Asking:
                 about["memory"] = memory
                 # Whether a thread lives can only be said here.
                 ran = [(*entry, name, _is_alive(ident, name)) for *entry, ident, name in answer["ran"]]
-                data.append({**answer, **about, "ran": ran, "own": answers_of(who["worker"], thread)})
+                own = answers_of(who["worker"], thread)
+                left_out = rejected(who["worker"], thread)
+                data.append({**answer, **about, "ran": ran, "own": own, "rejected": left_out})
             else:
                 name = (at_work[index] or "") if inside else ""
                 silent = {"silent": True, "ended": answer == "ended", "inside": inside, "operator": name}
@@ -124,7 +132,7 @@ class Asking:
         return data
 
     def _elsewhere(self, number: int, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
-        """What the other processes have answered, and which have not."""
+        """Returns the answers of the other processes, and names those that have not answered."""
         end = time.monotonic() + seconds
         with self._arrived:
             answers = self._answers[number]
@@ -135,6 +143,7 @@ class Asking:
                     try:
                         worker.answer()  # who is asked may wait for this worker in turn
                     finally:
+                        # No limit: its lock is held for a few instructions.
                         self._arrived.acquire()
             del self._answers[number]
         data = [one for said in answers.values() for one in said]
@@ -170,7 +179,7 @@ def resident() -> int:
 
 
 def teller(data: dict[str, Any]) -> Told | Silent:
-    """What one worker says, of what it said as data."""
+    """Reads one worker's answer from data."""
     if "silent" in data:
         keys = ("worker", "process", "waited", "at", "ended", "inside", "operator")
         return Silent(*(data[key] for key in keys))

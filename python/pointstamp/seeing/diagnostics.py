@@ -1,4 +1,4 @@
-"""What the engine says of itself, passed on to `logging`: for people who look for a fault.
+"""Passes messages of the engine on to `logging`: for people who look for a fault.
 
 Its loggers are below ``pointstamp``, named for the place: ``pointstamp.engine.cluster``, say. The engine
 keeps what is at the level that ``pointstamp`` has when a computation begins, or above; below it nothing is

@@ -1,4 +1,4 @@
-"""What a scope shows of itself: its graph, and pictures of it.
+"""Drawings of a scope: its graph, and pictures of it.
 
 What draws them is imported with the first picture.
 """
@@ -60,7 +60,7 @@ class Drawn:
             >>> import pointstamp as ps
             >>> def main(worker):
             ...     with worker.dataflow() as scope:
-            ...         scope.to_stream("ab").exchange(ord).inspect(str)
+            ...         scope.to_stream(list("ab")).exchange(ord).inspect(str)
             ...     return scope.to_mermaid()
             >>> print(ps.execute(main)[0])
             flowchart LR
@@ -85,7 +85,7 @@ class Drawn:
         return to_dot(self.graph, self.address)
 
     def _repr_html_(self) -> str | None:
-        """What notebooks show: a picture of the scope; while it is being built, its `repr`."""
+        """Returns the picture that notebooks show; while the scope is being built, its `repr`."""
         from pointstamp.seeing.drawing import to_svg
 
         try:

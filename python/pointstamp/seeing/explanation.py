@@ -181,7 +181,7 @@ def _found(
 
 
 def _roots(found: Sequence[Stamp]) -> set[int]:
-    """Those that none of the others could result in."""
+    """Returns the numbers of pointstamps that none of the others could result in."""
     return {
         index
         for index, stamp in enumerate(found)

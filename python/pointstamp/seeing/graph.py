@@ -83,29 +83,36 @@ class Graph:
         self.operators = {operator.address: operator for operator in operators}
         self.edges = tuple(edges)
         self._steps: dict[Place, list[tuple[Place, int, Coordinates]]] = {}
+        zeros = {scope.dims: (0,) * scope.dims for scope in self.scopes.values()}
+        # By scope, the ports at its boundary that have an edge: others lead nowhere, and a log may say any
+        # number of them.
+        entries: dict[tuple[int, ...], set[int]] = {}
+        exits: dict[tuple[int, ...], set[int]] = {}
         for edge in self.edges:
             dims = self.scopes[edge.scope].dims
-            self._add(
-                Place((*edge.scope, edge.source), True, edge.output),
-                Place((*edge.scope, edge.target), False, edge.input),
-                dims,
-                (0,) * dims,
-            )
+            source, target = (*edge.scope, edge.source), (*edge.scope, edge.target)
+            self._add(Place(source, True, edge.output), Place(target, False, edge.input), dims, zeros[dims])
+            entries.setdefault(target if edge.target else (), set()).add(edge.input)
+            exits.setdefault(source if edge.source else (), set()).add(edge.output)
+            if edge.source == 0:
+                entries.setdefault(edge.scope, set()).add(edge.output)
+            if edge.target == 0:
+                exits.setdefault(edge.scope, set()).add(edge.input)
         for operator in self.operators.values():
             for entry, exit, keep, increments in operator.steps:
-                source = Place(operator.address, False, entry)
-                self._add(source, Place(operator.address, True, exit), keep, increments)
+                begin = Place(operator.address, False, entry)
+                self._add(begin, Place(operator.address, True, exit), keep, increments)
         for scope in self.scopes.values():
             outer = self.scopes.get(scope.address[:-1])
             if outer is None:
                 continue
             boundary = (*scope.address, 0)
-            for port in range(scope.inputs):
-                source = Place(scope.address, False, port)
-                self._add(source, Place(boundary, True, port), outer.dims, (0,) * scope.dims)
-            for port in range(scope.outputs):
-                target = Place(scope.address, True, port)
-                self._add(Place(boundary, False, port), target, outer.dims, (0,) * outer.dims)
+            for port in sorted(entries.get(scope.address, ())):
+                begin = Place(scope.address, False, port)
+                self._add(begin, Place(boundary, True, port), outer.dims, zeros[scope.dims])
+            for port in sorted(exits.get(scope.address, ())):
+                end = Place(scope.address, True, port)
+                self._add(Place(boundary, False, port), end, outer.dims, zeros[outer.dims])
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Graph:
@@ -187,7 +194,7 @@ class Graph:
 
 
 class Reached(NamedTuple):
-    """What could result from a pointstamp.
+    """The times and places that could result from a pointstamp.
 
     Attributes:
         times: By port, the least times that could appear there.

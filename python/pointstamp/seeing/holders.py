@@ -1,4 +1,4 @@
-"""Who has a pointstamp, why, and what to do about it, in words that name the operator, the time and the line.
+"""Names who has a pointstamp, why, and what to do about it: the operator, the time and the line.
 
 Owns `Holder` and `Look`, which finds the holders of a pointstamp in what the workers say. A sentence is for
 people who have not read the book: it says what there is and what to change in the program.
@@ -23,7 +23,8 @@ STILL = 0.1
 """Seconds since an operator last ran after which it does not read what waits, and is not just about to."""
 
 ENDLESS = (
-    "If it should have ended, see what keeps records going round: a filter must let fewer back each time."
+    "If it should have ended: end the turn of a collection with distinct, min or consolidate; of a stream, "
+    "let a filter send fewer records back each time."
 )
 
 
@@ -75,7 +76,7 @@ class Stamp(NamedTuple):
 
 
 class Look:
-    """What the workers say of the pointstamps of one dataflow."""
+    """The workers' answers about the pointstamps of one dataflow."""
 
     def __init__(self, standing: Standing, said: dict[int, Told], silent: Sequence[Silent]) -> None:
         self._standing = standing
@@ -84,7 +85,7 @@ class Look:
         self._silent = silent
 
     def holders(self, stamp: Stamp) -> list[Holder]:
-        """Who has a pointstamp; at least one, if only an unknown holder."""
+        """Returns who has a pointstamp; at least one, if only an unknown holder."""
         holders = list(self._capabilities(stamp) if stamp.place.output else self._messages(stamp))
         return [holder._replace(way=stamp.way) for holder in holders]
 
@@ -418,7 +419,7 @@ def _bytes(count: int) -> str:
 
 
 def called(silent: Silent) -> str:
-    """Who has not answered."""
+    """Names a worker or process that has not answered."""
     return f"process {silent.process}" if silent.worker is None else f"worker {silent.worker}"
 
 

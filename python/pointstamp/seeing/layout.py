@@ -1,4 +1,4 @@
-"""Where a graph's operators and scopes stand in a picture.
+"""The layout of a graph's operators and scopes in a picture.
 
 A scope is a box that holds what is in it, laid out in columns from left to right by the longest way from what
 feeds it; an edge that closes a loop goes back and counts for no column. Within a column, what follows is
@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pointstamp.seeing.graph import Graph
 
 __all__ = ["Box", "boxes", "links", "shown"]
@@ -42,39 +44,45 @@ def boxes(graph: Graph, root: Address) -> dict[Address, Box]:
 
 
 def links(graph: Graph, root: Address) -> list[tuple[Address, Address, str]]:
-    """Which operator feeds which, through the boundaries of scopes, and how records move there."""
+    """Returns pairs of operators that feed each other, through scopes, and how records move there."""
     onward: dict[tuple[Address, int], list[tuple[Address, int, str]]] = {}
-    inward: dict[tuple[Address, int], list[tuple[Address, int]]] = {}
+    ports: dict[Address, set[int]] = {}
     for edge in graph.edges:
         source = (*edge.scope, edge.source)
         target = (*edge.scope, edge.target)
         onward.setdefault((source, edge.output), []).append((target, edge.input, edge.pact))
-        if edge.target == 0:
-            inward.setdefault((edge.scope, edge.input), []).append((source, edge.output))
+        ports.setdefault(source, set()).add(edge.output)
 
-    def ends(address: Address, port: int, pact: str) -> list[tuple[Address, str]]:
-        if address in graph.scopes:  # into it
-            inside = onward.get(((*address, 0), port), [])
-            return [end for target, at, kind in inside for end in ends(target, at, _stronger(pact, kind))]
-        if address[-1] == 0:  # out of it
-            if address[:-1] == root:
-                return []
-            outside = onward.get((address[:-1], port), [])
-            return [end for target, at, kind in outside for end in ends(target, at, _stronger(pact, kind))]
-        return [(address, pact)]
+    def ends(starts: list[tuple[Address, int, str]]) -> Iterator[tuple[Address, str]]:
+        """The operators at the ends of edges, through any number of boundaries."""
+        left = starts[::-1]
+        seen = set(left)
+        while left:
+            address, port, pact = left.pop()
+            if address in graph.scopes:  # into it
+                following = onward.get(((*address, 0), port), [])
+            elif address[-1] == 0:  # out of it
+                following = [] if address[:-1] == root else onward.get((address[:-1], port), [])
+            else:
+                yield address, pact
+                continue
+            for target, at, kind in reversed(following):
+                step = (target, at, _stronger(pact, kind))
+                if step not in seen:
+                    seen.add(step)
+                    left.append(step)
 
     found = []
     for address in graph.operators:
-        for port in range(graph.operators[address].outputs):
-            for target, at, pact in onward.get((address, port), []):
-                for end, kind in ends(target, at, pact):
-                    if address[: len(root)] == root == end[: len(root)]:
-                        found.append((address, end, kind))
+        for port in sorted(ports.get(address, ())):
+            for end, kind in ends(onward[address, port]):
+                if address[: len(root)] == root == end[: len(root)]:
+                    found.append((address, end, kind))
     return list(dict.fromkeys(found))
 
 
 def _stronger(first: str, second: str) -> str:
-    """Of two pacts on one way, the one that moves records between workers, or else the plain one."""
+    """Returns the pact of two on one way that moves records between workers, or else the plain one."""
     moving = [pact for pact in (first, second) if pact in ("exchange", "broadcast")]
     return moving[0] if moving else "watch" if "watch" in (first, second) else "pipeline"
 

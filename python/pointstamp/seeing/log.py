@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pointstamp._errors import ConfigError, PointstampError
+from pointstamp._files import open_plain, written_whole
 from pointstamp._threads import Helper, join
-from pointstamp.seeing.logfiles import batches_of, files_of, path_of
+from pointstamp.seeing.logfiles import Made, batches_of, files_of, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,7 +106,9 @@ class Writer:
                     "a folder of its own, such as Config(log=tempfile.mkdtemp())"
                 )
             for worker in self._workers:
-                file = self._open.enter_context(_opened(path_of(self._folder, worker)))
+                # Without a buffer: what is written is there if this program is killed.
+                path = path_of(self._folder, worker)
+                file = self._open.enter_context(open_plain(path, empty=False))
                 _own(file, self._folder)
                 self._files[worker] = file
             for path, worker in files_of(self._folder):
@@ -182,11 +185,6 @@ class Writer:
             writer.close()
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A file as it is. Without a buffer: what is written is there if this program is killed."""
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb", buffering=0)
-
-
 def _own(file: BinaryIO, folder: Path) -> None:
     """Empties a file that no other program writes, and locks it until it is closed.
 
@@ -219,10 +217,13 @@ def read_log(folder: str | PathLike[str]) -> pa.Table:
     """The events of all workers in a folder, in the order of time.
 
     A file that was cut, since its program was killed while it wrote, is read as far as it is whole, and so is
-    one that is damaged; a warning of the logger ``pointstamp.seeing.log`` says which.
+    one whose bytes are damaged; a warning of the logger ``pointstamp.seeing.log`` says which, and from which
+    byte on.
 
     Raises:
-        PointstampError: If there is no log, or a file is something else.
+        PointstampError: If there is no log, or a file cannot be read.
+        CodecError: If a file is something else, or its events contradict each other or say what cannot be; it
+            names the file and the row.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -232,7 +233,8 @@ def read_log(folder: str | PathLike[str]) -> pa.Table:
         raise PointstampError(
             f"{str(folder)!r} holds no log of pointstamp: it is written by Config(log=folder)"
         )
-    batches = [batch for path, _ in files for batch in batches_of(path)]
+    made = Made()
+    batches = [batch for path, worker in files for batch in batches_of(path, worker, made)]
     if not batches:
         raise PointstampError(f"the log in {str(folder)!r} holds no whole batch of events")
     table = pa.Table.from_batches(batches)
@@ -268,5 +270,6 @@ def to_perfetto(folder: str | PathLike[str], target: str | PathLike[str]) -> int
         {"ph": "M", "pid": 0, "tid": worker, "name": "thread_name", "args": {"name": f"worker {worker}"}}
         for worker in workers
     )
-    Path(target).write_text(json.dumps({"traceEvents": trace}), encoding="utf-8")
+    with written_whole(target) as file:
+        file.write(json.dumps({"traceEvents": trace}).encode())
     return len(trace)

@@ -1,32 +1,36 @@
 """The files of a log, one for each worker: which they are, and what is whole in them.
 
 A file is an Arrow stream that a program may have been killed over. It is read batch by batch, each is checked
-before it is used, and what comes after the first that is not whole is left out.
+before it is used, and what comes after the first that is not whole is left out. Memory follows the size of
+the file: it is read as a whole, columns are views into it, and no number in it is one to allocate by.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import re
+import stat
+import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError
+from pointstamp._errors import CodecError, PointstampError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-__all__ = ["batches_of", "files_of", "path_of"]
+__all__ = ["Made", "batches_of", "files_of", "path_of"]
 
 _NAME = re.compile(r"worker-(0|[1-9][0-9]*)\.arrows")
 
 _BEGIN = b"\xff\xff\xff\xff"
-"""What an Arrow stream begins with."""
+"""The first bytes of an Arrow stream."""
 
 _END = b"\xff\xff\xff\xff\0\0\0\0"
-"""What one ends with."""
+"""The last bytes of an Arrow stream."""
 
 _COLUMNS = {
     "at": "uint64",
@@ -47,7 +51,7 @@ _COLUMNS = {
     "target": "uint32",
     "target_port": "uint32",
 }
-"""Those of a log, in order, and what they hold."""
+"""The columns of a log, in order, and their types."""
 
 _PLACED = ("dataflow", "operator")
 
@@ -67,7 +71,7 @@ _NEEDED = {
 """The columns without which an event of a kind says nothing; those of other kinds need none."""
 
 _ALWAYS = ("at", "worker", "kind")
-"""Those that every event has."""
+"""The columns that every event has."""
 
 _log = logging.getLogger("pointstamp.seeing.log")
 
@@ -83,54 +87,187 @@ def files_of(folder: Path) -> list[tuple[Path, int]]:
     return sorted(((path, int(name[1])) for path, name in named if name), key=lambda file: file[1])
 
 
-def batches_of(path: Path) -> Iterator[pa.RecordBatch]:
-    """The batches of a file as far as it is whole; what is missing is said to `logging`.
+def batches_of(path: Path, worker: int, made: Made) -> Iterator[pa.RecordBatch]:
+    """The batches of a worker's file as far as it is whole; what is missing is said to `logging`.
+
+    Args:
+        path: The file.
+        worker: The number of the worker.
+        made: What the files before it say is made; what this one says is added.
 
     Raises:
-        PointstampError: If it cannot be read, or is no log.
+        PointstampError: If it cannot be read.
+        CodecError: If it is no log, or its events say what cannot be.
     """
     import pyarrow as pa
 
-    begin = _ends(path)[0]
-    if not _BEGIN.startswith(begin[:4]):
-        raise PointstampError(f"{str(path)!r} is no log of pointstamp: it is not an Arrow stream")
-    count = events = 0
+    data = _contents(path)
+    if not _BEGIN.startswith(data[:4]):
+        raise CodecError(f"{str(path)!r} is no log of pointstamp: it is not an Arrow stream")
+    count = events = at = 0
     problem = None
+    source = pa.BufferReader(data)
     try:
-        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-            _check(path, reader.schema)
-            for batch in reader:
-                batch.validate(full=True)  # before it is looked into
-                _check_events(batch)
-                count, events = count + 1, events + batch.num_rows
-                yield batch
+        messages = pa.ipc.MessageReader.open_stream(source)
+        schema = _schema_of(messages)
+        _check(path, schema)
+        while True:
+            at = source.tell()
+            batch = _next_batch(messages, schema)
+            if batch is None:
+                break
+            batch.validate(full=True)  # before it is looked into
+            _check_events(batch)
+            made.take(batch, path, worker, events)
+            count, events = count + 1, events + batch.num_rows
+            yield batch
     except PointstampError:
         raise
+    except StopIteration:
+        problem = "it has no columns"
     except (pa.ArrowException, OSError, ValueError) as error:  # names that are no text, too
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if problem is None and _ends(path)[1] != _END:
+    if problem is None and not data.endswith(_END):
         problem = "it has no end"
     if problem is not None:
         _log.warning(
             "the log %r is not whole: the program was killed while it wrote, or still runs, or the file was "
-            "damaged. %d batches of %d events before that are read (%s)",
-            *(str(path), count, events, problem),
+            "damaged. %d batches of %d events before that are read, up to byte %d (%s)",
+            *(str(path), count, events, at, problem),
         )
 
 
-def _ends(path: Path) -> tuple[bytes, bytes]:
-    """The first and the last bytes of a file."""
+def _contents(path: Path) -> bytes:
+    """All that is in a plain file."""
     try:
-        with path.open("rb") as file:
-            begin = file.read(len(_END))
-            file.seek(max(0, file.seek(0, 2) - len(_END)))
-            return begin, file.read(len(_END))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise PointstampError(f"the log {str(path)!r} cannot be read: it is no plain file")
+            return file.read()
     except OSError as error:
         raise PointstampError(f"the log {str(path)!r} cannot be read: {error}") from error
 
 
+def _schema_of(messages: pa.ipc.MessageReader) -> pa.Schema:
+    """The schema that a stream begins with."""
+    import pyarrow as pa
+
+    first = messages.read_next_message()
+    if first.type != "schema":
+        raise ValueError("it begins with no schema")
+    return pa.ipc.read_schema(first)
+
+
+def _next_batch(messages: pa.ipc.MessageReader, schema: pa.Schema) -> pa.RecordBatch | None:
+    """The next batch; None at the end of the stream.
+
+    Raises:
+        ValueError: If it is one that no log has: with dictionaries, or compressed, so that a few bytes may
+            say that they are any number.
+    """
+    import pyarrow as pa
+
+    try:
+        message = messages.read_next_message()
+    except StopIteration:
+        return None
+    if message.type != "record batch":
+        raise ValueError(f"it has a message of the type {message.type!r}")
+    if _is_compressed(message.metadata.to_pybytes()):
+        raise ValueError("a batch is compressed")
+    return pa.ipc.read_record_batch(message, schema)
+
+
+def _is_compressed(message: bytes) -> bool:
+    """Whether the message of a batch, a table of FlatBuffers, says that the buffers are compressed.
+
+    A table begins with the distance back to the list of its fields' places, which is two lengths and a place
+    for each field, 0 for one that is not there. The header is the third field of a message, and how buffers
+    are compressed the fourth of a batch's header.
+    """
+
+    def field(table: int, index: int) -> int:
+        fields = table - struct.unpack_from("<i", message, table)[0]
+        (length,) = struct.unpack_from("<H", message, fields)
+        place = struct.unpack_from("<H", message, fields + 4 + 2 * index)[0] if length > 4 + 2 * index else 0
+        return table + place if place else 0
+
+    try:
+        header = field(struct.unpack_from("<I", message)[0], 2)
+        return bool(field(header + struct.unpack_from("<I", message, header)[0], 3))
+    except struct.error as error:
+        raise ValueError("a batch has no header") from error
+
+
+MAX_DIMS = 4096
+"""Coordinates of a time at most."""
+
+MAX_DEPTH = 66
+"""Numbers of an address at most: scopes nest at most 64 deep, in a dataflow, and hold an operator."""
+
+_Who = tuple[int, int]
+
+
+class Made:
+    """What the files of a log say is made, checked as it comes: all workers build the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[_Who, tuple[str, tuple[int, ...], int]] = {}
+        self._at: dict[tuple[int, ...], _Who] = {}
+        # Of scopes, by the edges in them.
+        self._scopes: set[_Who] = set()
+
+    def take(self, batch: pa.RecordBatch, path: Path, worker: int, before: int) -> None:
+        """Checks the events of a batch, behind so many others of its file.
+
+        Raises:
+            CodecError: If one says what cannot be; it names the file and the row.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        of_others = pc.not_equal(batch.column("worker"), worker)
+        kinds = pc.is_in(batch.column("kind"), value_set=pa.array(["scope", "operator", "edge"]))
+        columns = ["kind", "worker", *_NEEDED["operator"], "count"]
+        looked_at = pc.indices_nonzero(pc.or_(kinds, of_others))
+        rows = batch.select(columns).take(looked_at)
+        for index, row in zip(looked_at.to_pylist(), rows.to_pylist(), strict=True):
+            wrong = f"it is of worker {row['worker']}" if row["worker"] != worker else self._wrong(row)
+            if wrong:
+                raise CodecError(
+                    f"the log {str(path)!r} is damaged: in row {before + index}, an event of the kind "
+                    f"{row['kind']!r}, {wrong}"
+                )
+
+    def _wrong(self, row: dict[str, Any]) -> str | None:
+        """What cannot be in an event that something was made."""
+        who = (row["dataflow"], row["operator"])
+        named = f"operator {who[1]} of dataflow {who[0]}"
+        known = self._made.get(who)
+        if row["kind"] == "edge":
+            if known is not None and known[0] != "scope":
+                return f"{named} has an edge in it, and is no scope"
+            self._scopes.add(who)
+            return None
+        address, dims = tuple(row["address"]), row["count"] if row["kind"] == "scope" else 0
+        if len(address) > MAX_DEPTH:
+            return f"the address has {len(address)} numbers, and scopes nest at most {MAX_DEPTH - 2} deep"
+        if address[0] != who[0]:
+            return f"the address {list(address)} is not of dataflow {who[0]}"
+        if not 0 <= dims <= MAX_DIMS:
+            return f"times have {dims} coordinates, of at most {MAX_DIMS}"
+        if row["kind"] == "operator" and who in self._scopes:
+            return f"{named} is no scope, and has an edge in it"
+        if known not in (None, (row["kind"], address, dims)) or self._at.get(address, who) != who:
+            return f"{named} at {list(address)} contradicts what was made before"
+        self._made[who] = (row["kind"], address, dims)
+        self._at[address] = who
+        return None
+
+
 def _check(path: Path, schema: pa.Schema) -> None:
-    """Whether a file's columns are those that a log of this version has."""
+    """Checks that a file's columns are those of a log of this version."""
     columns = [(field.name, str(field.type)) for field in schema]
     if columns == list(_COLUMNS.items()):
         return
@@ -143,11 +280,11 @@ def _check(path: Path, schema: pa.Schema) -> None:
         said += f"the column {other[0]!r} is of {other[1]}, and not of {_COLUMNS[other[0]]}"
     else:
         said += "it has more columns, or they are in another order"
-    raise PointstampError(f"{said}; its columns are {', '.join(schema.names) or 'none'}")
+    raise CodecError(f"{said}; its columns are {', '.join(schema.names) or 'none'}")
 
 
 def _check_events(batch: pa.RecordBatch) -> None:
-    """Whether the events of a batch have what those of their kinds have.
+    """Checks that the events of a batch have the columns of their kinds.
 
     Raises:
         ValueError: If one lacks something.

@@ -1,4 +1,4 @@
-"""What operators of this library say of the times that they hold.
+"""Explanations of operators of this library for the times that they hold.
 
 A program that uses one has no capability to drop: what it can do is known to the operator alone, which owns
 its numbers. It is asked on any thread when an explanation is, and forgotten with its dataflow. Workers
@@ -15,13 +15,13 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     from pointstamp.info import OperatorInfo
 
-__all__ = ["Speaks", "answers", "speaks"]
+__all__ = ["Speaks", "answers", "rejected", "speaks"]
 
 Address = tuple[int, ...]
 
 
 class Speaks(Protocol):
-    """What has an operator's times."""
+    """Explains why an operator holds its times."""
 
     def holding(self) -> tuple[str, str]:
         """Why times are held, and what the program can do: a sentence or two each."""
@@ -35,8 +35,17 @@ def speaks(info: OperatorInfo, speaker: Speaks) -> None:
     _speakers[threading.get_ident(), info.index, tuple(info.address)] = speaker
 
 
+def rejected(worker: int, thread: int | None) -> list[tuple[Address, int]]:
+    """How many lines the sources of a worker could not read, which runs on this thread."""
+    return [
+        (address, count)
+        for (ident, index, address), speaker in list(_speakers.items())
+        if (ident, index) == (thread, worker) and (count := getattr(speaker, "rejected", None)) is not None
+    ]
+
+
 def answers(worker: int, thread: int | None) -> list[tuple[Address, str, str]]:
-    """What the operators of a worker say, which runs on this thread; None: it does not run."""
+    """Returns the explanations of a worker's operators, which runs on this thread; None: it does not run."""
     said = []
     for (ident, index, address), speaker in list(_speakers.items()):
         if (ident, index) == (thread, worker):

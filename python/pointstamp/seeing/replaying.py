@@ -222,6 +222,7 @@ def serve(folder: str, port: int) -> int:
     with Page("127.0.0.1", port, answers, "--port ") as page:
         print(f"The log is shown at {page.url} until Ctrl-C.", flush=True)
         try:
+            # No limit: the log is shown until Ctrl-C.
             threading.Event().wait()
         except KeyboardInterrupt:
             return 0

@@ -3,6 +3,8 @@
 It serves one page that fetches nothing from elsewhere, the state as JSON, what the dataflows wait for as a
 text, and metrics. On the loopback interface it answers requests that were meant for it (another site in the
 same browser is refused by its name); on any other, only those that bring the token of its address.
+
+Connections are bounded in number, and each of them in time and in bytes as a whole, however slowly it speaks.
 """
 
 from __future__ import annotations
@@ -26,9 +28,12 @@ from urllib.parse import parse_qs, urlsplit
 from pointstamp._errors import ConfigError
 from pointstamp._threads import Helper, join
 from pointstamp.config import written_address
+from pointstamp.forming.gate import PAUSE, Gate
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from pointstamp.forming.gate import Guest
 
 __all__ = ["Answers", "Page", "announce", "as_json", "document"]
 
@@ -41,12 +46,22 @@ PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "layout.js", "page.js")
 
 PATIENCE = 10.0
-"""Seconds that a browser has to say what it wants, once it has connected."""
+"""Seconds that a browser has to say what it wants, once it has connected, and then to take each part of the
+answer.
+"""
+
+REQUEST = 1 << 16
+"""Bytes of a request, at most."""
+
+ANSWERED = 64
+"""Requests that are answered at once; further ones are refused."""
 
 LEAVING = 1.0
 """Seconds that connections which are open have to end, when the page does."""
 
 COOKIE = "pointstamp-token"
+
+LOG = logging.getLogger("pointstamp.page")
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -60,24 +75,87 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE
     disable_nagle_algorithm = True  # headers and body are two writes, the second of which would wait 40 ms
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = _Bounded(self.rfile)  # type: ignore[assignment]
+
     def do_GET(self) -> None:
-        self.server.answer(self)
+        if not self.server.heard(self.request):
+            _send(self, 503, "text/plain", "Too many requests are being answered: try again.\n")
+        else:
+            self.server.answer(self)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Says nothing."""
+
+
+class _Bounded:
+    """Lines of a request, of so many bytes in all."""
+
+    def __init__(self, lines: Any) -> None:
+        self._lines = lines
+        self._left = REQUEST
+
+    def readline(self, size: int) -> bytes:
+        line: bytes = self._lines.readline(min(size, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise ConnectionError(f"a request of more than {REQUEST} bytes")
+        return line
+
+    def close(self) -> None:
+        self._lines.close()
+
+    @property
+    def closed(self) -> bool:
+        closed: bool = self._lines.closed
+        return closed
 
 
 class _Server(ThreadingHTTPServer):
     """A server that leaves no connection and no thread behind: browsers open some that they never use."""
 
     daemon_threads = True
+    request_queue_size = 128
     answer: Callable[[BaseHTTPRequestHandler], None]
 
     def __init__(self, host: str, port: int) -> None:
         self._open: dict[Any, threading.Thread] = {}
+        self._gate = Gate("the page", LOG)
+        self._guests: dict[Any, Guest] = {}
+        self._answered = 0
+        self._lock = threading.Lock()
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Takes a connection, once there is room for one."""
+        if not self._gate.make_room():
+            raise OSError("the page is closed")
+        try:
+            request, address = super().get_request()
+            try:
+                self._guests[request] = self._gate.enter(request, str(address[0]))
+            except OSError:
+                request.close()
+                raise
+        except OSError:
+            time.sleep(PAUSE)  # too many files are open: the connection still waits
+            raise
+        return request, address
+
+    def service_actions(self) -> None:
+        """Ends connections that have taken too long, whatever they send meanwhile."""
+        super().service_actions()
+        self._gate.send_away_older(PATIENCE)
+
+    def heard(self, request: Any) -> bool:
+        """Says that a connection has said what it wants; whether it is answered."""
+        self._guests[request].proved = True
+        with self._lock:
+            self._answered += 1
+            return self._answered <= ANSWERED
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         self._open[request] = threading.current_thread()
@@ -89,14 +167,21 @@ class _Server(ThreadingHTTPServer):
 
     def close_request(self, request: Any) -> None:
         self._open.pop(request, None)
+        guest = self._guests.pop(request, None)
+        if guest is not None:
+            if guest.proved:
+                with self._lock:
+                    self._answered -= 1
+            self._gate.leave(guest)  # not logged: browsers make connections that they never use
         super().close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A request that makes no sense is nothing for the program's standard error."""
-        logging.getLogger("pointstamp.page").debug("a request was not answered", exc_info=True)
+        LOG.debug("a request was not answered", exc_info=True)
 
     def server_close(self) -> None:
         super().server_close()
+        self._gate.close()
         until = time.monotonic() + LEAVING
         for request, thread in list(self._open.items()):
             with suppress(OSError):

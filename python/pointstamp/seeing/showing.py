@@ -1,4 +1,4 @@
-"""What a configuration asks to be shown and kept of a computation: a log, the live page, metrics.
+"""The log, the live page and the metrics that a configuration asks for.
 
 Owns the recorders of this process's workers, and who takes what they have. Nothing is recorded, no thread
 runs and no port is open where the configuration asks for nothing.
@@ -26,11 +26,11 @@ __all__ = ["Showing"]
 Watch = Callable[["Asking"], AbstractContextManager[None]]
 
 WATCHES: list[Watch] = []
-"""What follows each computation of this process from here on, where it is the first: for the command line."""
+"""Observers of each computation of this process from here on, where it is the first: for the command line."""
 
 
 class Showing:
-    """What is shown of one computation, for as long as the block runs."""
+    """Shows one computation, for as long as the block runs."""
 
     def __init__(self, config: Config, asking: Asking) -> None:
         self._config = config

@@ -32,7 +32,25 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.seeing.asking import Asking
 
-__all__ = ["Awaited", "Report", "explained", "probes_of", "reporting", "say", "standing", "what_holds"]
+__all__ = [
+    "FORGOTTEN",
+    "Awaited",
+    "Report",
+    "explained",
+    "probes_of",
+    "reporting",
+    "say",
+    "say_forgotten",
+    "standing",
+    "waits_for_probes",
+    "what_holds",
+]
+
+FORGOTTEN = 10.0
+"""Seconds without an event after which a wait for inputs that `main` left open is reported."""
+
+BRIEF = 0.2
+"""Seconds that the workers of this process have to answer while a worker waits for them."""
 
 QUICK = 1.0
 """Seconds that workers have to answer when the program is to end."""
@@ -75,7 +93,7 @@ def explained(
 
 
 class Awaited(NamedTuple):
-    """What is waited for: that nothing is possible at some places but at or after some times.
+    """A wait until nothing is possible at some places but at or after some times.
 
     Attributes:
         places: The places, as `ProbeHandle.places` tells them.
@@ -126,6 +144,56 @@ def probes_of(condition: Callable[[], Any]) -> Asked:
     return [(probe, None) for probe in found.values()]
 
 
+def waits_for_probes(condition: Callable[[], Any]) -> bool:
+    """Whether a condition depends on probes, and on nothing that another thread or process may change."""
+    if not probes_of(condition):
+        return False
+    names = getattr(getattr(condition, "__code__", None), "co_names", ())
+    known = getattr(condition, "__globals__", {})
+    values = [known[name] for name in names if name in known]
+    for cell in getattr(condition, "__closure__", None) or ():
+        with suppress(ValueError):  # an empty cell
+            values.append(cell.cell_contents)
+    plain = (ProbeHandle, int, tuple, _core.InputHandle)
+    return all(
+        isinstance(value, plain) or type(value).__module__.startswith("pointstamp") for value in values
+    )
+
+
+def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], Any] | None) -> bool:
+    """Says on standard error that a wait of `main` cannot end, since it has left inputs open.
+
+    Of several workers, the first that has such an input says it. Nothing is said where something else is
+    waited for, too: a source, an operator, or a worker that runs the program's own code.
+
+    Args:
+        asking: Asks the workers.
+        worker: The worker of this thread.
+        condition: What `step_while` waits for; None for `run`.
+
+    Returns:
+        Whether there is nothing to be said any more.
+    """
+    try:
+        explanation = explained(asking, worker, [] if condition is None else probes_of(condition), BRIEF)
+    except Exception:  # the computation may have ended meanwhile, and says why itself
+        return True
+    causes = explanation.causes
+    if any(not silent.ended for silent in explanation.silent) or not causes:
+        return False
+    if any(cause.kind != "input" for cause in causes):
+        return False
+    if worker.index != min(-1 if cause.worker is None else cause.worker for cause in causes):
+        return False
+    waits = "worker.run()" if condition is None else "worker.step_while(...)"
+    cure = "Close it" if condition is None else "Advance it, or close it,"
+    say(
+        f"{waits} waits for an input that main has left open, and nothing has happened for "
+        f"{asking.patience:g} s. {cure} before {waits}.\n{explanation}"
+    )
+    return True
+
+
 def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseException) -> None:
     """Notes on Ctrl-C what was waited for, once.
 
@@ -155,7 +223,7 @@ class Report:
         self.guard: _core.Guard | None = None
 
     def text(self, *, here: bool, seconds: float | None = None) -> str:
-        """What all dataflows wait for; `here` on the thread of the worker that is known."""
+        """Explains what all dataflows wait for; `here` on the thread of the worker that is known."""
         worker = self.worker if here else None
         return str(explained(self._asking, worker, [], seconds))
 
@@ -209,7 +277,7 @@ class Report:
 
 
 def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
-    """What changes whenever something moves; empty where nothing is outstanding.
+    """Returns a value that changes whenever something moves; it is empty where nothing is outstanding.
 
     A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
     in an operator there is something, and in `main` there may be, unless there was nothing when it last

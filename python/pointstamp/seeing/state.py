@@ -1,4 +1,4 @@
-"""What a computation does, for the live page and for metrics: what every worker says, put together.
+"""The state of a computation, for the live page and for metrics: every worker's answer, put together.
 
 Owns the form of a state: a `dict` for JSON. Numbers of operators are sums over the workers; what is
 outstanding and the frontiers are as one worker knows them, which is the same for all once their progress has
@@ -33,6 +33,7 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     totals: dict[tuple[int, ...], list[int]] = {}
     held: dict[tuple[int, ...], int] = {}
     kept: dict[tuple[int, ...], list[int]] = {}
+    rejected: dict[tuple[int, ...], int] = {}
     paused: set[tuple[int, ...]] = set()
     for said in data:
         silent = "silent" in said
@@ -52,6 +53,8 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         )
         for known in said.get("last", ()) if silent else (said,):
             _add(known, totals, held, kept)
+            for address, count in known.get("rejected", ()):
+                rejected[tuple(address)] = rejected.get(tuple(address), 0) + count
         if silent:
             continue
         for number, dataflow in said["dataflows"]:
@@ -71,6 +74,7 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             operator.update(zip(TOTALS, done, strict=True))
             operator["held"] = held.get(address, 0)
             operator["kept_rows"], operator["kept_bytes"] = kept.get(address, (None, None))
+            operator["rejected"] = rejected.get(address)
             operator["paused"] = address in paused
     return {"now": time.time(), "workers": workers, "dataflows": list(dataflows.values())}
 

@@ -32,7 +32,7 @@ MOST = 3
 
 
 def status(data: Sequence[Mapping[str, Any]]) -> str:
-    """What `Asking.data` says, in a few words: each dataflow with the least time that is possible in it.
+    """Describes `Asking.data` in a few words: each dataflow with the least time that is possible in it.
 
     >>> standing = {"graph": {"scopes": [((0,), "days", 1, 0, 0, "")]}, "frontiers": [((0, 1), 0, [(3,)])]}
     >>> status([{"worker": 0, "dataflows": [(0, standing)], "in_flight": 5 << 20}, {"silent": True}])
@@ -52,6 +52,9 @@ def status(data: Sequence[Mapping[str, Any]]) -> str:
     bytes_ = sum({said.get("process"): said["in_flight"] for said in told}.values())
     if bytes_:
         parts.append(f"{bytes_ / (1 << 20):.1f} MiB on their way")
+    rejected = sum(count for said in told for _, count in said.get("rejected", ()))
+    if rejected:
+        parts.append(f"{rejected} line{'s' if rejected > 1 else ''} left out")
     silent = sum("silent" in said and not said.get("ended", False) for said in data)
     if silent:
         workers = f"{silent} worker{'s' if silent > 1 else ''} of {len(data)}"

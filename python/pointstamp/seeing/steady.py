@@ -1,4 +1,4 @@
-"""What workers do, without gaps: what one has said last stands in for it while it does not answer.
+"""The workers' answers without gaps: a worker's last answer stands in for one that does not come.
 
 Owns that memory, one for each computation that is watched. Without it a counter, which is a sum over the
 workers, would go down when one of them is busy with the program's own code, and a rate would jump.
@@ -33,7 +33,7 @@ class Steady:
         self._last: dict[tuple[int, int], Said] = {}
 
     def state(self) -> dict[str, Any]:
-        """What it does now, see `state_of`; for threads that are no worker's. It is not to be changed.
+        """Returns the present state, see `state_of`; for threads that are no worker's. It is read-only.
 
         The workers are asked once at a time: else an earlier answer could be remembered in place of a later
         one. All who come meanwhile share the next answer, so that each waits for two at most.
@@ -50,22 +50,23 @@ class Steady:
             except BaseException as error:
                 self._close(answer)
                 answer.set_exception(error)
+        # No limit: the first caller asks the workers, which has a limit of its own, and passes errors on.
         return answer.result()
 
     def _close(self, answer: Future[dict[str, Any]]) -> None:
-        """Who comes from now on does not share this answer."""
+        """Ends the sharing of this answer: later calls ask again."""
         with self._lock:
             if self._next is answer:
                 self._next = None
 
     def remembered(self, data: Sequence[Said]) -> list[Said]:
-        """What the workers said; with those that did not answer, as ``last``, what they said before."""
+        """Returns the workers' answers; for those that did not answer, as ``last``, their last ones."""
         for one in data:
             if "silent" not in one:
                 self._last[one["process"], one["worker"]] = one
         return [{**one, "last": self._of(one)} if "silent" in one else one for one in data]
 
     def _of(self, silent: Said) -> list[Said]:
-        """What a worker said before, or all of a process."""
+        """Returns the last answers of a worker, or of all workers of a process."""
         process, worker = silent["process"], silent["worker"]
         return [said for (of, each), said in self._last.items() if of == process and worker in (None, each)]

@@ -41,7 +41,7 @@ class _Running:
         self._state: State | None = None
 
     def state(self) -> State:
-        """What it does, asked now or a moment ago."""
+        """Returns the state, asked now or a moment ago."""
         now = time.monotonic()
         if self._state is None or now - self._at > FRESH:
             self._state = self._ask()

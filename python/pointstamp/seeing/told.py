@@ -1,4 +1,4 @@
-"""What workers say of themselves when they are asked, as data that also travels between processes.
+"""Answers of workers about themselves, as data that also travels between processes.
 
 Owns the forms. `crates/py/src/seeing/look.rs` fills a `Told` as a `dict` of lists, numbers and texts;
 `Told.from_data` reads it again, after JSON, too.
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How often an operator's Python logic ran, how many seconds ago last, and which thread asked for it.
+    """Runs of an operator's Python logic: how many, how long ago the last, and which thread asked for it.
 
     The thread's name is empty where none did; `alive` says whether it still runs.
     """
@@ -62,7 +62,7 @@ class Ran(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What one worker says.
+    """The answer of one worker.
 
     Attributes:
         worker: Its number.

@@ -14,15 +14,17 @@ import pickle
 import socket
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import ClusterError
+from pointstamp.forming.gate import PAUSE, Gate
 from pointstamp.forming.listening import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pointstamp.forming.gate import Guest
 
 __all__ = ["Channel", "Server", "connect"]
 
@@ -32,29 +34,14 @@ _PATIENCE = 10.0
 _LONGEST = 1 << 32
 """Bytes of a message, at most; memory is taken as they come, and not as they are announced."""
 
-_HEARD = 64
-"""Strangers that are heard at once; more wait in the operating system's queue."""
-
-_GRACE = 0.2
-"""Seconds that each of them has to show the secret, however many there are."""
-
-_LOGGED = 20
-"""Strangers that are logged one by one."""
-
-_SUMMED = 10.0
-"""Seconds between two sums of the others."""
-
 _REMEMBERED = 1 << 17
 """Greetings of which a recording is refused, at least; twice as many at most."""
-
-_PAUSE = 0.05
-"""Seconds before the next try where the system has no room for another connection."""
 
 _log = logging.getLogger("pointstamp.spark")
 
 
 def _context(name: str) -> dict[str, str]:
-    """What both ends of a connection to a server of this name have in common."""
+    """Returns the common context of both ends of a connection to a server of this name."""
     return {"the server": name, "pointstamp": _core.__version__}
 
 
@@ -83,6 +70,8 @@ class Channel:
             EOFError: If the other end has closed.
             OSError: If the connection broke, or what came was changed on the way.
         """
+        # No limit: the next message may be the end of a long computation. The system ends a link to a machine
+        # that is gone.
         data = self._link.receive(_LONGEST)
         if data is None:
             raise EOFError("the connection was closed")
@@ -120,25 +109,6 @@ def connect(address: tuple[str, int], secret: bytes, name: str | None = None) ->
     return Channel(link)
 
 
-class _Guest:
-    """A connection whose other end has yet to prove itself."""
-
-    def __init__(self, connection: socket.socket, origin: str) -> None:
-        self.connection = connection
-        self.origin = origin
-        self.since = time.monotonic()
-        self.proved = False
-        """It has shown the secret, for the first time: the connection is not to be ended any more."""
-        self.sent_away: str | None = None
-        """Why this end has ended the connection."""
-
-    def send_away(self, why: str) -> None:
-        """Ends the connection, and the wait of the thread that hears it."""
-        self.sent_away = why
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-
-
 class _Greetings:
     """The keys of greetings that showed the secret; the oldest are forgotten."""
 
@@ -156,42 +126,10 @@ class _Greetings:
         return True
 
 
-class _Strangers:
-    """Says who was turned away: the first ones one by one, then in sums."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._lock = threading.Lock()
-        self._all = 0
-        self._unsaid = 0
-        self._said = time.monotonic()
-
-    def turned_away(self, origin: str, why: object) -> None:
-        with self._lock:
-            self._all += 1
-            if self._all > _LOGGED:
-                self._unsaid += 1
-                if time.monotonic() - self._said >= _SUMMED:
-                    self._sum(f"; the last from {origin}: {why}")
-                return
-            self._said = time.monotonic()
-        _log.warning("a stranger at %s was turned away from %s: %s", origin, self._where, why)
-
-    def end(self) -> None:
-        with self._lock:
-            self._sum("")
-
-    def _sum(self, last: str) -> None:
-        if self._unsaid:
-            _log.warning("%s more strangers were turned away from %s%s", self._unsaid, self._where, last)
-            self._unsaid, self._said = 0, time.monotonic()
-
-
 class Server:
     """Accepts channels on a port of its own, each of which is served by a thread.
 
-    At most 64 strangers are heard at once. Beyond that the first to have come is sent away, but not before it
-    has had its time to show the secret; who has shown it is not sent away.
+    Those who have not shown the secret are bounded in number by a `Gate`, and have ten seconds in all.
 
     Args:
         host: The interface, by a name that others have for it.
@@ -210,18 +148,16 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self._context = _context(name or _name((host, self.port)))
         self._channels: set[Channel] = set()
-        self._heard: list[_Guest] = []
         self._greetings = _Greetings()
-        self._strangers = _Strangers(name or _name((host, self.port)))
+        self._gate = Gate(name or _name((host, self.port)), _log)
         self._threads: set[threading.Thread] = set()
         self._closed = False
         self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
         self._accepting = threading.Thread(target=self._accept, name="pointstamp-server", daemon=True)
         self._accepting.start()
 
     def _accept(self) -> None:
-        while self._make_room():
+        while self._gate.make_room():
             try:
                 connection, address = self._listener.accept()
             except TimeoutError:
@@ -231,33 +167,18 @@ class Server:
                     return
                 # It broke off before it was accepted, or there are too many open files: both pass.
                 _log.warning("a connection could not be accepted: %s", error)
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
                 continue
             try:
                 self._hear(connection, _name(address))
             except (OSError, RuntimeError) as error:  # no more files, no more threads
                 _log.warning("a connection could not be served: %s", error)
                 connection.close()
-                time.sleep(_PAUSE)
-
-    def _make_room(self) -> bool:
-        """Waits until one more can be heard; sends the first of too many strangers away. False at the end."""
-        with self._room:
-            while not self._closed:
-                strangers = [guest for guest in self._heard if not guest.proved]
-                if len(strangers) < _HEARD:
-                    return True
-                left = strangers[0].since + _GRACE - time.monotonic()
-                if left <= 0:
-                    self._heard.remove(strangers[0])
-                    strangers[0].send_away("it said nothing while others waited")
-                    return True
-                self._room.wait(left)
-        return False
+                time.sleep(PAUSE)
 
     def _hear(self, connection: socket.socket, origin: str) -> None:
         """Begins to hear who connected."""
-        guest = _Guest(connection.dup(), origin)
+        guest = self._gate.enter(connection, origin)
         thread = threading.Thread(
             target=self._greet, args=(connection, guest), name="pointstamp-channel", daemon=True
         )
@@ -265,25 +186,18 @@ class Server:
             try:
                 thread.start()
             except RuntimeError:
-                guest.connection.close()
+                self._gate.leave(guest)
                 raise
             self._threads = {known for known in self._threads if known.is_alive()} | {thread}
-            self._heard.append(guest)
-            if self._closed:
-                guest.send_away("it had not proved itself when the server was closed")
 
-    def _greet(self, connection: socket.socket, guest: _Guest) -> None:
+    def _greet(self, connection: socket.socket, guest: Guest) -> None:
         try:
             channel = self._prove(connection, guest)
         except OSError as error:
-            self._strangers.turned_away(guest.origin, guest.sent_away or error)
+            self._gate.turned_away(guest.origin, guest.sent_away or error)
             return
         finally:
-            with self._room:
-                if guest in self._heard:
-                    self._heard.remove(guest)
-                guest.connection.close()
-                self._room.notify()
+            self._gate.leave(guest)
         with self._lock:
             if self._closed:
                 channel.close()
@@ -298,7 +212,7 @@ class Server:
                 self._channels.discard(channel)
             channel.close()
 
-    def _prove(self, connection: socket.socket, guest: _Guest) -> Channel:
+    def _prove(self, connection: socket.socket, guest: Guest) -> Channel:
         def fresh(key: bytes) -> bool:
             with self._lock:
                 guest.proved = self._greetings.add(key)
@@ -309,12 +223,10 @@ class Server:
 
     def close(self) -> None:
         """Accepts nothing any more, closes what is open, and waits until its threads have ended."""
-        with self._room:
+        with self._lock:
             self._closed = True
             channels = list(self._channels)
-            for guest in self._heard:
-                guest.send_away("it had not proved itself when the server was closed")
-            self._room.notify()
+        self._gate.close()
         try:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         except OSError:
@@ -325,4 +237,4 @@ class Server:
         for thread in [self._accepting, *self._threads]:
             if thread is not threading.current_thread():
                 thread.join(_PATIENCE)  # what serves a channel may have something else to finish
-        self._strangers.end()
+        self._gate.end()

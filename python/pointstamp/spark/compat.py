@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
@@ -32,6 +32,8 @@ __all__ = [
     "is_connect",
     "is_local",
     "query_id",
+    "renamed",
+    "selected",
     "slots",
     "spark_type",
     "when_stopped",
@@ -51,13 +53,13 @@ def is_local(session: SparkSession) -> bool:
 
 
 def slots(context: SparkContext) -> int:
-    """How many tasks can run at once; Spark's defaultParallelism is another number."""
+    """Returns the number of tasks that can run at once; Spark's defaultParallelism is another number."""
     scala = _scala(context)
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def interpreter(session: SparkSession) -> str:
-    """What Spark starts as Python on its executors; empty where only the server knows it."""
+    """Returns the Python that Spark starts on its executors; empty where only the server knows it."""
     return "" if is_connect(session) else str(session.sparkContext.pythonExec)
 
 
@@ -206,7 +208,22 @@ def query_id(context: SparkContext) -> str | None:
     return str(found) if found else None
 
 
-# ---------------------------------------------------------------- schemas
+# ---------------------------------------------------------------- columns and schemas
+
+
+def renamed(df: DataFrame) -> DataFrame:
+    """The same columns under the names c0, c1, ...
+
+    PySpark's functions of names, `mapInArrow` among them, do not quote: dots, backticks and names that differ
+    in case alone lead to other columns, or to none.
+    """
+    return df.toDF(*(f"c{place}" for place in range(len(df.columns))))
+
+
+def selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The columns of exactly these names, whatever characters are in them."""
+    places = [f"c{df.columns.index(name)}" for name in names]
+    return renamed(df).select(*places).toDF(*names)
 
 
 def arrow_schema(schema: StructType, timezone: str, large: bool) -> pa.Schema:
@@ -291,7 +308,7 @@ def convert_exceptions(session: SparkSession, recover: Callable[[str], Any]) -> 
 
 
 def _text(error: Any) -> str:
-    """What a Java exception says, and what those say that caused it."""
+    """Returns the text of a Java exception, and of those that caused it."""
     texts: list[str] = []
     while error is not None and len(texts) < 20:
         texts.append(str(error.toString()))
@@ -318,7 +335,7 @@ class Files:
         self._files = self._hadoop.fs.Path(directory).getFileSystem(context._jsc.hadoopConfiguration())
 
     def names(self, path: str = "") -> list[str]:
-        """What is in a directory; nothing where it is missing."""
+        """Returns the names in a directory; nothing where it is missing."""
         there = self._path(path)
         if not self._files.exists(there):
             return []

@@ -1,8 +1,11 @@
-"""What is asked of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
+"""Functions of graphs, on DataFrames of edges: each is one call, and runs inside the Spark job.
 
 The functions are those of `pointstamp.graphs`, with the same definitions. Edges are a DataFrame with the
 columns ``src`` and ``dst`` of one type, or of integers of two widths, and the result is a DataFrame. Nothing
 runs before an action asks for it.
+
+A null is no node, as it matches nothing in Spark's joins: an edge with a null in ``src`` or ``dst`` is left
+out. A null weight is a `ValueError` of the action, which shows the row.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import graphs
 from pointstamp._errors import GraphError
 from pointstamp.spark.calls.running import run
+from pointstamp.spark.compat import selected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,7 +39,7 @@ __all__ = [
 
 
 def bfs(edges: DataFrame, roots: Iterable[Any], *, num_workers: int | None = None) -> DataFrame:
-    """How many edges lead from the nearest root to each node that can be reached: ``(node, hops)``.
+    """Counts the edges from the nearest root to each node that can be reached: ``(node, hops)``.
 
     Args:
         edges: The edges, from ``src`` to ``dst``.
@@ -93,7 +97,8 @@ def pagerank(
     """
 
     def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
-        return graphs.pagerank(pairs, iterations=iterations, damping=damping)
+        # Nothing changes here, so nothing is to be gained by rounding.
+        return graphs.pagerank(pairs, iterations=iterations, damping=damping, tolerance=0)
 
     return _call(edges, build, {"node": None, "rank": "float64"}, num_workers)
 
@@ -108,7 +113,7 @@ def label_propagation(edges: DataFrame, *, iterations: int, num_workers: int | N
 
 
 def clustering_coefficients(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
-    """How many of the pairs of a node's neighbours have an edge: ``(node, coefficient)``."""
+    """The share of the pairs of a node's neighbours that have an edge: ``(node, coefficient)``."""
     columns = {"node": None, "coefficient": "float64"}
     return _call(edges, graphs.clustering_coefficients, columns, num_workers)
 
@@ -174,12 +179,24 @@ def _call(
             if weight is None:
                 pairs = records.map(lambda row: (row["src"], row["dst"])).as_collection()
             else:
-                pairs = records.map(lambda row: (row["src"], (row["dst"], row[weight]))).as_collection()
+                pairs = records.map(lambda row: _weighted(row, weight)).as_collection()
         result = function(pairs).consolidate().updates().map(lambda update: update[0])
         types = {name: node if kind is None else pa.type_for_alias(kind) for name, kind in columns.items()}
         return result.to_arrow(pa.schema(list(types.items())))
 
-    return run(edges.select(*named), build, num_workers=num_workers)  # type: ignore[no-any-return]
+    ends = selected(edges, named)
+    ends = ends.where(ends["src"].isNotNull() & ends["dst"].isNotNull())
+    return run(ends, build, num_workers=num_workers)  # type: ignore[no-any-return]
+
+
+def _weighted(row: dict[str, Any], weight: str) -> tuple[Any, tuple[Any, Any]]:
+    """The edge of a row, with its weight."""
+    if row[weight] is None:
+        raise ValueError(
+            f"graphs.shortest_paths: column '{weight}' is null in the row {row}: leave out such rows, "
+            f"such as with edges.dropna(subset=['{weight}']), or fill in a weight of 0 or more"
+        )
+    return row["src"], (row["dst"], row[weight])
 
 
 def _check_nodes(edges: DataFrame) -> None:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import count_of, function_of, probe_of, several, stream_of
 from pointstamp._naming import named, named_later
+from pointstamp.custom.builder import single_output
 from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
+from pointstamp.streams.column_arguments import aggregations_of, key_names
 from pointstamp.streams.columnar import ALL, Columnar
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ class ArrowStream(ColumnOperators, Columnar):
 
     @property
     def schema(self) -> pa.Schema:
-        """What the batches' columns are."""
+        """The schema of the batches."""
         if self._schema is None:
             self._schema = self.core_schema.to_pyarrow()
         return self._schema
@@ -99,11 +101,17 @@ class ArrowStream(ColumnOperators, Columnar):
     @property
     def core(self) -> CoreStream:
         """The extension's stream; an exchange is made when it is first read."""
-        if self._made is None:
-            assert self._source is not None
-            assert self.placed is not None
-            with named_later(self.scope, "exchange", self._name):
-                self._made = _core.exchange_columns(self._source.core, self.placed)
+        unmade = []
+        first = self
+        while first._made is None and first._source is not None:
+            unmade.append(first)
+            first = first._source
+        for one in reversed(unmade):
+            assert one._source is not None
+            assert one.placed is not None
+            with named_later(one.scope, "exchange", one._name):
+                one._made = _core.exchange_columns(one._source.core, one.placed)
+        assert self._made is not None
         return self._made
 
     def _like(self, core: CoreStream) -> ArrowStream:
@@ -178,7 +186,7 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        key = self.core_schema.key(names(by))
+        key = self.core_schema.key(key_names(by))
         moved = ArrowStream(self.scope, None, self.core_schema, key, self, name)
         if self.scope.parent is not None:
             _ = moved.core  # it may be read when the scope's block has ended
@@ -195,9 +203,8 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If there is no such column, it cannot be hashed, or `parts` is less than 1.
         """
-        if parts < 1:
-            raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
-        streams = _core.partition_columns(self.core, parts, self.core_schema.key(names(by)))
+        parts = count_of("partition takes first a number of parts", parts, error=GraphError)
+        streams = _core.partition_columns(self.core, parts, self.core_schema.key(key_names(by)))
         return [self._like(stream) for stream in streams]
 
     def aggregate(
@@ -206,7 +213,8 @@ class ArrowStream(ColumnOperators, Columnar):
         """Per time and key, exchanged by key, sent when the time closes.
 
         Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
-        other, integers add up modulo 2**64.
+        other. Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76
+        digits, and one that does not fit is an error.
 
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
@@ -219,17 +227,19 @@ class ArrowStream(ColumnOperators, Columnar):
 
         Raises:
             GraphError: If there is no such column or function, or the function is not defined for the column.
+            OverflowError: When the dataflow runs, for a sum that its type cannot hold; it names the column
+                and the key. Whether it fits does not depend on the order of the rows.
         """
         wanted = aggregations_of(aggregations)
-        if not names(by):
+        if not key_names(by):
             whole: ArrowStream = self.with_one_key().aggregate(ALL, wanted)
             return whole.select(*[name for name in whole.schema.names if name != ALL])
-        key = self.core_schema.key(names(by))
+        key = self.core_schema.key(key_names(by))
         rows, in_place = self, self.placed == key
         if in_place and self._made is None and self._source is not None:
             # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.
             rows, in_place = self._source, False
-        made, columns = _core.aggregate_columns(rows.core, self.core_schema, names(by), wanted, in_place)
+        made, columns = _core.aggregate_columns(rows.core, self.core_schema, key_names(by), wanted, in_place)
         return ArrowStream(self.scope, made, columns, range(len(key)))
 
     def distinct(self, by: str | Sequence[str] | None = None, *, name: str | None = None) -> ArrowStream:
@@ -282,7 +292,7 @@ class ArrowStream(ColumnOperators, Columnar):
     def _one_of_each(
         self, operator: Callable[..., CoreStream], by: str | Sequence[str] | None
     ) -> ArrowStream:
-        key = self.core_schema.key(names(by) if by is not None else self.schema.names)
+        key = self.core_schema.key(key_names(by) if by is not None else self.schema.names)
         made = operator(self.core, self.core_schema, key, self.placed == key)
         return ArrowStream(self.scope, made, self.core_schema, key)
 
@@ -307,7 +317,7 @@ class ArrowStream(ColumnOperators, Columnar):
         """
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
-        by = names(on)
+        by = key_names(on)
         in_place = (self.placed == self.core_schema.key(by), other.placed == other.core_schema.key(by))
         made, columns, key = _core.join_columns(
             self.core, self.core_schema, other.core, other.core_schema, by, suffix, in_place
@@ -315,7 +325,7 @@ class ArrowStream(ColumnOperators, Columnar):
         return ArrowStream(self.scope, made, columns, key)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """How many rows each time has on this worker, sent when the time closes."""
+        """Counts the rows of each time on this worker; sent when the time closes."""
         return self.scope.stream_of(_core.count(self.core))
 
     # ------------------------------------------------------------ shape
@@ -339,7 +349,7 @@ class ArrowStream(ColumnOperators, Columnar):
     ) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
         no, yes = _core.branch_columns_when(self.core, function_of("branch_when", condition))
-        return self._like(no), self._like(yes)
+        return several("branch_when", "no, yes", (self._like(no), self._like(yes)))
 
     def broadcast(self, *, name: str | None = None) -> ArrowStream:
         """Sends each batch to every worker."""
@@ -349,7 +359,15 @@ class ArrowStream(ColumnOperators, Columnar):
 
     def reclock(self, clock: Stream[Any] | ArrowStream, *, name: str | None = None) -> ArrowStream:
         """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
-        made: ArrowStream = self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+        made: ArrowStream = single_output(
+            self.scope,
+            "reclock",
+            [(self, Pipeline()), (stream_of("reclock", clock), Pipeline())],
+            reclock,
+            notify=True,
+            retains_forever=True,  # as of `Stream.reclock`
+            schema=self.core_schema,
+        )
         return made
 
     def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> ArrowStream:
@@ -378,20 +396,7 @@ class ArrowStream(ColumnOperators, Columnar):
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> ArrowStream:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return self._like(self.core.probe_with(handle))
-
-
-def names(by: str | Sequence[str]) -> list[str]:
-    """The names of a key's columns."""
-    if callable(by):
-        raise TypeError(
-            "a key of an ArrowStream is the name of a column, or several, not a function: add a column"
-        )
-    given = [by] if isinstance(by, str) else list(by)
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"a key is the name of a column, or several, not {name!r}")
-    return given
+        return self._like(self.core.probe_with(probe_of(handle)))
 
 
 def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> None:
@@ -403,26 +408,3 @@ def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> No
     difference = expected.difference(given)
     if difference is not None:
         raise GraphError(f"{operator} takes streams of one schema: {difference}")
-
-
-def aggregations_of(given: Any) -> list[tuple[str, str]]:
-    """Pairs of a column and a function.
-
-    Raises:
-        TypeError: If it is something else; for one pair that is not in a list, it says so.
-    """
-
-    def is_pair(item: Any) -> bool:
-        return isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(x, str) for x in item)
-
-    if is_pair(given):
-        raise TypeError(f"aggregate takes a list of pairs, and this is one pair: write [{tuple(given)!r}]")
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TypeError(f"aggregate takes pairs such as [('price', 'sum')], not {given!r}")
-    pairs = list(given)
-    for item in pairs:
-        if not is_pair(item):
-            raise TypeError(
-                f"aggregate takes pairs (column, function) such as ('price', 'sum'), not {item!r}"
-            )
-    return [(column, function) for column, function in pairs]

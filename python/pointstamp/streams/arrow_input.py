@@ -48,7 +48,7 @@ class ArrowInput:
 
     @property
     def schema(self) -> pa.Schema:
-        """What the batches' columns are."""
+        """The schema of the batches."""
         if self._schema is None:
             self._schema = self.core_schema.to_pyarrow()
         return self._schema

@@ -1,4 +1,4 @@
-"""What is kept by key of streams of columns: running functions and first rows, in the order of time.
+"""State by key of streams of columns: running functions and first rows, in the order of time.
 
 Owns those methods of `ArrowStream`. The work on rows is done in Rust, when their times are final.
 """
@@ -12,6 +12,7 @@ from pointstamp._errors import GraphError
 from pointstamp._naming import named
 from pointstamp.event_times.columns import unit_of, untold
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
+from pointstamp.streams.column_arguments import aggregations_of, key_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,7 @@ class KeyedColumns:
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
+            OverflowError: When the dataflow runs, for a sum so far that its 64 bits cannot hold.
 
         Examples:
             >>> import pyarrow as pa
@@ -70,7 +72,7 @@ class KeyedColumns:
             >>> [tuple(row.values()) for _, rows in ps.example(build).extract() for row in rows]
             [(1, 3), (2, 5), (4, 5)]
         """
-        wanted = [(name, function) for name, function in functions]
+        wanted = aggregations_of(functions, "scan")
         if not wanted:
             raise GraphError("scan takes pairs such as [('price', 'max')], at least one")
         return _by_key(self, "scan", by, wanted, ttl, column, state)
@@ -105,21 +107,24 @@ def _by_key(
     column: str | None,
     state: KeyedState[Any, Any] | None,
 ) -> ArrowStream:
+    keys = key_names(by)
     times = column or getattr(stream, "time_column", None)
     if times is None:
         raise untold()
     at = _core.time_column_of(stream.core_schema, times)
-    span = None if ttl is None else unit_of(stream.schema.field(at).type).span("ttl", ttl)
+    unit = unit_of(stream.schema.field(at).type, stream.scope.lengths_of(stream.core))
+    span = None if ttl is None else unit.span("ttl", ttl)
     if span is not None and span <= 0:
         raise ValueError(f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}")
-    keys = [by] if isinstance(by, str) else list(by)
     kernel: Any = _core.RunningColumns(stream.core_schema, keys, functions, times, span)
     if state is not None:
         kept = Kept(kernel, [list(range(len(keys)))], only_row)
         kept_in(state, stream.scope, name, kept, by=keys, functions=functions, times=times)
     rows = getattr(stream, "batched", None) or stream.core
     scope: Any = stream.scope
-    made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys))], kernel, name, state, [at])
+    made, schema = in_time_order(
+        scope, [(rows, stream.core_schema.key(keys))], kernel, name, None, state, [at]
+    )
     results: ArrowStream = scope.event_columns_of(made, schema, times)
     return results
 

@@ -1,4 +1,4 @@
-"""What an `ArrowStream` can do with its columns and with event time.
+"""Methods of `ArrowStream` for its columns and for event time.
 
 Owns the methods that are not of the engine's own kind: expressions, selecting, sorting and limiting rows,
 and those that lead to event time and windows.
@@ -6,14 +6,15 @@ and those that lead to event time and windows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import column_name, count_of, several
 from pointstamp._naming import named
 from pointstamp.event_times.clock import not_ahead
 from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of, untold
-from pointstamp.event_times.splitting import OnTimeAndLate
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
@@ -21,16 +22,18 @@ from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
 from pointstamp.streams.by_key_columns import KeyedColumns, only_row
-from pointstamp.streams.expressions import filtering, with_columns
+from pointstamp.streams.column_arguments import aggregations_of, key_names
+from pointstamp.streams.expressions import checked_columns, checked_condition, filtering, with_columns
 from pointstamp.streams.joining import JoinsInTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from typing import TypeAlias
 
     import pyarrow as pa
 
+    from pointstamp._core import Stream as CoreStream
     from pointstamp.collections import ColumnCollection
     from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
@@ -58,7 +61,7 @@ class Columnar(JoinsInTime, KeyedColumns):
 
         @property
         def schema(self) -> pa.Schema:
-            """What the batches' columns are."""
+            """The schema of the batches."""
 
     def __repr__(self) -> str:
         return f"<ArrowStream of {', '.join(self.schema.names)} in {self.scope!r}>"
@@ -79,13 +82,12 @@ class Columnar(JoinsInTime, KeyedColumns):
         stream: Any = self
         made = schema
         if made is None:
-            empty = pa.RecordBatch.from_pylist([], schema=self.schema)
-            found = function(empty).schema
+            found = checked_columns(function, name, self.schema).schema
             # What has a column's name keeps its type where the two differ in layout only.
             fields = [_as_before(field, self.schema) for field in found]
             made = pa.schema(fields)
         mapped: ArrowStream = stream.map_each_batch(
-            lambda batch: _cast(function(batch), made), made, name, changes
+            lambda batch: _cast(function(batch), made, name), made, name, changes
         )
         return mapped
 
@@ -107,7 +109,9 @@ class Columnar(JoinsInTime, KeyedColumns):
             >>> ps.example(build).extract()
             [(0, [{'n': 2}, {'n': 3}])]
         """
-        return self._mapped("filter", filtering(condition), self.schema)
+        function = filtering(condition)
+        checked_condition(function, condition, self.schema)
+        return self._mapped("filter", function, self.schema)
 
     def select(self, *columns: str, name: str | None = None) -> ArrowStream:
         """These columns, in this order.
@@ -116,7 +120,7 @@ class Columnar(JoinsInTime, KeyedColumns):
             GraphError: If there is no such column, or one is named twice.
         """
         for name in columns:
-            self._has(name)
+            self._has(column_name("select", name))
         _differ(columns, columns)
         return self._mapped("select", lambda batch: batch.select(list(columns)))
 
@@ -130,6 +134,8 @@ class Columnar(JoinsInTime, KeyedColumns):
         Raises:
             GraphError: If there is no such column, or two get one name.
         """
+        if not isinstance(names, Mapping):
+            raise TypeError(f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {names!r}")
         for name in names:
             self._has(name)
         new = [names.get(name, name) for name in self.schema.names]
@@ -175,8 +181,8 @@ class Columnar(JoinsInTime, KeyedColumns):
         Raises:
             GraphError: If there is no such column, or its values have no order.
         """
-        keys = [by] if isinstance(by, str) else list(by)
         stream: Any = self
+        keys = key_names(by)
         places = _core.order_columns(stream.core_schema, keys)
         return self._on_one_worker("sort", sorted_per_time(places, descending))
 
@@ -186,9 +192,12 @@ class Columnar(JoinsInTime, KeyedColumns):
         Args:
             rows: How many, at most.
             name: The operator's name.
+
+        Raises:
+            TypeError: If `rows` is no int.
+            ValueError: If it is less than 0.
         """
-        if rows < 0:
-            raise ValueError(f"limit takes a number of rows, at least 0, not {rows}")
+        rows = count_of("limit takes a number of rows", rows, least=0)
         return self._on_one_worker("limit", limited(rows))
 
     def with_one_key(self) -> ArrowStream:
@@ -236,7 +245,7 @@ class Columnar(JoinsInTime, KeyedColumns):
             TimeError: When the dataflow runs, for a time that is null, or below 0.
         """
         stream: Any = self
-        at = _core.time_column_of(stream.core_schema, column)
+        at = _core.time_column_of(stream.core_schema, column_name("event_time", column))
         unit = unit_of(self.schema.field(at).type)
         units = unit.span("lateness", lateness)
         if units < 0:
@@ -244,14 +253,14 @@ class Columnar(JoinsInTime, KeyedColumns):
         on_time, late = event_times(
             self.scope,
             stream.core,
-            split_columns(at, not_ahead(ahead, unit.span)),
+            split_columns(at, not_ahead(ahead, unit.span), unit.lengths),
             lateness=units,
             idle=idle,
             schema=stream.core_schema,
         )
         self.scope.tells_time((on_time, late), unit.clock())
         rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
-        return OnTimeAndLate((rows, self.scope.stream_of(late, stream.core_schema)))
+        return several("event_time", "on_time, late", (rows, self.scope.stream_of(late, stream.core_schema)))
 
     def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
         """Each row at the time that a column tells, which is not before the row's own; nothing is held.
@@ -262,7 +271,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         """
         root_only(self.scope, "delay")
         stream: Any = self
-        at = _core.time_column_of(stream.core_schema, column)
+        at = _core.time_column_of(stream.core_schema, column_name("delay", column))
         delayed: ArrowStream = self.scope.stream_of(_core.delay_columns(stream.core, at), stream.core_schema)
         return delayed
 
@@ -304,8 +313,13 @@ class Columnar(JoinsInTime, KeyedColumns):
         """Aggregations per key and window of event time, sent when the window is final, at its last instant.
 
         The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), and the
-        aggregations'. The bounds are of the type of the times, and int64 where those are integers. Rows are
-        added up as they come, in Rust; a window that closes leaves nothing.
+        aggregations'. The bounds are of the type of the times, and int64 where those are integers; a window
+        that reaches beyond the greatest time ends there, and holds it. Rows are added up as they come, in
+        Rust; a window that closes leaves nothing.
+
+        Windows of the results, also after a `filter`, `with_columns` and the like, are by the instants at
+        which these are sent, so that a window of windows falls into the same place. ``column="window_end"``
+        takes the instants after, which are in the next window.
 
         Args:
             window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
@@ -314,7 +328,8 @@ class Columnar(JoinsInTime, KeyedColumns):
             aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``, and
                 those for which values are kept until the window closes, in the order of time in sessions and
                 counted windows.
-            column: The times; left out: the column of `event_time`.
+            column: The times; left out: the column of `event_time`, or for results of windows the instants at
+                which they are sent.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.
             state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
@@ -326,32 +341,42 @@ class Columnar(JoinsInTime, KeyedColumns):
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
+            OverflowError: When the dataflow runs, for a sum that its type cannot hold, as in `aggregate`.
         """
         root_only(self.scope, "window")
         stream: Any = self
         times = column or getattr(stream, "time_column", None)
+        if times is None and hasattr(stream, "with_times"):
+            stream, times = stream.with_times()
         if times is None:
             raise untold()
         at = _core.time_column_of(stream.core_schema, times)
-        unit = unit_of(self.schema.field(at).type)
-        keys = [by] if isinstance(by, str) else list(by)
+        unit = unit_of(self.schema.field(at).type, self.scope.lengths_of(stream.core))
+        keys = key_names(by)
         if not keys:
             together: ArrowStream = stream.with_one_key()
             whole: ArrowStream = together.window(
                 window, ALL, aggregations, column=times, early=early, state=state
             )
             return whole.select(*[name for name in whole.schema.names if name != ALL])
-        wanted = [(name, function) for name, function in aggregations]
+        wanted = aggregations_of(aggregations, "window")
         rows = getattr(stream, "batched", None) or stream.core
         in_place = stream.placed == stream.core_schema.key(keys)
         given = (rows, stream.core_schema, keys, wanted, times)
         if early is not None or state is not None:
-            return _in_time_order(stream, window, keys, wanted, times, unit, early, state)
+            made, columns = _in_time_order(stream, window, keys, wanted, times, unit, early, state)
+            return self._results(made, columns, len(keys))
         if isinstance(window, Session | Count):
             made, columns = _core.window_runs_columns(*given, ends_of(window, unit), in_place)
         else:
             made, columns = _core.window_columns(*given, layout_of(window, unit), in_place)
-        return self.scope.stream_of(made, columns)
+        return self._results(made, columns, len(keys))
+
+    def _results(self, made: CoreStream, columns: _core.Schema, at: int) -> ArrowStream:
+        """The results of windows, of which a column of this number is a bound."""
+        told = columns.to_pyarrow().field(at).type
+        results: ArrowStream = self.scope.window_results_of(made, columns, told)
+        return results
 
 
 def _in_time_order(
@@ -363,7 +388,7 @@ def _in_time_order(
     unit: Unit,
     early: Any,
     state: KeyedState[Any, Any] | None,
-) -> ArrowStream:
+) -> tuple[CoreStream, _core.Schema]:
     """Windows whose rows wait until their times are final: with early results, or a state that is listed."""
     follows = isinstance(window, Session | Count)
     tick = None if early is None else unit.span("early", early)
@@ -384,10 +409,9 @@ def _in_time_order(
         kept_in(state, stream.scope, f"window {type(window).__name__}", kept, **terms)
     rows = getattr(stream, "batched", None) or stream.core
     sides = [(rows, stream.core_schema.key(keys))]
-    made: ArrowStream = stream.scope.stream_of(
-        *in_time_order(stream.scope, sides, kernel, "window", state, stream.core_schema.key([times]))
-    )
-    return made
+    places = stream.core_schema.key([times])
+    needs = None if layout is None else lambda until: _core.first_open(layout, until)
+    return in_time_order(stream.scope, sides, kernel, "window", needs, state, places)
 
 
 def _differ(given: Iterable[str], names: Sequence[str]) -> None:
@@ -413,16 +437,27 @@ def _texts(one: Any, other: Any) -> bool:
     return any(one in kind and other in kind for kind in (texts, raw))
 
 
-def _cast(table: Any, schema: Any) -> Any:
-    """The columns of the types of a schema. What differs in layout only is made so when it is taken in."""
+def _cast(table: Any, schema: Any, operator: str) -> Any:
+    """The columns of the types of a schema. What differs in layout only is made so when it is taken in.
+
+    Raises:
+        TypeError: If a column is not of its type and cannot be cast; it names the operator and the column.
+    """
     import pyarrow as pa
 
     if table.schema.equals(schema):
         return table
-    columns = [
-        column if column.type == field.type or _texts(column.type, field.type) else column.cast(field.type)
-        for column, field in zip(table.columns, schema, strict=True)
-    ]
+    columns = []
+    for column, field in zip(table.columns, schema, strict=True):
+        if column.type != field.type and not _texts(column.type, field.type):
+            try:
+                column = column.cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise TypeError(
+                    f"{operator} made column '{field.name}' of type {column.type}, and of a batch without "
+                    f"rows {field.type}: let it return one type, as in pa.array(values, type). {error}"
+                ) from error
+        columns.append(column)
     return pa.table(columns, names=schema.names)
 
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
     from pointstamp.scope import Scope
 
-__all__ = ["EventColumns"]
+__all__ = ["EventColumns", "WindowResults"]
+
+OWN_TIME = "own time"
+"""The column for the times of rows that have none: no column of a program's own."""
 
 
 class EventColumns(ArrowStream):
@@ -54,3 +57,37 @@ class EventColumns(ArrowStream):
         columns = _core.Schema(schema)
         made = _core.map_batches(self.batched, function, columns, name)
         return EventColumns(self.scope, made, columns, self.time_column)
+
+
+class WindowResults(ArrowStream):
+    """An `ArrowStream` of rows at the last instants of their windows, which no column tells.
+
+    `window_end` is the instant after. Their times are made a column where a window asks for them, so that
+    windows of these rows are those of the same results as records.
+
+    Attributes:
+        time_type: The type of the column that their times make.
+    """
+
+    __slots__ = ("time_type",)
+
+    def __init__(self, scope: Scope, made: CoreStream, columns: _core.Schema, time_type: pa.DataType) -> None:
+        super().__init__(scope, made, columns)
+        self.time_type = time_type
+
+    def with_times(self) -> tuple[ArrowStream, str]:
+        """The rows with a column that tells their times, and its name."""
+        import pyarrow as pa
+
+        told = _core.Schema(pa.schema([pa.field(OWN_TIME, self.time_type)]))
+        return self.scope.stream_of(*_core.with_own_times(self.core, self.core_schema, told)), OWN_TIME
+
+    def map_each_batch(
+        self, function: Callable[[Any], Any], schema: pa.Schema, name: str, changes: Iterable[str]
+    ) -> ArrowStream:
+        """Each batch through a function; see `ArrowStream.map_each_batch`."""
+        made = super().map_each_batch(function, schema, name, changes)
+        return WindowResults(self.scope, made.core, made.core_schema, self.time_type)
+
+    def _like(self, core: CoreStream) -> ArrowStream:
+        return WindowResults(self.scope, core, self.core_schema, self.time_type)

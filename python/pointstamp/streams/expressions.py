@@ -9,8 +9,10 @@ in Rust, so that columns of every type can be filtered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from pointstamp._core import Field
+from pointstamp._errors import GraphError
 from pointstamp.operators.picked import rows_where, without_views
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["filtering", "with_columns"]
+__all__ = ["checked_columns", "checked_condition", "filtering", "with_columns"]
 
 
 def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
@@ -35,12 +37,97 @@ def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
         elif kind == "pyarrow":
             found = _projected(batch, condition)
         else:
-            found = condition(batch)
+            found = _called("filter", condition, batch)
             if _is_expression(found):
                 found = _projected(batch, found)
+            elif isinstance(found, bool | str):
+                raise _takes_a_row("filter", f"returned {found!r}", batch)
         return rows_where(batch, found)
 
     return filtered
+
+
+def checked_condition(function: Callable[[pa.RecordBatch], Any], condition: Any, schema: pa.Schema) -> None:
+    """Evaluates a condition on a batch without rows, so that a mistake in it is raised where it is written.
+
+    A function that fails on such a batch for another reason may still do its work on rows, and is let be.
+
+    Raises:
+        GraphError: If an expression cannot be evaluated, for example for want of a column.
+        TypeError: If a function takes the batch for a row.
+    """
+    import pyarrow as pa
+
+    try:
+        pa.RecordBatch.from_pylist([], schema=schema)
+    except pa.ArrowException:  # there are types of which pyarrow makes no empty column
+        return
+    try:
+        checked_columns(function, "filter", schema)
+    except Exception as error:
+        if _kind(condition) != "function" or hasattr(error, "takes_a_row"):
+            raise
+
+
+def _called(call: str, function: Any, batch: Any) -> Any:
+    """Calls a function with a batch.
+
+    Raises:
+        TypeError: If it compares, or calculates with, a whole column as with a value.
+        BaseException: What it raises otherwise.
+    """
+    try:
+        return function(batch)
+    except (TypeError, AttributeError) as error:
+        if "pyarrow.lib." not in str(error):
+            raise
+        raise _takes_a_row(call, f"raised: {error}", batch) from error
+
+
+def _takes_a_row(call: str, what: str, batch: Any) -> TypeError:
+    """The error for a function of a batch that takes it for a row."""
+    import pyarrow as pa
+
+    numbers = (field.name for field in batch.schema if pa.types.is_integer(field.type))
+    name = next(numbers, next(iter(batch.schema.names), "n"))
+    sign = "> 1" if call == "filter" else "* 2"
+    error = TypeError(
+        f"the function given to {call} {what}. It is given a batch, a pyarrow.RecordBatch, and not a row: "
+        f"write an expression, as in pc.field({name!r}) {sign} (pyarrow.compute) or pl.col({name!r}) {sign} "
+        f"(Polars); to_records().{'filter' if call == 'filter' else 'map'} takes a function of a row, a dict"
+    )
+    error.takes_a_row = True  # type: ignore[attr-defined]
+    return error
+
+
+def checked_columns(function: Callable[[pa.RecordBatch], Any], call: str, schema: pa.Schema) -> Any:
+    """Calls a function with a batch without rows, which tells the schema of its results.
+
+    Raises:
+        GraphError: If an expression cannot be evaluated, for example for want of a column.
+        BaseException: What a function of the program raises.
+    """
+    import pyarrow as pa
+
+    try:
+        return function(pa.RecordBatch.from_pylist([], schema=schema))
+    except Exception as error:
+        if type(error).__module__.startswith(("pyarrow", "polars")):
+            _raise_in(call, schema, error)
+        raise
+
+
+def _raise_in(call: str, schema: Any, error: Exception) -> NoReturn:
+    """Raises what is wrong with an expression, with the columns that there are.
+
+    Raises:
+        GraphError: Always.
+    """
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    raise GraphError(
+        f"the expression given to {call} cannot be evaluated: {first}. The columns are "
+        f"{', '.join(f'{field.name}: {field.type}' for field in schema)}"
+    ) from error
 
 
 def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
@@ -64,10 +151,15 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
             if kinds[name] == "pyarrow":
                 made[name] = _projected(batch, column)
             elif kinds[name] == "function":
-                made[name] = _column(name, column(batch))
+                made[name] = _column(name, _called("with_columns", column, batch))
         for name in columns:
             at = table.schema.get_field_index(name)
             values = made[name]
+            if len(values) != batch.num_rows:
+                raise ValueError(
+                    f"column '{name}' of with_columns has {len(values)} values in a batch of "
+                    f"{batch.num_rows} rows: it needs one for each row"
+                )
             table = table.append_column(name, values) if at < 0 else table.set_column(at, name, values)
         return table
 
@@ -122,13 +214,18 @@ def _selected(batch: Any, expressions: dict[str, Any]) -> Any:
 
 
 def _column(name: str, values: Any) -> Any:
-    """What a function has returned for a column."""
+    """Checks the result of a function of a column."""
     import pyarrow as pa
 
     if isinstance(values, list) and not all(isinstance(chunk, pa.Array) for chunk in values or [None]):
         raise TypeError(
             f"the function of column '{name}' returns a list, which tells no type: it is to return "
             "pa.array(values, type)"
+        )
+    if not hasattr(values, "__len__"):
+        raise TypeError(
+            f"the function of column '{name}' returns a column, such as pa.array(values, type), and returned "
+            f"{values!r}: it is given a whole batch, and not a row"
         )
     return values
 
@@ -139,13 +236,18 @@ def _is_expression(value: Any) -> bool:
 
 def _kind(expression: Any) -> str:
     module = type(expression).__module__
-    if module.startswith("polars"):
+    if module.startswith("polars") and hasattr(expression, "meta"):
         return "polars"
-    if module.startswith("pyarrow"):
+    if _is_expression(expression):
         return "pyarrow"
     if callable(expression):
         return "function"
+    cure = ""
+    if isinstance(expression, Field):
+        cure = ": expressions of pointstamp.fields are for collections of columns"
+    elif not isinstance(expression, str):
+        cure = ": pc.scalar(value) is a constant for every row"
     raise TypeError(
-        "an expression is pyarrow's, such as pc.field('n') > 1, or Polars', such as pl.col('n') > 1, or a "
-        f"function of a batch that returns a column, not {expression!r}"
+        "an expression over columns of a stream is pyarrow's, such as pc.field('n') > 1, or Polars', such as "
+        f"pl.col('n') > 1, or a function of a batch that returns a column, not {expression!r}{cure}"
     )

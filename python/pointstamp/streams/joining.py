@@ -17,8 +17,9 @@ from pointstamp.keyed.sides import left_or_inner, pairs_of
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
     from pointstamp.scope import Scope
@@ -77,14 +78,15 @@ class JoinsInTime:
             GraphError: If there is no such column, or the columns of times or keys differ in type.
         """
         times = _times(self, other, column)
-        unit = unit_of(_type_of(self, times[0]))
+        unit = _unit_of(self, times[0])
         low, high = unit.span("lower", lower), unit.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
         kernel = _core.IntervalColumns(given, low, high)
         made = ("interval_join", self, other, given[2], kernel, times, joined_at, _both, 2, state)
-        return _joined(*made, lower=low, upper=high)
+        reach = max(high, -low, 0)  # without a match: what a row has been matched with is needed, too
+        return _joined(*made, needs=_back(reach if how == "inner" else 2 * reach), lower=low, upper=high)
 
     def window_join(
         self,
@@ -135,7 +137,7 @@ class JoinsInTime:
             [(9, [{'page': 'home', 'ad': 'shoes', 'window_start': 0}])]
         """
         times = _times(self, other, column)
-        unit = unit_of(_type_of(self, times[0]))
+        unit = _unit_of(self, times[0])
         if isinstance(window, Count):
             raise ValueError(
                 "a window join of columns is over tumbling or sliding windows or sessions, not "
@@ -146,7 +148,14 @@ class JoinsInTime:
         given = _terms(self, other, on, times, pairs_of(how), suffix, None)
         kernel = _core.WindowJoinColumns(given, layout, silence)
         made = ("window_join", self, other, given[2], kernel, times, None, _both, 2, state)
-        return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
+
+        def needs(until: int) -> int:
+            if layout is not None:
+                return _core.first_open(layout, until)
+            first = kernel.earliest()
+            return until if first is None else max(first, 0)
+
+        return _joined(*made, needs=needs, hidden=2, window=layout or silence, kind=type(window).__name__)
 
     def asof_join(
         self,
@@ -194,14 +203,14 @@ class JoinsInTime:
             [{'at': 3, 'amount': 10, 'price': 5}, {'at': 7, 'amount': 20, 'price': 8}]
         """
         times = _times(self, other, column)
-        span = None if within is None else unit_of(_type_of(self, times[0])).span("within", within)
+        span = None if within is None else _unit_of(self, times[0]).span("within", within)
         if span is not None and span < 0:
             raise ValueError(f"within is how long before a row the other may be, at least 0, not {within}")
         outer = (left_or_inner("asof_join", how), False)
         given = _terms(self, other, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, span, None)
         made = ("asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state)
-        return _joined(*made, hidden=1, within=span)
+        return _joined(*made, needs=None if span is None else _back(span), hidden=1, within=span)
 
     def table_join(
         self,
@@ -236,14 +245,19 @@ class JoinsInTime:
             GraphError: As in `interval_join`.
         """
         times = _times(self, table, column)
-        span = None if ttl is None else unit_of(_type_of(self, times[0])).span("ttl", ttl)
+        span = None if ttl is None else _unit_of(self, times[0]).span("ttl", ttl)
         if span is not None and span <= 0:
             raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
         outer = (left_or_inner("table_join", how), False)
         given = _terms(self, table, on, times, outer, suffix, None)
         kernel = _core.AsOfColumns(given, None if span is None else span - 1, ends)  # times are whole units
         made = ("table_join", self, table, given[2], kernel, times, times[0], _only, 1, state)
-        return _joined(*made, hidden=1, ttl=span, ends=ends)
+        return _joined(*made, needs=None if span is None else _back(span), hidden=1, ttl=span, ends=ends)
+
+
+def _back(span: int) -> Callable[[int], int]:
+    """The earliest time that is needed where rows are kept for so long after their own."""
+    return lambda until: max(until - span, 0)
 
 
 def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
@@ -281,6 +295,11 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
     return names[0], names[1]
 
 
+def _unit_of(stream: Any, times: str) -> Unit:
+    """The unit of a stream's column of times."""
+    return unit_of(_type_of(stream, times), stream.scope.lengths_of(stream.core))
+
+
 def _type_of(stream: Any, column: str) -> Any:
     at = _core.time_column_of(stream.core_schema, column)
     return stream.schema.field(at).type
@@ -311,6 +330,7 @@ def _joined(
     kinds: int,
     state: KeyedState[Any, Any] | None,
     *,
+    needs: Callable[[int], int] | None,
     hidden: int = 0,
     **terms: Any,
 ) -> ArrowStream:
@@ -331,9 +351,10 @@ def _joined(
         _core.time_column_of(side.core_schema, column)
         for side, column in zip((left, right), times, strict=True)
     ]
-    made, schema = in_time_order(scope, sides, kernel, name, state, at)
+    made, schema = in_time_order(scope, sides, kernel, name, needs, state, at)
     if time_column is None:
-        windows: ArrowStream = scope.stream_of(made, schema)
+        told = schema.to_pyarrow().field("window_end").type
+        windows: ArrowStream = scope.window_results_of(made, schema, told)
         return windows
     joined: ArrowStream = scope.event_columns_of(made, schema, time_column)
     return joined

@@ -1,4 +1,4 @@
-"""How a scope makes streams of every kind, for the modules that cannot name one another.
+"""Makes streams of every kind for a scope, for the modules that cannot name one another.
 
 A kind is imported when its first stream is made: programs over records have no use for columns.
 """
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pointstamp import _core
     from pointstamp.collections import Collection, ColumnCollection
     from pointstamp.event_times.clock import Clock
+    from pointstamp.event_times.magnitude import Lengths
     from pointstamp.streams.arrow import ArrowStream
-    from pointstamp.streams.event_columns import EventColumns
+    from pointstamp.streams.event_columns import EventColumns, WindowResults
     from pointstamp.streams.event_records import EventStream
 
 __all__ = ["StreamsOf"]
@@ -66,10 +67,17 @@ class StreamsOf:
         scope: Any = self
         return EventColumns(scope, batched, schema, time_column)
 
+    def window_results_of(self, made: _core.Stream, schema: _core.Schema, time_type: Any) -> WindowResults:
+        """A stream of rows at the last instants of their windows."""
+        from pointstamp.streams.event_columns import WindowResults
+
+        scope: Any = self
+        return WindowResults(scope, made, schema, time_type)
+
     def columns_together(self, streams: Sequence[ArrowStream]) -> ArrowStream:
         """The rows of streams of one schema; at event times, where one column tells those of all."""
         from pointstamp.streams.arrow import ArrowStream
-        from pointstamp.streams.event_columns import EventColumns
+        from pointstamp.streams.event_columns import EventColumns, WindowResults
 
         scope: Any = self
         schema, placed = streams[0].core_schema, streams[0].placed
@@ -78,6 +86,9 @@ class StreamsOf:
             batched = scope.core.concatenate([stream.batched for stream in timed])
             return EventColumns(scope, batched, schema, timed[0].time_column)
         made = scope.core.concatenate([stream.core for stream in streams])
+        told = {stream.time_type if isinstance(stream, WindowResults) else None for stream in streams}
+        if len(told) == 1 and None not in told:
+            return WindowResults(scope, made, schema, told.pop())
         alike = all(stream.placed == placed for stream in streams)
         return ArrowStream(scope, made, schema, placed if alike else None)
 
@@ -103,9 +114,15 @@ class StreamsOf:
             found[0].join(other)
         return found[0]
 
+    def lengths_of(self, stream: _core.Stream) -> Lengths | None:
+        """The lengths that were given as ints beside a stream's times; None where nothing tells these."""
+        known = self._clocks
+        found = stream.comes_from([stream for stream, _ in known])
+        return known[found[0]][1].lengths if found else None
+
     @property
     def _clocks(self) -> list[tuple[_core.Stream, Clock]]:
-        """Of the whole dataflow."""
+        """The clocks of the whole dataflow."""
         scope: Any = self
         while scope.parent is not None:
             scope = scope.parent

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 from pointstamp import _core
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import count_of, function_of, probe_of, several, stream_of
 from pointstamp._naming import named
+from pointstamp.custom.builder import single_output
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
@@ -19,7 +20,7 @@ from pointstamp.streams.rows import to_arrow
 from pointstamp.streams.timely import Timely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -119,14 +120,14 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
         """
         results, failures = self._stage(StageKind.TRY_MAP, fn, name, 2)
-        return results, failures
+        return several("try_map", "results, failures", (results, failures))
 
     def ok_err(
         self, fn: Callable[[T], tuple[bool, Any]], *, name: str | None = None
     ) -> tuple[Stream[Any], Stream[Any]]:
         """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
         oks, errors = self._stage(StageKind.OK_ERR, fn, name, 2)
-        return oks, errors
+        return several("ok_err", "oks, errors", (oks, errors))
 
     def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with each record, and passes the records on."""
@@ -159,8 +160,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             IndexError: When the dataflow runs, for a part that does not exist.
         """
-        if parts < 1:
-            raise GraphError(f"a stream cannot be partitioned into {parts} parts: it takes at least 1")
+        parts = count_of("partition takes first a number of parts", parts, error=GraphError)
         return self._stage(StageKind.PARTITION, fn, name, parts)
 
     def branch(
@@ -168,14 +168,14 @@ class Stream(RecordOperators[T], Timely[T]):
     ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on time and record: (false, true)."""
         no, yes = self._stage(StageKind.BRANCH, condition, name, 2)
-        return no, yes
+        return several("branch", "no, yes", (no, yes))
 
     def branch_when(
         self, condition: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on the time: (false, true)."""
         no, yes = self._stage(StageKind.BRANCH_WHEN, condition, name, 2)
-        return no, yes
+        return several("branch_when", "no, yes", (no, yes))
 
     # ------------------------------------------------------------ movement between workers
 
@@ -239,7 +239,9 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [(2, [0, 1, 2]), (4, [3, 4])]
         """
-        return self.binary_frontier(clock, Pipeline(), Pipeline(), "reclock", reclock)
+        inputs: list[Any] = [(self, Pipeline()), (stream_of("reclock", clock), Pipeline())]
+        # A record that is given again, without the tick that released it, would wait for another.
+        return single_output(self.scope, "reclock", inputs, reclock, notify=True, retains_forever=True)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -252,7 +254,7 @@ class Stream(RecordOperators[T], Timely[T]):
         return Stream(scope, scope.core.enter(self.core))
 
     def enter_at(self, scope: Scope, fn: Callable[[T], Time], *, name: str | None = None) -> Stream[T]:
-        """As `enter`, with a function that chooses the coordinates that the scope appends, for each record.
+        """Enters a scope as `enter`, with a function that chooses the appended coordinates of each record.
 
         Args:
             scope: Directly inside the stream's scope.
@@ -297,13 +299,13 @@ class Stream(RecordOperators[T], Timely[T]):
     # ------------------------------------------------------------ aggregation
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """How many records each time has on this worker, sent when the time closes.
+        """Counts the records of each time on this worker; sent when the time closes.
 
         Times without records send nothing.
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream("abc").count().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("abc")).count().capture()).extract()
             [(0, [3])]
         """
         return Stream(self.scope, _core.count(self.core))
@@ -397,7 +399,9 @@ class Stream(RecordOperators[T], Timely[T]):
             [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
         """
         build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
-        return self.unary_frontier(ByKey(), "state_machine", build)
+        return single_output(
+            self.scope, "state_machine", [(self, ByKey())], build, notify=True, retains_forever=True
+        )
 
     def distinct(self, *, name: str | None = None) -> Stream[T]:
         """Each record once per time, sent when it is first seen. Records are exchanged by themselves.
@@ -407,11 +411,11 @@ class Stream(RecordOperators[T], Timely[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream("banana").distinct().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).distinct().capture()).extract()
             [(0, ['a', 'b', 'n'])]
         """
         # One of each record in a batch is enough to travel.
-        once = self._stage(StageKind.MAP_BATCH, dict.fromkeys, "distinct")[0]
+        once = self._stage(StageKind.MAP_BATCH, _unique, "distinct")[0]
         return Stream(self.scope, _core.distinct(once.core))
 
     def counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
@@ -424,7 +428,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream("banana").counts().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).counts().capture()).extract()
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
         return Stream(self.scope, _core.counts(self.core))
@@ -455,7 +459,7 @@ class Stream(RecordOperators[T], Timely[T]):
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> Stream[T]:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return Stream(self.scope, self.core.probe_with(handle))
+        return Stream(self.scope, self.core.probe_with(probe_of(handle)))
 
     # ------------------------------------------------------------ columns
 
@@ -480,3 +484,8 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
         """
         return to_arrow(self, schema)
+
+
+def _unique(records: list[Any]) -> Iterator[Any]:
+    """One of each record, in the order in which they came first."""
+    return iter(dict.fromkeys(records))

@@ -17,12 +17,13 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
     """The records of a stream as rows: see `Stream.to_arrow`."""
     columns = _core.Schema(schema)
     fields = columns.to_pyarrow()
+    names = list(fields.names)
 
     def rows(records: list[Any]) -> pa.RecordBatch:
         import pyarrow as pa  # an optional dependency
 
-        made = [row_of(record, fields.names, "to_arrow") for record in records]
-        if not fields.names:  # `from_pylist` counts the values of columns
+        made = rows_by_name(records, names, "to_arrow")
+        if not names:  # `from_pylist` counts the values of columns
             none = pa.RecordBatch.from_struct_array(pa.array(made, pa.struct([])))
             return none.replace_schema_metadata(fields.metadata)
         return pa.RecordBatch.from_pylist(made, schema=fields)
@@ -30,26 +31,35 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
     return stream.scope.stream_of(_core.map_batches(stream.core, rows, columns, "to_arrow"), columns)
 
 
-def row_of(record: Any, columns: list[str], who: str) -> dict[str, Any]:
-    """A record by the names of its columns, all of which it must have.
+def rows_by_name(records: list[Any], columns: list[str], who: str) -> list[dict[str, Any]]:
+    """Records by the names of their columns, all of which each of them must have.
 
     Raises:
-        TypeError: If it has not; `who` makes rows of it.
+        TypeError: For a record that has others; `who` makes rows of it.
     """
-    if isinstance(record, dict):
-        if record.keys() != set(columns):
-            missing = [name for name in columns if name not in record]
-            extra = [name for name in record if name not in columns]
-            problem = " and ".join(
-                f"{what} {', '.join(map(repr, which))}"
-                for what, which in (("lacks", missing), ("has no column for", extra))
-                if which
+    names, count = set(columns), len(columns)
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        if isinstance(record, dict):
+            if record.keys() != names:
+                raise TypeError(_other_columns(record, columns, who))
+            rows.append(record)
+        elif isinstance(record, (tuple, list)) and len(record) == count:
+            rows.append(dict(zip(columns, record, strict=True)))
+        else:
+            raise TypeError(
+                f"{who} makes rows of dicts by the schema's names, or of tuples of {count} values, "
+                f"not {record!r}"
             )
-            raise TypeError(f"{who} makes rows of {columns}, and a record {problem}: {record!r}")
-        return record
-    if isinstance(record, tuple | list) and len(record) == len(columns):
-        return dict(zip(columns, record, strict=True))
-    raise TypeError(
-        f"{who} makes rows of dicts by the schema's names, or of tuples of {len(columns)} values, "
-        f"not {record!r}"
+    return rows
+
+
+def _other_columns(record: dict[Any, Any], columns: list[str], who: str) -> str:
+    missing = [name for name in columns if name not in record]
+    extra = [name for name in record if name not in columns]
+    problem = " and ".join(
+        f"{what} {', '.join(map(repr, which))}"
+        for what, which in (("lacks", missing), ("has no column for", extra))
+        if which
     )
+    return f"{who} makes rows of {columns}, and a record {problem}: {record!r}"

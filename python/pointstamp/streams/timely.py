@@ -1,4 +1,4 @@
-"""What every `Stream` can do with times, keys and the world outside.
+"""Methods of every `Stream` for times, keys and the world outside.
 
 Owns the methods of `Stream` that lead to event time, keys and windows, those of the everyday that work per
 time, and calls that wait. Each is a few lines over the module that has its operator, which is imported when
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp._mistakes import function_of
+from pointstamp._mistakes import count_of, function_of, several, stream_of
 from pointstamp._naming import named
+from pointstamp._nan_order import key_function
 from pointstamp.custom.builder import single_output
 from pointstamp.pacts import ByKey, Pipeline
 
@@ -100,7 +101,7 @@ class Timely(Generic[T]):
             [[('c', 1)]]
         """
         from pointstamp.event_times.clock import Clock, not_ahead
-        from pointstamp.event_times.splitting import OnTimeAndLate, split_records
+        from pointstamp.event_times.splitting import split_records
         from pointstamp.operators.event_time import event_times
 
         function_of("event_time", timestamp)
@@ -112,7 +113,7 @@ class Timely(Generic[T]):
         stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
         self.scope.tells_time((stretches, late), clock)
         on_time = self.scope.event_stream_of(stretches, clock)
-        return OnTimeAndLate((on_time, self.scope.stream_of(late)))
+        return several("event_time", "on_time, late", (on_time, self.scope.stream_of(late)))
 
     def key_by(
         self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None
@@ -127,6 +128,8 @@ class Timely(Generic[T]):
         from pointstamp.keyed import KeyedStream
 
         function_of("key_by", key)
+        if value is not None:
+            function_of("key_by", value)
         return KeyedStream(self.scope, *self.with_keys(key, value))
 
     def window(
@@ -236,7 +239,7 @@ class Timely(Generic[T]):
             batch=batch,
             linger=linger,
         )
-        return async_map(self.scope, self.core, function, terms)
+        return several("async_map", "results, failed", async_map(self.scope, self.core, function, terms))
 
     # ------------------------------------------------------------ per time
 
@@ -258,7 +261,7 @@ class Timely(Generic[T]):
         """
         from pointstamp.operators.everyday import join_per_time
 
-        inputs: Any = [(self, ByKey()), (other, ByKey())]
+        inputs: Any = [(self, ByKey()), (stream_of("join", other), ByKey())]
         return single_output(self.scope, "join", inputs, join_per_time, notify=True)
 
     def reduce(
@@ -290,15 +293,21 @@ class Timely(Generic[T]):
 
         Args:
             k: How many.
-            by: What they are compared by; None: the records themselves.
+            by: What they are compared by; None: the records themselves. NaN is the greatest number.
             name: The operator's name.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
         """
         from pointstamp.operators.everyday import gathered
 
-        if k < 1:
-            raise ValueError(f"top_k takes a number of records, at least 1, not {k}")
+        k = count_of("top_k takes a number of records", k)
+        if by is not None:
+            function_of("top_k", by)
+        key = key_function(by)
         shaped: Stream[T] = gathered(
-            self, "top_k", lambda records: sorted(records, key=by, reverse=True)[:k], locally=True
+            self, "top_k", lambda records: sorted(records, key=key, reverse=True)[:k], locally=True
         )
         return shaped
 
@@ -308,14 +317,17 @@ class Timely(Generic[T]):
         """The records of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            by: What they are compared by; None: the records themselves.
+            by: What they are compared by; None: the records themselves. NaN is the greatest number.
             reverse: The greatest first.
             name: The operator's name.
         """
         from pointstamp.operators.everyday import gathered
 
+        if by is not None:
+            function_of("sort", by)
+        key = key_function(by)
         shaped: Stream[T] = gathered(
-            self, "sort", lambda records: sorted(records, key=by, reverse=reverse), locally=False
+            self, "sort", lambda records: sorted(records, key=key, reverse=reverse), locally=False
         )
         return shaped
 

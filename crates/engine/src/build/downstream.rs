@@ -2,7 +2,7 @@
 //!
 //! A time is in the dataflow while some record or capability of it is, anywhere that a stream leads to. Frontiers only
 //! grow along paths that do not advance times, so it is enough to watch where such paths end: outputs that no operator
-//! reads, operators without outputs, and the inputs of operators that advance times (loops). The watching operator
+//! reads, operators from whose input no path leads to an output, and the inputs of operators that advance times (loops). The watching operator
 //! has an input for each end, connected by an edge that carries frontiers and no records: what is watched
 //! costs nothing per record. An operator whose inputs are watched gets one more output, on which it never sends.
 //!
@@ -16,17 +16,31 @@ use pointstamp_order::Point;
 use pointstamp_progress::{Source, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::draft::Draft;
 use super::scope::{ChildDraft, Scope};
 use super::stream::Stream;
 use crate::error::Error;
+use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::run::port::InputPort;
 use crate::run::probe::Probe;
-use crate::run::wakeups::Activator;
+
+/// Operators that a search has found, with their names. They are known once the dataflow is installed.
+#[derive(Clone, Default)]
+pub struct Found(Rc<RefCell<Vec<(OperatorId, String)>>>);
+
+impl Found {
+    /// The operators.
+    pub fn operators(&self) -> Vec<(OperatorId, String)> {
+        self.0.borrow().clone()
+    }
+}
 
 impl<P: Payload> Scope<P> {
     /// Makes a probe report the times that are still anywhere downstream of a stream, in its scope and the scopes
-    /// inside, and activates whom it may concern whenever they change.
+    /// inside, and calls a function whenever they change.
+    ///
+    /// With `retained`, times of which an operator still needs records are downstream, too.
     ///
     /// # Errors
     ///
@@ -34,11 +48,13 @@ impl<P: Payload> Scope<P> {
     pub fn watch_downstream(
         stream: &Stream<P>,
         probe: &Probe,
-        reader: Activator,
+        retained: bool,
+        changed: impl Fn() + 'static,
     ) -> Result<(), Error> {
         let scope = stream.scope();
         let builder = scope.operator("watch")?;
         builder.notify();
+        builder.start(); // of frontiers that are empty from the beginning it hears nothing
         let inputs: Rc<RefCell<Vec<InputPort<P>>>> = Rc::default();
         let place = probe.place(Point::minimum(scope.dims()));
         let (ports, probe) = (Rc::clone(&inputs), probe.clone());
@@ -47,18 +63,37 @@ impl<P: Payload> Scope<P> {
             let frontiers = ports.iter().map(InputPort::frontier).collect::<Vec<_>>();
             let times = frontiers.iter().flat_map(|frontier| frontier.frontier());
             probe.set(place, times);
-            reader.activate();
+            drop(frontiers);
+            changed();
             Ok(false)
         });
         let from = stream.source;
         let connect = move |scope: &Scope<P>| {
             let mut inputs = inputs.borrow_mut();
-            for end in Search::new(scope).ends(from) {
+            for end in Search::new(scope, Sought::Ends { retained }).ends(from) {
                 inputs.push(builder.new_frontier_input(end));
             }
         };
         scope.0.late.borrow_mut().push(Box::new(connect));
         Ok(())
+    }
+
+    /// The operators downstream of a stream, in any scope, that may need any of its records for as long as they run.
+    pub fn retaining_forever(stream: &Stream<P>) -> Found {
+        let found = Found::default();
+        let (from, into) = (stream.source, found.clone());
+        let look = move |scope: &Scope<P>| {
+            let mut top = scope.clone();
+            while let Some(parent) = top.parent().cloned() {
+                top = parent;
+            }
+            let mut search = Search::new(&top, Sought::Retaining);
+            search.reach(scope.clone(), from);
+            search.run();
+            into.0.replace(search.retaining);
+        };
+        stream.scope().0.late.borrow_mut().push(Box::new(look));
+        found
     }
 
     /// Brings the frontier of an output in this scope, without its records, out to an enclosing scope.
@@ -82,30 +117,51 @@ impl<P: Payload> Scope<P> {
 /// Where a scope's outputs lead.
 type Readers = FxHashMap<Source, Vec<Target>>;
 
-/// The search for the ends of paths from one output.
+/// What a search is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// Outputs whose frontiers tell of all that is downstream; `retained`: of what operators still need, too.
+    Ends { retained: bool },
+    /// Operators that may need records for as long as they run.
+    Retaining,
+}
+
+/// The search of what is downstream of one output.
 struct Search<'a, P: Payload> {
     top: &'a Scope<P>,
+    sought: Sought,
     /// By address of a scope.
     readers: FxHashMap<Vec<usize>, Rc<Readers>>,
     seen: FxHashSet<(Vec<usize>, Source)>,
+    /// Inputs that were gone through.
+    entered: FxHashSet<(Vec<usize>, Target)>,
     todo: Vec<(Scope<P>, Source)>,
     ends: Vec<Source>,
+    retaining: Vec<(OperatorId, String)>,
 }
 
 impl<'a, P: Payload> Search<'a, P> {
-    fn new(top: &'a Scope<P>) -> Self {
+    fn new(top: &'a Scope<P>, sought: Sought) -> Self {
         Search {
             top,
+            sought,
             readers: FxHashMap::default(),
             seen: FxHashSet::default(),
+            entered: FxHashSet::default(),
             todo: Vec::new(),
             ends: Vec::new(),
+            retaining: Vec::new(),
         }
     }
 
     /// Outputs in the top scope whose frontiers tell of all that is downstream of `from`.
     fn ends(mut self, from: Source) -> Vec<Source> {
         self.reach(self.top.clone(), from);
+        self.run();
+        self.ends
+    }
+
+    fn run(&mut self) {
         while let Some((scope, source)) = self.todo.pop() {
             let targets = self
                 .readers(&scope)
@@ -117,10 +173,16 @@ impl<'a, P: Payload> Search<'a, P> {
                 leads_on |= self.follow(&scope, target);
             }
             if !leads_on {
-                self.ends.push(scope.surface(source, self.top));
+                self.end(&scope, source);
             }
         }
-        self.ends
+    }
+
+    /// Notes that paths end at an output.
+    fn end(&mut self, scope: &Scope<P>, source: Source) {
+        if matches!(self.sought, Sought::Ends { .. }) {
+            self.ends.push(scope.surface(source, self.top));
+        }
     }
 
     fn readers(&mut self, scope: &Scope<P>) -> Rc<Readers> {
@@ -165,28 +227,40 @@ impl<'a, P: Payload> Search<'a, P> {
                 self.reach(inner.clone(), Source { node: 0, port })
             }
             ChildDraft::Operator(draft) => {
-                let node = target.node;
-                // Port numbers are never this large: the mark of an operator that was visited.
-                let mark = Source {
-                    node,
-                    port: usize::MAX,
-                };
-                if !self.seen.insert((scope.address().to_vec(), mark)) {
+                if !self.entered.insert((scope.address().to_vec(), target)) {
                     return false;
                 }
-                let outputs = draft.borrow().shape().1;
-                for port in 0..outputs {
-                    self.reach(scope.clone(), Source { node, port });
-                }
-                let mut draft = draft.borrow_mut();
-                if outputs == 0 || draft.advances_times() {
-                    let port = draft.new_silent_output();
-                    drop(draft);
-                    self.ends
-                        .push(scope.surface(Source { node, port }, self.top));
-                }
+                self.enter(scope, target, draft);
                 true
             }
+        }
+    }
+
+    /// Goes through an operator, from one of its inputs.
+    ///
+    /// Where no path leads to an output, as through an operator whose results have times of another kind, what it has taken
+    /// is all that the frontiers behind it would tell of.
+    fn enter(&mut self, scope: &Scope<P>, target: Target, draft: &RefCell<Draft<P>>) {
+        let Target { node, port: input } = target;
+        let Sought::Ends { retained } = self.sought else {
+            let (id, outputs) = (draft.borrow().id(), draft.borrow().shape().1);
+            let known = self.retaining.iter().any(|(known, _)| *known == id);
+            if draft.borrow().retains_forever() && !known {
+                self.retaining.push((id, draft.borrow().name().to_owned()));
+            }
+            for port in 0..outputs {
+                self.reach(scope.clone(), Source { node, port });
+            }
+            return;
+        };
+        let outputs = draft.borrow().outputs_of(input, retained);
+        let ends = outputs.is_empty() || draft.borrow().advances_times();
+        for port in outputs {
+            self.reach(scope.clone(), Source { node, port });
+        }
+        if ends {
+            let port = draft.borrow_mut().silent_output(input);
+            self.end(scope, Source { node, port });
         }
     }
 }

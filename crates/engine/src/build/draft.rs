@@ -35,6 +35,12 @@ pub(crate) struct Draft<P> {
     pub(super) start: bool,
     /// Outputs that begin with a capability.
     pub(super) initial: Vec<usize>,
+    /// Outputs whose capabilities say which records are still needed: see [`Retention`](super::retention::Retention).
+    pub(super) retentions: Vec<usize>,
+    /// Outputs on which nothing is sent, each with the one input whose frontier it has.
+    pub(super) silent: BTreeMap<usize, usize>,
+    /// Whether it may need any record of its inputs for as long as it runs.
+    pub(super) retains_forever: bool,
     /// What is still missing.
     pub(super) missing: Option<BuildError>,
     pub(super) logic: Option<Logic>,
@@ -55,6 +61,9 @@ impl<P: Payload> Draft<P> {
         for (port, input) in self.inputs.iter().enumerate() {
             let mut row = Vec::new();
             for output in 0..outputs {
+                if self.silent.get(&output).is_some_and(|&of| of != port) {
+                    continue;
+                }
                 let named = self.summaries.get(&(port, output));
                 row.push((
                     output,
@@ -116,9 +125,31 @@ impl<P: Payload> Draft<P> {
         self.logic.take()
     }
 
-    /// Adds an output on which nothing is ever sent: its frontier tells of the inputs'.
-    pub(crate) fn new_silent_output(&mut self) -> usize {
-        self.add_output(OutputCore::new).port
+    /// The output on which nothing is ever sent, and whose frontier is that of an input.
+    pub(crate) fn silent_output(&mut self, input: usize) -> usize {
+        let there = self.silent.iter().find(|&(_, &of)| of == input);
+        if let Some((&port, _)) = there {
+            return port;
+        }
+        let port = self.add_output(OutputCore::new).port;
+        self.silent.insert(port, input);
+        port
+    }
+
+    /// The outputs that records of an input may lead to.
+    ///
+    /// # Arguments
+    ///
+    /// `retained` includes the outputs of retentions.
+    pub(crate) fn outputs_of(&self, input: usize, retained: bool) -> Vec<usize> {
+        (0..self.outputs.len())
+            .filter(|port| !self.silent.contains_key(port))
+            .filter(|port| retained || !self.retentions.contains(port))
+            .filter(|&port| {
+                let named = self.summaries.get(&(input, port));
+                named.is_none_or(|summaries| !summaries.is_empty())
+            })
+            .collect()
     }
 
     pub(super) fn add_output(&mut self, make: MakeOutput) -> Rc<OutputCore> {
@@ -130,6 +161,11 @@ impl<P: Payload> Draft<P> {
     /// Whether times do not simply pass from every input to every output.
     pub(crate) fn advances_times(&self) -> bool {
         !self.summaries.is_empty()
+    }
+
+    /// Whether it may need any record of its inputs for as long as it runs.
+    pub(crate) fn retains_forever(&self) -> bool {
+        self.retains_forever
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -1,10 +1,12 @@
 //! What becomes of a scope when its dataflow is complete: it is described to the other workers and to those who observe, and
 //! turned into what runs.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use pointstamp_channels::Combined;
 
+use super::draft::Draft;
 use super::scope::{ChildDraft, Scope, State};
 use crate::cluster::blueprint::Blueprint;
 use crate::error::{BuildError, Error};
@@ -15,18 +17,14 @@ use crate::run::edge::Inbox;
 use crate::run::subgraph::{Child, Parts, Subgraph};
 
 impl<P: Payload> ChildDraft<P> {
-    fn install(&self, room: &Rc<Room>, peers: usize) -> Result<Child, Error> {
-        let room = Rc::clone(room);
-        Ok(match self {
-            ChildDraft::Operator(draft) => {
-                let mut draft = draft.borrow_mut();
-                Child::new(draft.describe()?, draft.activation().clone(), room, peers)
-            }
+    fn install(&self, room: &Rc<Room>, peers: usize) -> Result<Box<Child>, Error> {
+        match self {
+            ChildDraft::Operator(draft) => install_operator(draft, room, peers),
             ChildDraft::Scope(scope) => {
                 let subgraph = scope.install()?;
-                Child::new(subgraph.describe(), scope.0.activation.clone(), room, peers)
+                Ok(scope.as_child(subgraph, room, peers))
             }
-        })
+        }
     }
 
     /// Frees what it holds, also where a builder of it is kept.
@@ -41,7 +39,36 @@ impl<P: Payload> ChildDraft<P> {
     }
 }
 
+// The three below are not inlined: what they have on the stack would be there once for each scope around a scope.
+
+#[inline(never)]
+fn install_operator<P: Payload>(
+    draft: &RefCell<Draft<P>>,
+    room: &Rc<Room>,
+    peers: usize,
+) -> Result<Box<Child>, Error> {
+    let mut draft = draft.borrow_mut();
+    let (description, activation) = (draft.describe()?, draft.activation().clone());
+    Ok(Box::new(Child::new(
+        description,
+        activation,
+        Rc::clone(room),
+        peers,
+    )))
+}
+
 impl<P: Payload> Scope<P> {
+    #[inline(never)]
+    fn as_child(&self, subgraph: Box<Subgraph>, room: &Rc<Room>, peers: usize) -> Box<Child> {
+        let activation = self.0.activation.clone();
+        Box::new(Child::new(
+            subgraph.describe(),
+            activation,
+            Rc::clone(room),
+            peers,
+        ))
+    }
+
     /// Describes the scope and all in it, for the comparison between workers.
     pub(crate) fn blueprint(&self, blueprint: &mut Blueprint) {
         let at = &self.0.address[1..];
@@ -101,30 +128,34 @@ impl<P: Payload> Scope<P> {
         }
     }
 
-    /// Turns the scope, and those nested in it, into what runs.
-    pub(crate) fn install(&self) -> Result<Subgraph, Error> {
+    /// Turns the scope, and those nested in it, into what runs. Recurses at most [`MAX_NESTED`](super::scope::MAX_NESTED)
+    /// deep.
+    pub(crate) fn install(&self) -> Result<Box<Subgraph>, Error> {
         if self.0.parent.is_some() && self.0.state.get() == State::Building {
             return Err(BuildError::StillOpen(self.path()).into());
         }
         self.0.state.set(State::Installed);
         let drafts = self.0.children.take();
-        let worker = &self.0.worker;
-        let installed = drafts
-            .iter()
-            .map(|draft| draft.install(worker.room(), worker.peers()));
-        let children = installed.collect();
-        let children = match children {
-            Ok(children) => children,
-            Err(error) => {
-                for draft in &drafts {
-                    draft.give_up();
+        let (room, peers) = (self.0.worker.room(), self.0.worker.peers());
+        let mut children = Vec::with_capacity(drafts.len());
+        for draft in &drafts {
+            match draft.install(room, peers) {
+                Ok(child) => children.push(*child),
+                Err(error) => {
+                    drafts.iter().for_each(ChildDraft::give_up);
+                    return Err(error);
                 }
-                return Err(error);
             }
-        };
+        }
         drop(drafts);
+        self.assemble(children)
+    }
+
+    #[inline(never)]
+    fn assemble(&self, children: Vec<Child>) -> Result<Box<Subgraph>, Error> {
+        let worker = &self.0.worker;
         let mut links = None;
-        if self.0.worker.peers() > 1 {
+        if worker.peers() > 1 {
             links = Some(self.open_progress_channel()?);
         }
         let (subgraph, reader) = Subgraph::new(Parts {
@@ -147,7 +178,7 @@ impl<P: Payload> Scope<P> {
         if let Some((id, reader)) = reader {
             worker.arrivals().expect(id, &reader);
         }
-        Ok(subgraph)
+        Ok(Box::new(subgraph))
     }
 
     /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another

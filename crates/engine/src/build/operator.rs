@@ -34,7 +34,7 @@ pub use crate::run::notify::Notify;
 pub struct OperatorBuilder<P: Payload> {
     scope: Scope<P>,
     index: usize,
-    draft: Rc<RefCell<Draft<P>>>,
+    pub(super) draft: Rc<RefCell<Draft<P>>>,
 }
 
 impl<P: Payload> Clone for OperatorBuilder<P> {
@@ -78,6 +78,9 @@ impl<P: Payload> OperatorBuilder<P> {
             notify: Notify::Never,
             start: false,
             initial: Vec::new(),
+            retentions: Vec::new(),
+            silent: BTreeMap::new(),
+            retains_forever: false,
             missing: None,
             logic: None,
         }));

@@ -11,6 +11,7 @@ use pointstamp_channels::ChannelId;
 use pointstamp_progress::{Source, Target};
 use rustc_hash::FxHashSet;
 
+pub use super::downstream::Found;
 use super::draft::Draft;
 use crate::error::{BuildError, Completed, Error, ScopePath};
 use crate::observe::{EdgeId, OperatorId};
@@ -21,6 +22,10 @@ use crate::run::edge::{EdgeShape, Label};
 use crate::run::progress::PortChanges;
 use crate::run::tee::Tees;
 use crate::worker::Worker;
+
+/// Scopes nest at most so deep. What is done for a scope and those in it recurses, so that the deepest has to fit on the
+/// stack of any thread that a program steps a worker on, with what its operators call on top of it.
+pub const MAX_NESTED: usize = 64;
 
 /// Something to do when all of a dataflow is there, with the scope in which it was asked for.
 pub(super) type Late<P> = Box<dyn FnOnce(&Scope<P>)>;
@@ -67,6 +72,8 @@ pub(super) struct Numbers {
     channel: Cell<u32>,
     operator: Cell<u32>,
     edge: Cell<u32>,
+    /// Whether a source of the dataflow tells others what has left it.
+    acknowledged: Cell<bool>,
 }
 
 /// Counts on.
@@ -155,7 +162,8 @@ impl<P: Payload> Scope<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Build`] when this scope is no longer being built, or for more than 16 coordinates at once.
+    /// [`Error::Build`] when this scope is no longer being built, for more than 16 coordinates at once, and for a scope that
+    /// is nested more than [`MAX_NESTED`] deep.
     pub fn nested(&self, name: &str, appended: usize) -> Result<Scope<P>, Error> {
         if appended > MAX_APPENDED {
             let (scope, most) = (name.to_owned(), MAX_APPENDED);
@@ -165,6 +173,11 @@ impl<P: Payload> Scope<P> {
                 most,
             }
             .into());
+        }
+        // A dataflow's root has an address of one number.
+        if self.0.address.len() > MAX_NESTED {
+            let (scope, most) = (name.to_owned(), MAX_NESTED);
+            return Err(BuildError::Nested { scope, most }.into());
         }
         let (index, id, activation) = self.allocate_child()?;
         let mut address = self.0.address.clone();
@@ -192,6 +205,17 @@ impl<P: Payload> Scope<P> {
         if self.0.state.get() == State::Building {
             self.0.state.set(State::Closed);
         }
+    }
+
+    /// Says that a source of the dataflow tells others which records have left it, so that they are not given again.
+    /// Operators that are added from now on say which of the records that they have taken they still need.
+    pub fn acknowledges(&self) {
+        self.0.numbers.acknowledged.set(true);
+    }
+
+    /// Whether a source of the dataflow [acknowledges](Self::acknowledges).
+    pub fn is_acknowledged(&self) -> bool {
+        self.0.numbers.acknowledged.get()
     }
 
     /// Gives up a scope that will not be installed: what its operators hold is freed.

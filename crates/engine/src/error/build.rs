@@ -69,6 +69,17 @@ pub enum BuildError {
         /// How many it may.
         most: usize,
     },
+    /// A scope is nested too deep.
+    #[error(
+        "scope '{scope}' would be nested more than {most} deep: end the blocks of scopes around it first, as a loop that \
+         follows another need not be inside of it"
+    )]
+    Nested {
+        /// The scope's name.
+        scope: String,
+        /// How deep it may be.
+        most: usize,
+    },
     /// A stream cannot enter a scope that has none around it.
     #[error("scope '{0}' is a root scope: no stream enters it")]
     EntersRoot(String),

@@ -48,6 +48,11 @@ impl<P: Payload> Scope<P> {
 }
 
 impl<P: Payload> LoopHandle<P> {
+    /// Says that what goes round may be needed for as long as the loop runs.
+    pub fn retains_forever(&self) {
+        self.builder.retains_forever();
+    }
+
     /// Closes the loop: what `stream` carries comes round again.
     ///
     /// # Errors

@@ -21,6 +21,8 @@ pub struct OutputCore {
     /// Where capabilities may be taken back by the worker (inputs that `main` left open): what is held.
     ledger: Option<RefCell<ChangeBatch<Point>>>,
     revoked: Cell<bool>,
+    /// The greatest last coordinate of what was sent.
+    latest: Cell<u64>,
 }
 
 impl OutputCore {
@@ -39,7 +41,19 @@ impl OutputCore {
             site,
             ledger,
             revoked: Cell::new(false),
+            latest: Cell::new(0),
         })
+    }
+
+    /// Notes a time at which something is sent.
+    pub(crate) fn sends(&self, time: &Point) {
+        let last = time.last().unwrap_or_default();
+        self.latest.set(self.latest.get().max(last));
+    }
+
+    /// The greatest last coordinate of all times at which something was sent.
+    pub(crate) fn latest(&self) -> u64 {
+        self.latest.get()
     }
 
     fn count(&self, time: &Point, diff: i64) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{BoxError, Disagreement, Error};
 use crate::host::Host;
+use crate::panics;
 
 /// What all workers stop by.
 pub(crate) trait Stops {
@@ -65,7 +66,10 @@ impl Failing {
     /// The failure, as [`fail`](Self::fail) returns it.
     pub(crate) fn contain<R>(&self, run: impl FnOnce() -> R) -> Result<R, Error> {
         catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
-            let message = message_of(&*payload);
+            let mut message = message_of(&*payload);
+            if let Some(place) = panics::place() {
+                message = format!("{message} (at {place})");
+            }
             std::mem::forget(payload); // it may be anything, and its drop may panic in turn
             let worker = self.worker;
             self.fail(Error::Panic { worker, message })

@@ -367,6 +367,11 @@ impl<P: Payload> OutputPort<P> {
         self.tee.check()
     }
 
+    /// The greatest last coordinate of all times at which something was sent; 0 where nothing was.
+    pub fn latest(&self) -> u64 {
+        self.core.latest()
+    }
+
     /// Whether the operator is gone, and its dataflow with it.
     pub(crate) fn is_gone(&self) -> bool {
         self.core.site.progress.is_closed()
@@ -375,6 +380,7 @@ impl<P: Payload> OutputPort<P> {
     /// Counts records that are sent next, at a time for which the caller holds a capability of this output.
     pub(crate) fn count(&self, time: &Point, records: usize) {
         if records > 0 && !self.is_gone() {
+            self.core.sends(time);
             self.core
                 .site
                 .progress

@@ -200,7 +200,7 @@ impl Subgraph {
     }
 
     /// What the subgraph says of itself to its parent.
-    pub(crate) fn describe(mut self) -> Description {
+    pub(crate) fn describe(mut self: Box<Self>) -> Description {
         Description {
             id: self.id,
             name: self.name.clone(),
@@ -213,7 +213,7 @@ impl Subgraph {
             notify: vec![Notify::Always; self.inputs],
             start: true,
             progress: Rc::clone(&self.progress),
-            operator: Box::new(self),
+            operator: self,
         }
     }
 

@@ -74,14 +74,14 @@ impl Registry {
     pub(super) fn install(
         &self,
         index: usize,
-        subgraph: Subgraph,
+        subgraph: Box<Subgraph>,
         edges: Box<dyn Any>,
         room: &Rc<Room>,
     ) {
         let dataflow = Dataflow {
             id: subgraph.id(),
             activation: subgraph.activation().clone(),
-            subgraph: Some(Box::new(subgraph)),
+            subgraph: Some(subgraph),
             dropped: false,
             edges,
             room: Rc::clone(room),

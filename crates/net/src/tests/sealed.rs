@@ -45,6 +45,25 @@ fn next(link: &SealedLink) -> io::Result<Option<Vec<u8>>> {
     link.receive(1 << 30, &mut || Ok(()))
 }
 
+/// A machine that is gone without a word is noticed by the system: nothing else of a conversation has a limit.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_system_looks_whether_the_other_machine_is_there() {
+    let (client, server) = pair();
+    for link in [&client, &server] {
+        let socket = socket2::SockRef::from(link.socket());
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(
+            socket.tcp_keepalive_time().unwrap(),
+            Duration::from_secs(30)
+        );
+        assert_eq!(
+            socket.tcp_user_timeout().unwrap(),
+            Some(Duration::from_secs(60))
+        );
+    }
+}
+
 #[test]
 fn messages_of_every_size_arrive_whole_and_in_order() {
     let (client, server) = pair();

@@ -129,6 +129,7 @@ impl<T: ScopeTime> Arranged<T> {
             .map_err(refused)?;
         let (output, result) = builder.new_output().map_err(refused)?;
         builder.notify();
+        builder.retains_forever();
         let least = Antichain::from_elem(T::of(&Point::minimum(dims)));
         let (mut writer, trace) = TraceWriter::new(least);
         let (origin, held) = (trace.origin(), Rc::new(trace.origin()));
@@ -235,6 +236,8 @@ impl Arrangement {
 pub(crate) fn arrange(stream: &Stream, by_key: bool, name: &str) -> PyResult<Arrangement> {
     let engine = stream.engine()?;
     let by = if by_key { By::Key } else { By::Record };
+    // What the operator is called is in its errors, too.
+    let name = &*stream.home().naming().named(name);
     let by_time = match engine.scope().dims() {
         1 => ByTime::One(Arranged::build(&engine, stream.home(), by, name)?),
         2 => ByTime::Two(Arranged::build(&engine, stream.home(), by, name)?),

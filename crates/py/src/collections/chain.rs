@@ -19,13 +19,14 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, MessageCapability, OutputPort};
 use pointstamp_engine::stream::Stream as EngineStream;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyIterator, PyList};
 
 use super::updates::{Builder, Updates};
 use super::{send, updates_of};
 use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
+use crate::iterables::{Giver, records_of};
 use crate::kinds::CollectionStageKind;
 use crate::raised::Raised;
 use crate::time::point_to_py;
@@ -150,9 +151,14 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
         return Ok(());
     }
     attached(|py| {
+        let tools = Tools::get(py).map_err(Raised::here)?;
+        let mut tasks = Vec::new();
         while let Some((capability, batch)) = input.next()? {
             let updates = updates_of(batch);
-            let at = At {
+            let message = Message {
+                py,
+                tools,
+                stages,
                 capability: &capability,
                 updates: &updates,
             };
@@ -167,7 +173,10 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
                     .map_err(Raised::here)?;
                 let list = PyList::new(py, records).map_err(Raised::here)?;
                 let plain = true;
-                stages[0].run(py, stages, &at, &Work { list, from, plain })?;
+                let mut next = Some(Task::Run(0, Rc::new(Work { list, from, plain })));
+                while let Some(task) = next.take().or_else(|| tasks.pop()) {
+                    next = message.run(task, &mut tasks)?;
+                }
             }
         }
         Ok(())
@@ -179,12 +188,6 @@ fn index(at: usize) -> u32 {
     at as u32
 }
 
-/// The message that is worked on.
-struct At<'a> {
-    capability: &'a MessageCapability,
-    updates: &'a Updates,
-}
-
 /// Records on their way through the stages, and of which update each is made.
 struct Work<'py> {
     list: Bound<'py, PyList>,
@@ -193,26 +196,93 @@ struct Work<'py> {
     plain: bool,
 }
 
-impl Stage {
-    fn run<'py>(
+/// What is left to do for a message: a stack and no recursion, as chains may be of any length. The stages after one
+/// run before its siblings.
+enum Task<'py> {
+    /// A stage reads records.
+    Run(usize, Rc<Work<'py>>),
+    /// A stage goes on with what its function made of records: `flat_map`.
+    Continue(usize, FlatMap<'py>),
+    /// A stage's result leaves the operator.
+    Send(usize, Rc<Work<'py>>),
+}
+
+/// The iterables that a function made of records, read in bounded pieces.
+struct FlatMap<'py> {
+    /// Each with the update that it is of; the next is the last.
+    iterables: Vec<(Bound<'py, PyAny>, u32)>,
+    /// The one that is being read.
+    current: Option<(Bound<'py, PyIterator>, u32)>,
+}
+
+impl<'py> FlatMap<'py> {
+    /// The next records, fewer than `MAX_BATCH` of them at the end.
+    fn take(&mut self, py: Python<'py>, operator: &str) -> PyResult<Work<'py>> {
+        let (list, mut from) = (PyList::empty(py), Vec::new());
+        while from.len() < MAX_BATCH {
+            let Some((records, index)) = &mut self.current else {
+                let Some((iterable, index)) = self.iterables.pop() else {
+                    break;
+                };
+                self.current = Some((records_of(Giver::Function(operator), &iterable)?, index));
+                continue;
+            };
+            match records.next() {
+                Some(record) => {
+                    list.append(record?)?;
+                    from.push(*index);
+                }
+                None => self.current = None,
+            }
+        }
+        let plain = false;
+        Ok(Work { list, from, plain })
+    }
+}
+
+/// The task that comes next.
+type Next<'py> = Result<Option<Task<'py>>, BoxError>;
+
+/// The message that is worked on.
+struct Message<'a, 'py> {
+    py: Python<'py>,
+    tools: &'a Tools,
+    stages: &'a [Stage],
+    capability: &'a MessageCapability,
+    updates: &'a Updates,
+}
+
+impl<'py> Message<'_, 'py> {
+    /// Does a task; returns the one that comes next, if one follows from it, and adds the others.
+    fn run(&self, task: Task<'py>, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
+        match task {
+            Task::Run(stage, work) => self.run_stage(stage, &work, tasks),
+            Task::Continue(stage, records) => self.run_on(stage, records, tasks),
+            Task::Send(stage, work) => {
+                self.send(&self.stages[stage], &work)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn run_stage(
         &self,
-        py: Python<'py>,
-        stages: &[Stage],
-        at: &At<'_>,
-        work: &Work<'py>,
-    ) -> Result<(), BoxError> {
-        let raised = |error| Raised::by(&self.name, error);
-        let tools = Tools::get(py).map_err(raised)?;
-        let function = self.function.get().bind(py);
-        match self.kind {
+        index: usize,
+        work: &Rc<Work<'py>>,
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Next<'py> {
+        let (py, stage) = (self.py, &self.stages[index]);
+        let raised = |error| Raised::by(&stage.name, error);
+        let function = stage.function.get().bind(py);
+        match stage.kind {
             CollectionStageKind::Map => {
-                let list = tools.map(function, &work.list).map_err(raised)?;
+                let list = self.tools.map(function, &work.list).map_err(raised)?;
                 let from = work.from.clone();
                 let plain = false;
-                self.pass_on(py, stages, at, &Work { list, from, plain })
+                Ok(self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks))
             }
             CollectionStageKind::Filter => {
-                let flags = tools.map(function, &work.list).map_err(raised)?;
+                let flags = self.tools.map(function, &work.list).map_err(raised)?;
                 let (list, mut from) = (PyList::empty(py), Vec::new());
                 for ((record, flag), &index) in work.list.iter().zip(&flags).zip(&work.from) {
                     if flag.is_truthy().map_err(raised)? {
@@ -221,76 +291,84 @@ impl Stage {
                     }
                 }
                 let plain = work.plain;
-                self.pass_on(py, stages, at, &Work { list, from, plain })
+                Ok(self.pass_on(index, &Rc::new(Work { list, from, plain }), tasks))
             }
             CollectionStageKind::FlatMap => {
-                let results = tools.map(function, &work.list).map_err(raised)?;
-                let (mut list, mut from) = (PyList::empty(py), Vec::new());
-                let plain = false;
-                for (result, &index) in results.iter().zip(&work.from) {
-                    for record in result.try_iter().map_err(raised)? {
-                        list.append(record.map_err(raised)?).map_err(raised)?;
-                        from.push(index);
-                        if from.len() >= MAX_BATCH {
-                            let full = std::mem::replace(&mut list, PyList::empty(py));
-                            let from = std::mem::take(&mut from);
-                            let work = Work {
-                                list: full,
-                                from,
-                                plain,
-                            };
-                            self.pass_on(py, stages, at, &work)?;
-                        }
-                    }
-                }
-                self.pass_on(py, stages, at, &Work { list, from, plain })
+                let results = self.tools.map(function, &work.list).map_err(raised)?;
+                let iterables = results.iter().zip(work.from.iter().copied());
+                let records = FlatMap {
+                    iterables: iterables.rev().collect(),
+                    current: None,
+                };
+                self.run_on(index, records, tasks)
             }
             CollectionStageKind::Inspect => {
                 for (record, &index) in work.list.iter().zip(&work.from) {
-                    let update = at.updates.get(index as usize);
-                    let time = update.time(at.capability.time());
+                    let update = self.updates.get(index as usize);
+                    let time = update.time(self.capability.time());
                     let time = point_to_py(py, &time).map_err(raised)?;
                     function
                         .call1((record, time, update.diff))
                         .map_err(raised)?;
                 }
-                self.pass_on(py, stages, at, work)
+                Ok(self.pass_on(index, work, tasks))
             }
         }
     }
 
-    /// Hands the records to the stages that read them, and to the output.
-    fn pass_on<'py>(
+    /// Passes on a bounded number of records of which each was made into many, and leaves the rest for later.
+    fn run_on(
         &self,
-        py: Python<'py>,
-        stages: &[Stage],
-        at: &At<'_>,
-        work: &Work<'py>,
-    ) -> Result<(), BoxError> {
+        index: usize,
+        mut records: FlatMap<'py>,
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Next<'py> {
+        let work = records.take(self.py, &self.stages[index].name);
+        let work = work.map_err(|error| Raised::by(&self.stages[index].name, error))?;
+        if work.from.len() == MAX_BATCH {
+            tasks.push(Task::Continue(index, records));
+        }
+        Ok(self.pass_on(index, &Rc::new(work), tasks))
+    }
+
+    /// Hands the records to the stages that read them, and after them to the output.
+    fn pass_on(
+        &self,
+        index: usize,
+        work: &Rc<Work<'py>>,
+        tasks: &mut Vec<Task<'py>>,
+    ) -> Option<Task<'py>> {
         if work.from.is_empty() {
-            return Ok(());
+            return None;
         }
-        for &next in &self.stages {
-            stages[next].run(py, stages, at, work)?;
+        let stage = &self.stages[index];
+        let run = |&next| Task::Run(next, Rc::clone(work));
+        if stage.output.is_some() {
+            tasks.push(Task::Send(index, Rc::clone(work)));
         }
-        let Some(output) = &self.output else {
-            return Ok(());
-        };
+        let (first, others) = stage.stages.split_first().unzip();
+        tasks.extend(others.unwrap_or_default().iter().rev().map(run));
+        first.map(run)
+    }
+
+    fn send(&self, stage: &Stage, work: &Work<'py>) -> Result<(), BoxError> {
+        let output = stage.output.as_ref();
+        let output = output.expect("records are sent where there is an output");
         let mut builder = Builder::default();
         for (record, &index) in work.list.iter().zip(&work.from) {
-            let update = at.updates.get(index as usize);
-            let time = update.time(at.capability.time());
+            let update = self.updates.get(index as usize);
+            let time = update.time(self.capability.time());
             if work.plain {
                 builder.push(update.row, &time, update.diff);
             } else {
                 builder
                     .push_value(&record, &time, update.diff)
-                    .map_err(|error| Raised::by(&self.name, error))?;
+                    .map_err(|error| Raised::by(&stage.name, error))?;
             }
             if builder.is_full() {
-                send(&mut builder, at.capability, output)?;
+                send(&mut builder, self.capability, output)?;
             }
         }
-        send(&mut builder, at.capability, output)
+        send(&mut builder, self.capability, output)
     }
 }

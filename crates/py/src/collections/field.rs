@@ -11,26 +11,48 @@ use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::{Expr, Op, Relation, Source};
 
 use super::values::{FromPython, ToPython};
+use crate::errors::GraphError;
+
+/// Expressions nest at most so deep. What is done with one recurses, and the deepest has to fit on any thread's stack.
+const MAX_DEPTH: u32 = 100;
 
 /// A part of a record, or what is computed of parts.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Field {
-    pub(crate) expr: Expr,
+    expr: Expr,
+    /// How deep it is nested.
+    depth: u32,
 }
 
+/// An expression, and how deep it is nested.
+type Measured = (Expr, u32);
+
 impl Field {
-    fn binary(op: Op, a: Expr, b: Expr) -> Self {
-        Field {
-            expr: Expr::Binary(op, Arc::new(a), Arc::new(b)),
-        }
+    /// A field of an expression around others, the deepest of which is nested so deep.
+    fn around(depth: u32, make: impl FnOnce() -> Expr) -> PyResult<Self> {
+        let depth = deeper(depth)?;
+        Ok(Field {
+            expr: make(),
+            depth,
+        })
+    }
+
+    fn binary(op: Op, (a, left): Measured, (b, right): Measured) -> PyResult<Self> {
+        Field::around(left.max(right), || {
+            Expr::Binary(op, Arc::new(a), Arc::new(b))
+        })
+    }
+
+    fn measured(&self) -> Measured {
+        (self.expr.clone(), self.depth)
     }
 
     fn with(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Field::binary(op, self.expr.clone(), expr_of(other)?))
+        Field::binary(op, self.measured(), measured(other, 0)?)
     }
 
     fn after(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Field::binary(op, expr_of(other)?, self.expr.clone()))
+        Field::binary(op, measured(other, 0)?, self.measured())
     }
 }
 
@@ -42,8 +64,8 @@ impl Field {
                 "the parts of a record are counted from 0 on: {index} is none of them"
             )));
         };
-        Ok(Field {
-            expr: Expr::Item(Arc::new(self.expr.clone()), index),
+        Field::around(self.depth, || {
+            Expr::Item(Arc::new(self.expr.clone()), index)
         })
     }
 
@@ -87,10 +109,13 @@ impl Field {
         self.with(Op::Or, other)
     }
 
-    fn __invert__(&self) -> Self {
-        Field {
-            expr: Expr::Not(Arc::new(self.expr.clone())),
-        }
+    fn __invert__(&self) -> PyResult<Self> {
+        Field::around(self.depth, || Expr::Not(Arc::new(self.expr.clone())))
+    }
+
+    /// Whether the value is null, which is None in records.
+    fn is_null(&self) -> PyResult<Self> {
+        Field::around(self.depth, || Expr::IsNull(Arc::new(self.expr.clone())))
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
@@ -146,6 +171,10 @@ impl Field {
                 of("operator", "invert")?,
                 (object(expr)?,).into_pyobject(py)?,
             ),
+            Expr::IsNull(expr) => (
+                of("operator", "methodcaller")?.call1(("is_null",))?,
+                (object(expr)?,).into_pyobject(py)?,
+            ),
             // No field is one of these by itself.
             Expr::Tuple(_) | Expr::Constant(_) | Expr::Floats(..) => {
                 return Err(PyTypeError::new_err("a value is no expression"));
@@ -162,22 +191,48 @@ fn object_of<'py>(py: Python<'py>, expr: &Expr) -> PyResult<Bound<'py, PyAny>> {
             let parts = parts.iter().map(|part| object_of(py, part));
             Ok(PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
-        _ => Ok(Bound::new(py, Field { expr: expr.clone() })?.into_any()),
+        _ => {
+            let (expr, depth) = (expr.clone(), expr.depth());
+            Ok(Bound::new(py, Field { expr, depth })?.into_any())
+        }
     }
 }
 
 /// The expression that a Python object stands for: a field, a tuple with one in it, or a constant.
 pub(crate) fn expr_of(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    measured(value, 0).map(|(expr, _)| expr)
+}
+
+/// The expression of an object that is in so many tuples.
+fn measured(value: &Bound<'_, PyAny>, inside: u32) -> PyResult<Measured> {
     if let Ok(field) = value.cast::<Field>() {
-        return Ok(field.get().expr.clone());
+        return Ok(field.get().measured());
     }
     if let Ok(tuple) = value.cast::<PyTuple>() {
-        let parts = tuple.iter_borrowed().map(|part| expr_of(&part));
-        return Ok(Expr::Tuple(parts.collect::<PyResult<_>>()?));
+        let within = deeper(inside)?;
+        let mut parts = Vec::with_capacity(tuple.len());
+        let mut depth = 0;
+        for part in tuple.iter_borrowed() {
+            let (part, of_part) = measured(&part, within)?;
+            parts.push(part);
+            depth = depth.max(of_part);
+        }
+        return Ok((Expr::Tuple(parts.into()), deeper(depth)?));
     }
     let mut constant = RowBuf::default();
     constant.encode(value)?;
-    Ok(Expr::Constant(Arc::new(constant)))
+    Ok((Expr::Constant(Arc::new(constant)), 0))
+}
+
+/// The depth of what is around expressions of this depth.
+fn deeper(depth: u32) -> PyResult<u32> {
+    if depth < MAX_DEPTH {
+        return Ok(depth + 1);
+    }
+    Err(GraphError::new_err(format!(
+        "this expression nests more than {MAX_DEPTH} operations or tuples: write it as several, as in (a + b) + (c + d) in \
+         place of ((a + b) + c) + d, or as a function of the record"
+    )))
 }
 
 /// The field that is a whole row: `record`, `key`, `left` or `right`.
@@ -187,6 +242,7 @@ pub(crate) fn source_field(name: &str) -> PyResult<Field> {
     source
         .map(|source| Field {
             expr: Expr::Source(source),
+            depth: 0,
         })
         .ok_or_else(|| PyTypeError::new_err(format!("there is no field '{name}'")))
 }
@@ -196,5 +252,6 @@ pub(crate) fn source_field(name: &str) -> PyResult<Field> {
 pub(crate) fn column_field(name: String) -> Field {
     Field {
         expr: Expr::Column(name.into()),
+        depth: 0,
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn import<T: ScopeTime>(
     if followers.are_lost() && !trace.upper().is_empty() {
         return Err(GraphError::new_err(
             "the dataflow of this trace was dropped before it was complete, so that nothing completes it: import the trace \
-             before, and drop the dataflow that imports it first",
+             before, and drop the dataflow that imports it first; or build it again, and import the trace of that",
         ));
     }
     let builder = scope.operator("import").map_err(refused)?;

@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::gil::give_way;
 use crate::input::InputHandle;
+use crate::iterables::{Giver, records_of, refuse_iterator};
 use crate::raised::shown;
 
 /// The diff of an update, which is not 0.
@@ -52,7 +53,18 @@ pub(crate) fn update_input(
     record: &Bound<'_, PyAny>,
     diff: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    handle.update(record, diff_of(diff)?)
+    let diff = diff_of(diff)?;
+    let (call, many) =
+        [("insert", "insert_many"), ("remove", "remove_many")][usize::from(diff < 0)];
+    refuse_iterator(call, many, record)?;
+    handle.update(record, diff)
+}
+
+/// Has the handle of a collection's input refuse updates that take away more of a record than it has added.
+#[pyfunction]
+pub(crate) fn refuse_negative_counts(handle: &InputHandle) -> PyResult<()> {
+    handle.open_state()?.refuse_negative_counts();
+    Ok(())
 }
 
 /// Adds the updates of an iterable of pairs, or, with a diff, of an iterable of records.
@@ -64,7 +76,12 @@ pub(crate) fn send_updates(
     diff: Option<i64>,
 ) -> PyResult<()> {
     handle.check_open()?;
-    for (count, update) in updates.try_iter()?.enumerate() {
+    let call = match diff {
+        None => "update_many",
+        Some(1..) => "insert_many",
+        Some(_) => "remove_many",
+    };
+    for (count, update) in records_of(Giver::Call(call), updates)?.enumerate() {
         let update = update?;
         let (record, diff) = match diff {
             Some(diff) => (update, diff),

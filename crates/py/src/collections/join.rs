@@ -13,7 +13,7 @@ use pointstamp_engine::port::{InputPort, OutputPort};
 use pointstamp_order::Point;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 
 use super::arrange::{Arranged, Arrangement, ByTime, other_scope, sealed_of};
 use super::failure::{self, unresolved};
@@ -26,10 +26,10 @@ use crate::collections::field::expr_of;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::kinds::JoinKind;
-use crate::raised::Raised;
+use crate::raised::{Raised, shown};
 use crate::stream::Stream;
 use crate::tools::Tools;
-use pointstamp_rows::expressions::{Projection, Source};
+use pointstamp_rows::expressions::{Nulls, Projection, Source};
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// What a join makes of a key and two values.
@@ -63,7 +63,7 @@ pub(crate) fn join_arranged(
             let fields = fields
                 .resolved(&[Source::Key, Source::Left, Source::Right], &[])
                 .map_err(|error| unresolved(&error))?;
-            Makes::Fields(Box::new(Projection::new(fields)))
+            Makes::Fields(Box::new(Projection::new(fields, Nulls::Value)))
         }
         (JoinKind::Function, Some(function)) => Makes::Function(Held::new(function)),
         (JoinKind::Function | JoinKind::Fields, None)
@@ -104,10 +104,11 @@ fn build<T: ScopeTime>(
     let activator = builder.activator();
     let join = Join::new(left.readers.source()?, right.readers.source()?);
     let mut joining = Joining {
+        name: name.to_owned(),
         join,
         result,
-        name: name.to_owned(),
         found: Found::default(),
+        keys: Some(Default::default()),
     };
     let mut allowance = Allowance::default();
     builder.build(move || {
@@ -119,10 +120,12 @@ fn build<T: ScopeTime>(
 }
 
 struct Joining<T: ScopeTime> {
+    name: String,
     join: Join<Cells, Cells, Cells, T, Capability>,
     result: Makes,
-    name: String,
     found: Found,
+    /// The first key of each side, until both are known.
+    keys: Option<[Option<RowBuf>; 2]>,
 }
 
 impl<T: ScopeTime> Joining<T> {
@@ -135,11 +138,13 @@ impl<T: ScopeTime> Joining<T> {
         let mut came = false;
         while let Some((message, batch)) = left.next()? {
             let sealed = sealed_of::<T>(&batch);
+            self.saw(0, sealed.batch.keys());
             self.join.push_left(&sealed, message.retain(0)?);
             came = true;
         }
         while let Some((message, batch)) = right.next()? {
             let sealed = sealed_of::<T>(&batch);
+            self.saw(1, sealed.batch.keys());
             self.join.push_right(&sealed, message.retain(0)?);
             came = true;
         }
@@ -147,7 +152,34 @@ impl<T: ScopeTime> Joining<T> {
             &frontier_of(left.frontier().frontier()),
             &frontier_of(right.frontier().frontier()),
         );
+        self.check_keys()?;
         Ok(came)
+    }
+
+    /// Keeps the first key of a side.
+    fn saw(&mut self, side: usize, keys: &Cells) {
+        if let Some(first) = &mut self.keys
+            && first[side].is_none()
+            && keys.len() > 0
+        {
+            first[side] = Some(RowBuf::of(keys.get(0)));
+        }
+    }
+
+    /// Refuses a semijoin with pairs in the place of keys, which would match nothing, as soon as both sides have a key.
+    fn check_keys(&mut self) -> Result<(), BoxError> {
+        let Some([Some(left), Some(right)]) = &self.keys else {
+            return Ok(());
+        };
+        let pairs = match self.result {
+            Makes::Left => attached(|py| pairs_for_keys(py, left.get(), right.get())),
+            _ => Ok(None),
+        };
+        self.keys = None;
+        match pairs {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) | Err(error) => Err(Raised::by(&self.name, error)),
+        }
     }
 
     /// Works for a while and sends what comes of it; whether more waits.
@@ -180,14 +212,35 @@ impl<T: ScopeTime> Joining<T> {
             return Ok(false);
         };
         if let Some(failure) = failed {
-            return Err(failure::failed(failure, &self.name));
+            return Err(failure::raised(failure));
         }
         if let Makes::Function(function) = &self.result {
-            found.call(function, &self.name, &mut builder)?;
+            found.call(function, &mut builder)?;
         }
         send(&mut builder, capability, output)?;
         Ok(!self.join.is_idle())
     }
+}
+
+/// The error for the keys of a semijoin, if the right one is a pair whose first part is of the left one's type.
+fn pairs_for_keys(py: Python<'_>, left: Row<'_>, right: Row<'_>) -> PyResult<Option<PyErr>> {
+    let (left, right) = (left.decode(py)?, right.decode(py)?);
+    let Ok(pair) = right.cast::<PyTuple>() else {
+        return Ok(None);
+    };
+    if left.is_instance_of::<PyTuple>() || pair.len() != 2 {
+        return Ok(None);
+    }
+    let first = pair.get_item(0)?;
+    if !first.get_type().is(left.get_type()) {
+        return Ok(None);
+    }
+    Ok(Some(PyTypeError::new_err(format!(
+        "semijoin and antijoin take a collection of keys, such as {}, and got the pair {}, which is no key of the left \
+         side: pass keys.map(lambda pair: pair[0])",
+        shown(&left),
+        shown(&right)
+    ))))
 }
 
 /// What a function is to be called with.
@@ -207,12 +260,11 @@ impl Found {
     }
 
     /// Calls the function for each, and adds what it returns to a batch.
-    fn call(&mut self, function: &Held, name: &str, builder: &mut Builder) -> Result<(), BoxError> {
+    fn call(&mut self, function: &Held, builder: &mut Builder) -> Result<(), BoxError> {
         if self.times.is_empty() {
             return Ok(());
         }
-        attached(|py| self.results(py, function, builder))
-            .map_err(|error| Raised::by(name, error))?;
+        attached(|py| self.results(py, function, builder)).map_err(Raised::here)?;
         self.rows.iter_mut().for_each(Cells::clear);
         self.times.clear();
         Ok(())

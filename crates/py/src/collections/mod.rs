@@ -39,6 +39,7 @@ use pointstamp_engine::port::{Authority, OutputPort, SendError};
 use pointstamp_order::Point;
 
 use crate::batch::Batch;
+use crate::raised::Raised;
 use pointstamp_rows::Row;
 use updates::{Builder, Updates};
 
@@ -60,6 +61,9 @@ pub(crate) fn send(
 ) -> Result<(), BoxError> {
     if builder.is_empty() {
         return Ok(());
+    }
+    if builder.is_too_deep() {
+        return Err(Raised::here(updates::too_deep()));
     }
     let updates = builder.finish(authority.time());
     output

@@ -21,6 +21,7 @@ use crate::columns::schema::Schema;
 use crate::errors::{IntoException, TimeError};
 use crate::gil::{detached, give_way};
 use crate::input::InputHandle;
+use crate::iterables::{Giver, records_of};
 use crate::probe::ProbeHandle;
 use crate::raised::shown;
 use crate::time::point_from_py;
@@ -162,7 +163,7 @@ pub(crate) fn play_updates(
 ) -> PyResult<()> {
     let py = changes.py();
     let player = Player::new(handle, probe.map(Bound::get))?;
-    let changes = changes.try_iter()?;
+    let changes = records_of(Giver::Call("play"), changes)?;
     player.play(py, |player| {
         let mut row = RowBuf::default();
         for change in changes {

@@ -5,14 +5,15 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::SendError;
 use pyo3::prelude::*;
 
-use super::failure::{failed, unresolved};
+use super::failure::{raised, unresolved};
 use super::updates::{Builder, Updates};
 use super::updates_of;
 use crate::batch::Batch;
 use crate::collections::field::expr_of;
 use crate::library::Unary;
 use crate::stream::Stream;
-use pointstamp_rows::expressions::{Condition, Expr, Projection, Source};
+use pointstamp_rows::expressions::{Condition, Expr, Failure, Nulls, Projection, Source};
+use pointstamp_rows::{Cutter, RowBuf};
 
 /// The expression of a Python object, over a record.
 fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
@@ -23,20 +24,21 @@ fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
 
 /// What an expression makes of each record.
 #[pyfunction]
-pub(crate) fn project(
-    stream: &Stream,
-    fields: &Bound<'_, PyAny>,
-    name: String,
-) -> PyResult<Stream> {
-    project_with(stream, expression(fields)?, name)
+pub(crate) fn project(stream: &Stream, fields: &Bound<'_, PyAny>, name: &str) -> PyResult<Stream> {
+    project_with(stream, expression(fields)?, Nulls::Value, name)
 }
 
 /// What an expression makes of each record.
-pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyResult<Stream> {
-    let mut projection = Projection::new(fields);
-    on_updates(stream, &name.clone(), move |updates| {
+pub(crate) fn project_with(
+    stream: &Stream,
+    fields: Expr,
+    nulls: Nulls,
+    name: &str,
+) -> PyResult<Stream> {
+    let mut projection = Projection::new(fields, nulls);
+    on_updates(stream, name, move |updates| {
         let rows = projection.apply_all(updates.rows());
-        let rows = rows.map_err(|failure| failed(failure, &name))?;
+        let rows = rows.map_err(raised)?;
         Ok(updates.with_rows(rows))
     })
 }
@@ -46,23 +48,40 @@ pub(crate) fn project_with(stream: &Stream, fields: Expr, name: String) -> PyRes
 pub(crate) fn filter_fields(
     stream: &Stream,
     condition: &Bound<'_, PyAny>,
-    name: String,
+    name: &str,
 ) -> PyResult<Stream> {
-    let condition = Condition::new(expression(condition)?);
+    let condition = Condition::new(expression(condition)?, Nulls::Value);
     filter(stream, condition, name)
 }
 
 /// The records of which a condition is true.
-pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: String) -> PyResult<Stream> {
-    on_updates(stream, &name.clone(), move |updates| {
+pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: &str) -> PyResult<Stream> {
+    on_updates(stream, name, move |updates| {
         let mut made = Builder::default();
         for update in updates.iter() {
             let holds = condition.holds(&[update.row]);
-            if holds.map_err(|failure| failed(failure, &name))? {
+            if holds.map_err(raised)? {
                 made.push_like(update.row, &update);
             }
         }
         Ok(made.finish_kept(updates.dims()))
+    })
+}
+
+/// The same updates, of records that are all tuples of two.
+///
+/// The operator raises `TypeError` for another record: what was expected, and what came.
+#[pyfunction]
+pub(crate) fn check_pairs(stream: &Stream, expected: String, name: &str) -> PyResult<Stream> {
+    let mut cutter = Cutter::default();
+    on_updates(stream, name, move |updates| {
+        for update in updates.iter() {
+            if cutter.cut(update.row).is_none() {
+                let failure = Failure::NotPair(expected.clone(), RowBuf::of(update.row));
+                return Err(raised(failure));
+            }
+        }
+        Ok(updates)
     })
 }
 

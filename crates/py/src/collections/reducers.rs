@@ -3,18 +3,19 @@
 //! A native reducer reads rows as bytes. It attaches to the interpreter only for numbers that are neither integers of 64
 //! bits nor floats (`Decimal`, `Fraction`, larger integers). A function is called for many keys in one attach.
 
-use crate::collections::values::FromPython;
-use crate::collections::values::ToPython;
-use std::num::NonZeroUsize;
+use crate::collections::values::{FromPython, ToPython};
+use std::num::NonZeroU128;
 
 use pointstamp_arrange::{Error, Lists, Reducer, Rows as _};
-use pyo3::exceptions::PyTypeError;
+use pointstamp_engine::error::BoxError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::input::diff_of;
 use super::sums::Sum;
 use crate::gil::{Held, attached};
+use crate::iterables::results_of;
 use crate::kinds::Reduction;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
@@ -42,6 +43,11 @@ pub(crate) enum Form {
     Key,
 }
 
+/// The number of values that `top_k` keeps. No key has as many as it takes to pass 128 bits: more than that is all.
+fn most(count: &Bound<'_, PyAny>) -> NonZeroU128 {
+    count.extract().unwrap_or(NonZeroU128::MAX)
+}
+
 /// The reducer of this kind, and what its results are.
 pub(crate) fn of_kind(
     kind: Reduction,
@@ -52,10 +58,7 @@ pub(crate) fn of_kind(
     let name = name.to_owned();
     let reducer: Box<dyn Reducer<Cells, Cells, Cells>> = match kind {
         Reduction::Distinct => Box::new(Distinct),
-        Reduction::Threshold => Box::new(Threshold {
-            function: function(),
-            name,
-        }),
+        Reduction::Threshold => Box::new(Threshold(function())),
         Reduction::Count | Reduction::CountByKey => Box::new(count),
         Reduction::Min => match argument.extract::<Option<bool>>()? {
             Some(true) => Box::new(least_of_any),
@@ -66,14 +69,23 @@ pub(crate) fn of_kind(
             let wanted: Vec<(Reduction, usize)> = argument.extract()?;
             let parts = wanted.into_iter().map(|(kind, part)| {
                 Ok(Part {
-                    reducer: reducer_of_part(kind, &name)?,
+                    reducer: Box::new(Known::new(kind, 1, reducer_of_part(kind, &name)?)),
                     index: part,
                     is_count: kind == Reduction::Count,
                 })
             });
             Box::new(Several(parts.collect::<PyResult<_>>()?))
         }
-        Reduction::TopK => Box::new(Top(argument.extract()?, Times::AsOften)),
+        Reduction::OfColumns => {
+            let (kind, width) = argument.extract()?;
+            Box::new(Known::new(kind, width, reducer_of_part(kind, &name)?))
+        }
+        Reduction::TopKOfColumns => {
+            let (count, width): (Bound<'_, PyAny>, usize) = argument.extract()?;
+            let top = Box::new(Top(most(&count), Times::AsOften));
+            Box::new(Known::new(kind, width, top))
+        }
+        Reduction::TopK => Box::new(Top(most(argument), Times::AsOften)),
         Reduction::Sum => Box::new(Sum::new(&name)),
         Reduction::Mean => Box::new(Sum::new(&name).mean()),
         Reduction::SumOfFloats => Box::new(Sum::new(&name).of_floats()),
@@ -93,7 +105,7 @@ pub(crate) fn of_kind(
 type Done = Result<(), Error>;
 
 /// The greatest value, once.
-const MAX: Top = Top(NonZeroUsize::MIN, Times::Once);
+const MAX: Top = Top(NonZeroU128::MIN, Times::Once);
 
 /// The reducer of one part of values among several.
 fn reducer_of_part(kind: Reduction, name: &str) -> PyResult<Box<dyn Reducer<Cells, Cells, Cells>>> {
@@ -172,17 +184,123 @@ fn parts_of(inputs: &Lists<Cells>, part: usize) -> Lists<Cells> {
         }
         values.sort_by(|(a, _), (b, _)| a.get().cmp(&b.get()));
         for same in values.chunk_by(|(a, _), (b, _)| a.get() == b.get()) {
-            // Differences of updates that are kept add up within their range.
-            let sum = same
-                .iter()
-                .fold(0_i64, |sum, (_, diff)| sum.saturating_add(*diff));
-            if sum != 0 {
-                own.push(same[0].0.get(), sum);
+            // Values that differ elsewhere may be one in this part: together they may be too many.
+            let mut left: i128 = same.iter().map(|(_, diff)| i128::from(*diff)).sum();
+            while left != 0 {
+                let least = i128::from(i64::MIN);
+                let diff = left.clamp(least, i64::MAX.into());
+                own.push(same[0].0.get(), i64::try_from(diff).unwrap_or_default());
+                left -= diff;
             }
         }
         own.end();
     }
     own
+}
+
+/// What a reducer makes of the values of columns, in which nulls and NaN are as in Arrow.
+///
+/// A value of several columns is null or NaN where the first of them is: the others are compared where that is equal.
+struct Known {
+    reducer: Box<dyn Reducer<Cells, Cells, Cells>>,
+    /// The number of columns; the value of one is no tuple.
+    width: usize,
+    missing: Missing,
+    /// The result of nulls alone.
+    null: RowBuf,
+}
+
+/// What becomes of nulls and NaN.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// Nulls are skipped; a sum of NaN is NaN.
+    SkipNull,
+    /// Nulls are skipped, and NaN is where there are others.
+    SkipBoth,
+    /// Both are less than all others, and null less than NaN.
+    Least,
+}
+
+impl Known {
+    fn new(kind: Reduction, width: usize, reducer: Box<dyn Reducer<Cells, Cells, Cells>>) -> Self {
+        let mut null = RowBuf::of(Row::UNIT);
+        if width > 1 {
+            let nulls = vec![null.clone(); width];
+            null.tuple(&nulls);
+        }
+        let missing = match kind {
+            Reduction::TopKOfColumns => Missing::Least,
+            Reduction::Min | Reduction::Max => Missing::SkipBoth,
+            _ => Missing::SkipNull,
+        };
+        Known {
+            reducer,
+            width,
+            missing,
+            null,
+        }
+    }
+
+    /// How many values at the beginning of a list are null, and at its end NaN.
+    fn missing(&self, inputs: &Lists<Cells>, index: usize) -> (usize, usize) {
+        let mut first = RowBuf::default();
+        let mut is = |value: Row<'_>, null: bool| {
+            let test = |row: Row<'_>| if null { row.is_none() } else { row.is_nan() };
+            match self.width {
+                1 => test(value),
+                _ => first.cut(value, 0) && test(first.get()),
+            }
+        };
+        let values = inputs.list(index).map(|(value, _)| value);
+        let nulls = values.take_while(|value| is(*value, true)).count();
+        let values = inputs.list(index).rev().map(|(value, _)| value);
+        let nans = values.take_while(|value| is(*value, false));
+        (nulls, nans.count())
+    }
+}
+
+impl Reducer<Cells, Cells, Cells> for Known {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        let missing: Vec<_> = (0..inputs.len())
+            .map(|index| self.missing(inputs, index))
+            .collect();
+        if missing.iter().all(|none| *none == (0, 0)) {
+            return self.reducer.reduce(keys, inputs, outputs);
+        }
+        let mut known = Lists::default();
+        for (index, (nulls, nans)) in missing.iter().enumerate() {
+            let end = inputs.range(index).len() - nans;
+            let list = || inputs.list(index);
+            let others = list().take(end).skip(*nulls).any(|(_, diff)| diff > 0);
+            if self.missing == Missing::Least {
+                let first = list().take(*nulls).chain(list().skip(end));
+                first.for_each(|(value, diff)| known.push(value, diff));
+            }
+            for (value, diff) in list().take(end).skip(*nulls) {
+                known.push(value, diff);
+            }
+            let skips = self.missing == Missing::SkipBoth && others;
+            if !skips && self.missing != Missing::Least {
+                list()
+                    .skip(end)
+                    .for_each(|(value, diff)| known.push(value, diff));
+            }
+            known.end();
+        }
+        let mut results = Lists::default();
+        self.reducer.reduce(keys, &known, &mut results)?;
+        for (index, (nulls, _)) in missing.iter().enumerate() {
+            // What reducers make of no value differs.
+            let some = !known.range(index).is_empty();
+            let mut made = results.list(index).filter(|_| some).peekable();
+            if made.peek().is_none() && inputs.list(index).take(*nulls).any(|(_, diff)| diff > 0) {
+                outputs.push(self.null.get(), 1);
+            }
+            made.for_each(|(value, diff)| outputs.push(value, diff));
+            outputs.end();
+        }
+        Ok(())
+    }
 }
 
 /// Each key once.
@@ -206,17 +324,31 @@ impl Reducer<Cells, Cells, Cells> for Distinct {
     }
 }
 
-fn count(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+/// How many values a key has.
+fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     let mut row = RowBuf::default();
     for index in 0..inputs.len() {
-        let total = total(inputs, index);
-        if total != 0 {
-            let total = i64::try_from(total).map_err(|_| pointstamp_arrange::Overflow)?;
-            outputs.push(row.int(total), 1);
+        match (total(inputs, index), i64::try_from(total(inputs, index))) {
+            (0, _) => {}
+            (_, Ok(total)) => outputs.push(row.int(total), 1),
+            (total, Err(_)) => return Err(Error::Caller(too_many(keys.get(index), total))),
         }
         outputs.end();
     }
     Ok(())
+}
+
+/// The error of a count that is no integer of 64 bits.
+#[cold]
+fn too_many(key: Row<'_>, total: i128) -> BoxError {
+    let error = attached(|py| match key.decode(py) {
+        Ok(key) => PyOverflowError::new_err(format!(
+            "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",
+            shown(&key)
+        )),
+        Err(error) => error,
+    });
+    Raised::by("count", error)
 }
 
 fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
@@ -254,7 +386,7 @@ fn values(inputs: &Lists<Cells>, index: usize) -> impl DoubleEndedIterator<Item 
 }
 
 /// The greatest values of each key: so many, where one counts once or as often as it is there.
-struct Top(NonZeroUsize, Times);
+struct Top(NonZeroU128, Times);
 
 #[derive(PartialEq, Eq)]
 enum Times {
@@ -265,15 +397,18 @@ enum Times {
 impl Reducer<Cells, Cells, Cells> for Top {
     fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         for index in 0..inputs.len() {
-            let mut left = self.0.get() as i64;
+            let mut left = self.0.get();
             let (mut there, mut kinds) = (values(inputs, index).rev(), 0);
             while let Some((value, diff)) = there.next() {
                 let (name, taken) = match self.1 {
                     Times::Once => ("max", 1),
-                    Times::AsOften => ("top_k", diff.min(left)),
+                    Times::AsOften => (
+                        "top_k",
+                        i64::try_from(left).map_or(diff, |left| diff.min(left)),
+                    ),
                 };
                 outputs.push(value, taken);
-                left -= taken;
+                left -= u128::from(taken.unsigned_abs());
                 kinds += 1;
                 if left == 0 {
                     // Each that is taken is to be greater than each other. They are sorted as rows, so it is enough that
@@ -313,14 +448,11 @@ fn check_order<'a>(name: &str, value: Row<'a>, mut others: impl Iterator<Item = 
             ))),
         }
     });
-    ordered.map_err(|error| Error::Caller(Raised::by(name, error)))
+    ordered.map_err(|error| Error::Caller(Raised::here(error)))
 }
 
 /// How often each record is in the result, from a function of it and its count.
-struct Threshold {
-    function: Held,
-    name: String,
-}
+struct Threshold(Held);
 
 impl Reducer<Cells, Cells, Cells> for Threshold {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
@@ -330,7 +462,7 @@ impl Reducer<Cells, Cells, Cells> for Threshold {
                 counts.push(total(inputs, index));
             }
             let (records, counts) = (decoded(py, keys)?, PyList::new(py, counts)?);
-            let function = self.function.get().bind(py);
+            let function = self.0.get().bind(py);
             for result in &Tools::get(py)?.map_two(function, &records, &counts)? {
                 if result.eq(0)? {
                     outputs.end();
@@ -341,11 +473,11 @@ impl Reducer<Cells, Cells, Cells> for Threshold {
             }
             Ok(())
         })
-        .map_err(|error| Error::Caller(Raised::by(&self.name, error)))
+        .map_err(|error| Error::Caller(Raised::here(error)))
     }
 }
 
-/// What a function makes of a key and its values.
+/// What a function makes of a key and the values that are there.
 struct Function {
     function: Held,
     name: String,
@@ -354,25 +486,28 @@ struct Function {
 impl Reducer<Cells, Cells, Cells> for Function {
     fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
         attached(|py| {
-            let values = PyList::empty(py);
+            let (keys_there, lists) = (PyList::empty(py), PyList::empty(py));
             for index in 0..inputs.len() {
                 let list = PyList::empty(py);
-                for (value, diff) in inputs.list(index) {
+                for (value, diff) in values(inputs, index) {
                     list.append((value.decode(py)?, diff))?;
                 }
-                values.append(list)?;
+                if !list.is_empty() {
+                    keys_there.append(keys.get(index).decode(py)?)?;
+                    lists.append(list)?;
+                }
             }
             let function = self.function.get().bind(py);
-            let keys = decoded(py, keys)?;
             let mut row = RowBuf::default();
-            for results in &Tools::get(py)?.map_two(function, &keys, &values)? {
-                let results = results.try_iter().map_err(|_| {
-                    PyTypeError::new_err(format!(
-                        "the function given to {} returns an iterable of results, not {}: return [result] for one",
-                        self.name,
-                        shown(&results)
-                    ))
-                })?;
+            let made = Tools::get(py)?.map_two(function, &keys_there, &lists)?;
+            let mut made = made.iter();
+            for index in 0..inputs.len() {
+                if values(inputs, index).next().is_none() {
+                    outputs.end();
+                    continue;
+                }
+                let Some(results) = made.next() else { break };
+                let results = results_of(&self.name, &results)?;
                 for result in results {
                     outputs.push(row.encode(&result?)?, 1);
                 }
@@ -380,7 +515,7 @@ impl Reducer<Cells, Cells, Cells> for Function {
             }
             Ok(())
         })
-        .map_err(|error| Error::Caller(Raised::by(&self.name, error)))
+        .map_err(|error| Error::Caller(Raised::here(error)))
     }
 }
 

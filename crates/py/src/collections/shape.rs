@@ -188,6 +188,9 @@ pub(crate) fn follow(
     let scope = scope.scope.get()?;
     let summary = summary_from_py(step, scope.dims())?;
     let builder = scope.operator("variable").map_err(refused)?;
+    if scope.parent().is_none() {
+        builder.retains_forever(); // its turns are times of the whole dataflow
+    }
     let (output, stream) = builder.new_output().map_err(refused)?;
     builder.require(BuildError::Missing(missing));
     let open = RefCell::new(Some(Open {
@@ -259,8 +262,10 @@ pub(crate) fn collection_stage(
     function: Py<PyAny>,
     name: &str,
 ) -> PyResult<Stream> {
+    // What the operator is called is in its errors, too.
+    let name = &*stream.home().naming().named(name);
     let tap = match stream.changes_tap()? {
-        Some(tap) => tap.then(kind, &stream.home().naming().named(name), function)?,
+        Some(tap) => tap.then(kind, name, function)?,
         None => Chain::begin(&stream.engine()?, kind, name, function)?,
     };
     Ok(Stream::changes(stream.home(), tap))

@@ -35,7 +35,7 @@ impl Reducer<Cells, Cells, Cells> for Sum {
             let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
                 Some(there) => there,
                 None => attached(|py| self.any(py, inputs, index, &mut row))
-                    .map_err(|error| Error::Caller(Raised::by(&self.name, error)))?,
+                    .map_err(|error| Error::Caller(Raised::here(error)))?,
             };
             if there {
                 outputs.push(row.get(), 1);
@@ -72,7 +72,10 @@ impl Sum {
         for (value, diff) in inputs.list(index) {
             count += i128::from(diff);
             match value.number()? {
-                Plain::Int(value) => whole += i128::from(value) * i128::from(diff),
+                // A product of two words fits into two; where their sum does not, the interpreter adds up.
+                Plain::Int(value) => {
+                    whole = whole.checked_add(i128::from(value) * i128::from(diff))?;
+                }
                 Plain::Wide(_) => return None,
                 Plain::Float(value) => {
                     is_real = true;

@@ -13,9 +13,11 @@ use bytes::{Buf, Bytes};
 use pointstamp_arrange::{Overflow, Rows};
 use pointstamp_channels::Encoder;
 use pointstamp_order::{PathSummary, Point, Summary};
+use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 
 use super::time::ScopeTime;
+use pointstamp_rows::terms::MAX_DEPTH;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// How many updates are put into one message at most, by operators that make many.
@@ -231,6 +233,15 @@ impl Updates {
     }
 }
 
+/// The error of an operator that would nest records deeper than `insert` allows.
+#[cold]
+pub(crate) fn too_deep() -> PyErr {
+    PyRecursionError::new_err(format!(
+        "a record would nest tuples more than {MAX_DEPTH} deep: a collection takes flatter ones; where a loop or a long \
+         chain of operators makes pairs of pairs, map them to what is needed of them"
+    ))
+}
+
 /// Puts updates together.
 #[derive(Default)]
 pub(crate) struct Builder {
@@ -238,6 +249,8 @@ pub(crate) struct Builder {
     /// The time of the updates so far, until another comes up.
     time: Option<Point>,
     row: RowBuf,
+    /// Whether there is a pair that is nested too deep.
+    too_deep: bool,
 }
 
 impl Builder {
@@ -266,6 +279,11 @@ impl Builder {
         self.body.diffs.len()
     }
 
+    /// Whether a row is nested deeper than records may be, so that the batch must not be sent.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.too_deep
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.body.diffs.is_empty()
     }
@@ -287,6 +305,7 @@ impl Builder {
     #[inline]
     pub(crate) fn push_pair(&mut self, key: Row<'_>, value: Row<'_>, time: &Point, diff: i64) {
         self.body.rows.push(self.row.pair(key, value));
+        self.too_deep |= self.row.is_too_deep();
         self.end_row(time, diff);
     }
 

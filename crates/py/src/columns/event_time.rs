@@ -1,10 +1,14 @@
 //! Operators on rows that tell their event times: `delay`, and windows. They never call Python.
 
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::Plan;
-use pointstamp_columnar::event_time::{by_time, time_column};
+use pointstamp_columnar::event_time::{by_time, time_column, times_of};
 use pointstamp_columnar::runs::{Ends, Runs};
-use pointstamp_columnar::windows::{Layout, Windows};
+use pointstamp_columnar::windows::{Layout, Windows, constant_time};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
@@ -36,7 +40,7 @@ pub(crate) fn time_column_of(schema: &Schema, name: &str) -> PyResult<usize> {
 pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, "delay", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
-    Ok(unary.on_messages(stream, move |input, output| {
+    unary.on_messages_moved(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
             let least = message.time().last().unwrap_or_default();
             for (time, rows) in by_time(&columns_of(batch), column, least).map_err(raised)? {
@@ -45,7 +49,51 @@ pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> 
             outbox.flush(output)?;
         }
         Ok(())
-    }))
+    })
+}
+
+/// The latest time that a column tells; `least` where there is no row.
+fn latest_of(batch: &RecordBatch, column: usize, least: u64) -> Result<u64, BoxError> {
+    let times = times_of(batch.column(column), least).map_err(raised)?;
+    let latest = times.values().iter().max();
+    Ok(latest.map_or(least, |latest| latest.unsigned_abs()))
+}
+
+/// A time as one of a dataflow: those before 0 are none.
+fn or_none(time: i64) -> u64 {
+    u64::try_from(time).unwrap_or(0)
+}
+
+/// Each row with the time that it is at, in a column after the others: the one of the schema `told`.
+#[pyfunction]
+pub(crate) fn with_own_times(
+    stream: &Stream,
+    schema: &Schema,
+    told: &Schema,
+) -> PyResult<(Stream, Schema)> {
+    let mut fields = schema.schema.fields().to_vec();
+    fields.extend(told.schema.fields().iter().cloned());
+    let types: Vec<_> = told.schema.fields().iter().cloned().collect();
+    let output: SchemaRef = Arc::new(ArrowSchema::new(fields));
+    let result = Schema::new(Arc::clone(&output));
+    let unary = Unary::new(&stream.engine()?, "own times", Pact::Pipeline)?;
+    let mut outbox = Outbox::new(0);
+    let made = unary.on_messages(stream, move |input, to| {
+        while let Some((message, batch)) = input.next()? {
+            let rows = columns_of(batch);
+            let mut columns = rows.columns().to_vec();
+            for field in &types {
+                let time = message.time().last().unwrap_or_default();
+                columns
+                    .push(constant_time(time, rows.num_rows(), field.data_type()).map_err(raised)?);
+            }
+            let rows = RecordBatch::try_new(Arc::clone(&output), columns)?;
+            outbox.give(&message, to, rows)?;
+            outbox.flush(to)?;
+        }
+        Ok(())
+    });
+    Ok((made, result))
 }
 
 /// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.
@@ -76,15 +124,21 @@ pub(crate) fn window_columns(
     } else {
         pact_by_columns(plan.key().to_vec())
     };
+    let at = time_column(&schema.schema, column).map_err(refused)?;
     let mut windows = Windows::new(&schema.schema, plan, column, layout)
         .map_err(IntoException::into_exception)?;
     let result = Schema::new(windows.output().clone());
     let unary = Unary::new(&stream.engine()?, "window", pact)?;
+    let retention = unary.retention()?;
     let mut held: Option<Capability> = None;
     let made = unary.on_messages_and_frontier(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
             let least = message.time().last().unwrap_or_default();
-            windows.update(&columns_of(batch), least).map_err(raised)?;
+            let rows = columns_of(batch);
+            windows.update(&rows, least).map_err(raised)?;
+            if let Some(retention) = &retention {
+                retention.take(least, latest_of(&rows, at, least)?);
+            }
             if held
                 .as_ref()
                 .is_none_or(|held| held.time() > message.time())
@@ -92,11 +146,18 @@ pub(crate) fn window_columns(
                 held = Some(message.retain(0)?);
             }
         }
-        let Some(capability) = &mut held else {
-            return Ok(());
-        };
         let open = input.frontier().frontier().first().and_then(Point::last);
         let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
+        let keep = || {
+            if let Some(retention) = &retention {
+                let least = bound.map_or(i64::MAX, |bound| layout.first_open(bound));
+                retention.keep(open, or_none(least));
+            }
+        };
+        let Some(capability) = &mut held else {
+            keep();
+            return Ok(());
+        };
         let mut closing: Option<Capability> = None;
         windows.close(bound, |last, rows| {
             let instant = Point::new(&[last.unsigned_abs()]);
@@ -115,6 +176,7 @@ pub(crate) fn window_columns(
                 }
             }
         }
+        keep();
         Ok(())
     });
     Ok((made, result))
@@ -146,13 +208,26 @@ pub(crate) fn window_runs_columns(
         pact_by_columns(runs.key().to_vec())
     };
     let result = Schema::new(runs.output().clone());
+    let at = time_column(&schema.schema, column).map_err(IntoException::into_exception)?;
     let unary = Unary::new(&stream.engine()?, "window", pact)?;
+    let retention = match ends {
+        Ends::Silence(_) => unary.retention()?,
+        Ends::Rows(_) => {
+            // Where a window ends follows from all rows of the key before it.
+            unary.retains_forever();
+            None
+        }
+    };
     let mut held: Option<Capability> = None;
     let mut stood: Option<i64> = Some(-1);
     let made = unary.on_messages_and_frontier(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
             let least = message.time().last().unwrap_or_default();
-            runs.update(columns_of(batch), least).map_err(raised)?;
+            let rows = columns_of(batch);
+            if let Some(retention) = &retention {
+                retention.take(least, latest_of(&rows, at, least)?);
+            }
+            runs.update(rows, least).map_err(raised)?;
             if held
                 .as_ref()
                 .is_none_or(|held| held.time() > message.time())
@@ -163,6 +238,9 @@ pub(crate) fn window_runs_columns(
         let open = input.frontier().frontier().first().and_then(Point::last);
         let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
         let Some(capability) = &mut held else {
+            if let Some(retention) = &retention {
+                retention.keep(open, open.unwrap_or_default());
+            }
             return Ok(());
         };
         if bound == stood {
@@ -181,6 +259,11 @@ pub(crate) fn window_runs_columns(
                     capability.downgrade(&instant)?;
                 }
             }
+        }
+        if let Some(retention) = &retention {
+            let until = open.unwrap_or_default();
+            let first = runs.earliest().map_or(until, or_none);
+            retention.keep(open, first.min(until));
         }
         Ok(())
     });

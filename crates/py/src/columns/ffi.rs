@@ -10,8 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use arrow_array::ffi_stream::RecordBatchStreamReader;
-use arrow_array::{Array, RecordBatch, StructArray};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{Array, RecordBatch, RecordBatchOptions, StructArray, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -24,6 +26,9 @@ use crate::gil::give_way;
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
+
+/// How deep the types of a column may nest: so deep as can be sent to another process, and be worked on with little stack.
+const MAX_NESTED: usize = 32;
 
 /// The schema of an object that speaks the interface.
 pub(crate) fn import_schema(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
@@ -44,7 +49,26 @@ fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
     // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
     // capsule does; it is only read here.
     let schema = unsafe { pointer.as_ref() };
-    in_text(|| Schema::try_from(schema))?.map_err(|error| invalid(&error))
+    in_text(|| flat_enough(schema).and_then(|()| Schema::try_from(schema)))?
+        .map_err(|error| invalid(&error))
+}
+
+/// Checks that a schema nests types no deeper than [`MAX_NESTED`]: all that is done with a type recurses.
+fn flat_enough(schema: &FFI_ArrowSchema) -> Result<(), ArrowError> {
+    let mut left = vec![(schema, 0, "")];
+    while let Some((at, depth, column)) = left.pop() {
+        if depth > MAX_NESTED {
+            return Err(ArrowError::SchemaError(format!(
+                "the column '{column}' nests types more than {MAX_NESTED} deep, which is the most that streams carry: make \
+                 flatter columns of it, or text"
+            )));
+        }
+        for child in at.children().chain(at.dictionary()) {
+            let name = child.name().unwrap_or_default();
+            left.push((child, depth + 1, if depth == 0 { name } else { column }));
+        }
+    }
+    Ok(())
 }
 
 /// What a reader of names gives; it panics at those that are not UTF-8, which pyarrow makes of files that are not.
@@ -70,7 +94,15 @@ pub(crate) fn import_batches(
     let pointer = capsule.pointer_checked(Some(STREAM))?;
     // SAFETY: the interface says that a capsule of this name points to an ArrowArrayStream, which the first consumer
     // may move out, leaving a released one behind; the GIL is held, so that no other thread does at the same time.
-    let reader = in_text(|| unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) })?;
+    let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
+    if let Some(get_schema) = stream.get_schema() {
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: the callback is given the stream that it is of, and a place for what it writes.
+        if unsafe { get_schema(&raw mut stream, &raw mut schema) } == 0 {
+            in_text(|| flat_enough(&schema))?.map_err(|error| invalid(&error))?;
+        }
+    }
+    let reader = in_text(|| RecordBatchStreamReader::try_new(stream))?;
     for batch in reader.map_err(|error| not_a_table(object, &error))? {
         each(batch.map_err(|error| invalid(&error))?)?;
         give_way(py); // the stream may be C code
@@ -86,8 +118,11 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name points to an ArrowSchema, which lives as long as the
     // capsule does; it is only read here.
-    let data_type = in_text(|| DataType::try_from(unsafe { pointer.as_ref() }))?
-        .map_err(|error| invalid(&error))?;
+    let data_type = in_text(|| {
+        let schema = unsafe { pointer.as_ref() };
+        flat_enough(schema).and_then(|()| DataType::try_from(schema))
+    })?
+    .map_err(|error| invalid(&error))?;
     if !matches!(data_type, DataType::Struct(_)) {
         return Err(PyTypeError::new_err(format!(
             "an ArrowStream carries record batches, and this is one array of {data_type}: make a record batch of it"
@@ -116,6 +151,80 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     RecordBatch::from(array)
         .with_schema(fields)
         .map_err(|error| invalid(&error))
+}
+
+/// The buffers of a batch that goes out. What comes back may refer to them, through the library that got them; it is made
+/// to refer to them directly, or else a column that passes through many functions would be wrapped by each, and to free it
+/// would recurse as often.
+#[derive(Default)]
+pub(crate) struct Lent(Vec<Buffer>);
+
+impl Lent {
+    pub(crate) fn of(batch: &RecordBatch) -> Self {
+        let mut buffers = Vec::new();
+        let mut left: Vec<_> = batch.columns().iter().map(Array::to_data).collect();
+        while let Some(data) = left.pop() {
+            let nulls = data.nulls().map(NullBuffer::buffer);
+            let some = data.buffers().iter().chain(nulls);
+            buffers.extend(some.filter(|buffer| !buffer.is_empty()).cloned());
+            left.extend(data.child_data().iter().cloned());
+        }
+        buffers.sort_unstable_by_key(|buffer| (buffer.as_ptr(), buffer.len()));
+        Lent(buffers)
+    }
+
+    /// The batch, whose buffers are the lent ones where they lie within them.
+    pub(crate) fn returned(&self, batch: RecordBatch) -> RecordBatch {
+        if self.0.is_empty() {
+            return batch;
+        }
+        let columns = batch.columns().iter().map(|column| {
+            let data = column.to_data();
+            if self.are_in(&data) {
+                make_array(self.own(data))
+            } else {
+                Arc::clone(column)
+            }
+        });
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let again = RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows);
+        again.unwrap_or(batch)
+    }
+
+    /// The lent buffer in which another lies, as far as it goes.
+    fn find(&self, buffer: &Buffer) -> Option<Buffer> {
+        let (start, len) = (buffer.as_ptr() as usize, buffer.len());
+        let after = self.0.partition_point(|own| own.as_ptr() as usize <= start);
+        let own = self.0.get(after.checked_sub(1)?)?;
+        let offset = start - own.as_ptr() as usize;
+        (len > 0 && offset.checked_add(len)? <= own.len())
+            .then(|| own.slice_with_length(offset, len))
+    }
+
+    fn are_in(&self, data: &ArrayData) -> bool {
+        let mut buffers = data
+            .buffers()
+            .iter()
+            .chain(data.nulls().map(NullBuffer::buffer));
+        buffers.any(|buffer| self.find(buffer).is_some())
+            || data.child_data().iter().any(|child| self.are_in(child))
+    }
+
+    fn own(&self, data: ArrayData) -> ArrayData {
+        let buffers = data.buffers().iter();
+        let buffers = buffers.map(|buffer| self.find(buffer).unwrap_or_else(|| buffer.clone()));
+        let buffers = buffers.collect();
+        let children = data.child_data().iter().cloned();
+        let children = children.map(|child| self.own(child)).collect();
+        let nulls = data.nulls().map(|nulls| match self.find(nulls.buffer()) {
+            Some(own) => NullBuffer::new(BooleanBuffer::new(own, nulls.offset(), nulls.len())),
+            None => nulls.clone(),
+        });
+        let builder = data.into_builder();
+        let builder = builder.buffers(buffers).child_data(children).nulls(nulls);
+        // SAFETY: it is the array that it was: each buffer has the length and the bytes of the one that it replaces.
+        unsafe { builder.build_unchecked() }
+    }
 }
 
 /// A `pyarrow.RecordBatch` that shares the memory of a batch.

@@ -246,6 +246,11 @@ impl WindowJoinColumns {
         exported_at(py, &done(found)?)
     }
 
+    /// When the first row that is kept of a session came.
+    fn earliest(&mut self) -> Option<i64> {
+        self.0.earliest()
+    }
+
     /// The earliest instant at which a result may be sent without another row.
     fn next_instant(&self) -> Option<i64> {
         self.0.next_instant()
@@ -262,6 +267,19 @@ impl WindowJoinColumns {
     fn put(&mut self, right: bool, batch: &Bound<'_, PyAny>) -> PyResult<()> {
         import_batches(batch, |rows| done(self.0.put(side_of(right), &rows)))
     }
+}
+
+/// The start of the first window of a layout that is open at a frontier.
+#[pyfunction]
+pub(crate) fn first_open(layout: (i64, i64, i64), frontier: u64) -> u64 {
+    let (length, every, offset) = layout;
+    let layout = Layout {
+        length,
+        every,
+        offset,
+    };
+    let first = layout.first_open(i64::try_from(frontier).unwrap_or(i64::MAX));
+    u64::try_from(first).unwrap_or(0)
 }
 
 /// The rows of a batch whose key is a worker's.

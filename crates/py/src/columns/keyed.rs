@@ -70,6 +70,7 @@ pub(crate) fn distinct_so_far_columns(
 ) -> PyResult<Stream> {
     let pact = pact_for(&key, in_place);
     let unary = Unary::new(&stream.engine()?, "distinct_so_far", pact)?;
+    unary.retains_forever();
     let seen = SoFar::new(&schema.schema, key).map_err(IntoException::into_exception)?;
     let mut seen = Some(seen);
     let mut waiting: PerTime<(Capability, Vec<RecordBatch>)> = PerTime::new();
@@ -131,6 +132,7 @@ pub(crate) fn join_columns(
         .map_err(refused)?;
     let (output, joined) = builder.new_output().map_err(refused)?;
     builder.notify();
+    builder.retains_forever();
     let key = plan.left_key().to_vec();
     let mut join = Join::new(plan).map_err(IntoException::into_exception)?;
     let mut outbox = Outbox::new(0);

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
 use super::columns_of;
-use super::ffi::export_batch;
+use super::ffi::{Lent, export_batch};
 use super::outbox::Outbox;
 use super::schema::{Schema, import_conforming};
 use crate::batch::{Batch, MAX_BATCH};
@@ -38,17 +38,21 @@ pub(crate) fn map_batches(
     let mut outbox = Outbox::new(0);
     Ok(unary.on_messages(stream, move |input, output| {
         while let Some((message, batch)) = input.next()? {
+            let lent = match &batch {
+                Batch::Arrow(columns) => Lent::of(columns),
+                _ => Lent::default(),
+            };
             let (made, rest) =
                 attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
             for batch in made {
-                outbox.give(&message, output, batch)?;
+                outbox.give(&message, output, lent.returned(batch))?;
             }
             let Some(iterator) = &rest else { continue };
             loop {
                 let next = attached(|py| next_of(py, iterator, &schema)).map_err(Raised::here)?;
                 let Some(made) = next else { break };
                 for batch in made {
-                    outbox.give(&message, output, batch)?;
+                    outbox.give(&message, output, lent.returned(batch))?;
                 }
             }
         }

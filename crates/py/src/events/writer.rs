@@ -5,6 +5,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IoSlice, Write};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -102,8 +104,17 @@ impl EventSink {
         } else {
             options.create_new(true);
         }
+        // A link that lies there was perhaps put there by another, to have what it leads to written over.
+        #[cfg(unix)]
+        options.custom_flags(libc::O_NOFOLLOW);
         let named = |why: std::io::Error| os_error(&why, &path);
-        let file = options.open(&path).map_err(named)?;
+        let file = options.open(&path).map_err(|why| {
+            if overwrite && path.is_symlink() {
+                let said = "A symbolic link is not written through: name the file that it leads to";
+                return PyOSError::new_err((why.raw_os_error(), said, path.clone()));
+            }
+            named(why)
+        })?;
         // Two that write one file would each lose what the other has. A file system without locks does not say so.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(GraphError::new_err(format!(

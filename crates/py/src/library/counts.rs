@@ -19,7 +19,7 @@ use super::Unary;
 use super::per_time::PerTime;
 use crate::batch::{Batch, in_batches};
 use crate::gil::{Held, attached};
-use crate::hash::route_hash;
+use crate::hash::{check_route, route_hash};
 use crate::one_nan::{counts_with_one_nan, with_one_nan};
 use crate::pact::{Key, pact_by};
 use crate::raised::Raised;
@@ -135,7 +135,7 @@ fn split<'py>(counts: &Bound<'py, PyDict>, peers: usize) -> PyResult<Bound<'py, 
     let py = counts.py();
     if peers == 1 {
         for key in counts.keys() {
-            route_hash(&key)?;
+            check_route(&key)?;
         }
         return PyList::new(py, [(0, counts)]);
     }

@@ -6,7 +6,7 @@
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::{InputPort, MessageCapability, OutputPort, SendError};
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -24,7 +24,7 @@ use crate::tools::Tools;
 /// Each record at the time that `function(record, time)` returns.
 #[pyfunction]
 pub(crate) fn delay(stream: &Stream, function: Py<PyAny>) -> PyResult<Stream> {
-    by_record(stream, "delay", function, delayed)
+    by_record(stream, "delay", function, true, delayed)
 }
 
 /// Each record at the coordinates that `function(record)` returns, in place of the last `appended` ones, which are 0.
@@ -34,6 +34,7 @@ pub(crate) fn enter_at(stream: &Stream, function: Py<PyAny>, appended: usize) ->
         stream,
         "enter_at",
         function,
+        false, // the coordinates that it changes are not those of the scope around
         move |function, from, records| {
             let outer = from.truncate(from.dims() - appended);
             let coordinates = Tools::get(records.py())?.map(function, records)?;
@@ -51,6 +52,7 @@ fn by_record(
     stream: &Stream,
     name: &str,
     function: Py<PyAny>,
+    outwards: bool,
     move_records: impl for<'py> Fn(
         &Bound<'py, PyAny>,
         &Point,
@@ -60,7 +62,7 @@ fn by_record(
 ) -> PyResult<Stream> {
     let function = Held::new(function);
     let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    let logic = move |input: &InputPort<Batch>, output: &OutputPort<Batch>| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let function = function.get().bind(py);
@@ -72,7 +74,12 @@ fn by_record(
             }
             Ok(())
         })
-    }))
+    };
+    if outwards {
+        unary.on_messages_moved(stream, logic)
+    } else {
+        Ok(unary.on_messages(stream, logic))
+    }
 }
 
 /// Each batch at the time that `function(time)` returns.
@@ -80,7 +87,7 @@ fn by_record(
 pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stream> {
     let function = Held::new(function);
     let unary = Unary::new(&stream.engine()?, "delay_batch", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    unary.on_messages_moved(stream, move |input, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let time =
@@ -89,7 +96,7 @@ pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stre
             }
             Ok(())
         })
-    }))
+    })
 }
 
 pub(super) fn send_at(

@@ -19,7 +19,7 @@ use super::delay::{Group, Groups, send_at};
 use crate::batch::{copy, in_batches};
 use crate::errors::TimeError;
 use crate::gil::attached;
-use crate::hash::route_hash;
+use crate::hash::{check_route, route_hash};
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::{Time, point_from_py};
@@ -28,7 +28,7 @@ use crate::time::{Time, point_from_py};
 #[pyfunction]
 pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
     let unary = Unary::new(&stream.engine()?, "at event times", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    unary.on_messages_moved(stream, move |input, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let from = capability.time();
@@ -43,7 +43,7 @@ pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
             }
             Ok(())
         })
-    }))
+    })
 }
 
 /// The records of stretches by time. What is at one time throughout stays as it is.
@@ -94,7 +94,7 @@ pub(crate) fn by_worker<'py>(
     let py = keys.py();
     if peers == 1 {
         for key in &keys {
-            route_hash(&key)?;
+            check_route(&key)?;
         }
         return Ok(vec![(0, columns)]);
     }

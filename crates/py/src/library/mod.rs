@@ -19,7 +19,9 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::{Notify, OperatorBuilder};
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::{InputPort, OutputPort};
+use pointstamp_engine::retention::Retention;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_order::Point;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -73,6 +75,37 @@ impl Unary {
             Ok(false)
         });
         Stream::plain(home, self.result)
+    }
+
+    /// As [`on_messages`](Self::on_messages), of logic that keeps nothing and sends at later times than it receives.
+    pub(crate) fn on_messages_moved(
+        self,
+        stream: &Stream,
+        mut logic: impl Logic,
+    ) -> PyResult<Stream> {
+        let Some(retention) = self.retention()? else {
+            return Ok(self.on_messages(stream, logic));
+        };
+        Ok(self.on_messages_and_frontier(stream, move |input, output| {
+            // What is still to be read is not before the frontier, and what came before it has been sent.
+            let needed = input.frontier().frontier().first().and_then(Point::last);
+            retention.settle(output.latest(), needed);
+            if input.has_messages() {
+                logic(input, output)?;
+            }
+            Ok(())
+        }))
+    }
+
+    /// What the operator says of the records that it still needs; none where nobody wants to know.
+    pub(crate) fn retention(&self) -> PyResult<Option<Retention>> {
+        let made = self.builder.retention(&[&self.result]);
+        made.map_err(IntoException::into_exception)
+    }
+
+    /// Says that the operator may need any record for as long as it runs.
+    pub(crate) fn retains_forever(&self) {
+        self.builder.retains_forever();
     }
 
     /// As [`on_messages`](Self::on_messages), also when the input's frontier has changed.

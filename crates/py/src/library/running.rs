@@ -5,10 +5,33 @@
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyList, PyTuple};
 
 use crate::kinds::Reduction;
+
+/// Whether a value that Python does not hold better is so, because NaN is the greatest number.
+fn is_new_by_nan(
+    value: &Bound<'_, PyAny>,
+    best: &Bound<'_, PyAny>,
+    better: CompareOp,
+) -> PyResult<bool> {
+    if let (Ok(value), Ok(best)) = (value.cast::<PyFloat>(), best.cast::<PyFloat>()) {
+        let (value, best) = (value.value().is_nan(), best.value().is_nan());
+        return Ok(value != best && value == matches!(better, CompareOp::Gt));
+    }
+    let (worse, function) = match better {
+        CompareOp::Gt => (CompareOp::Lt, intern!(value.py(), "is_greater")),
+        _ => (CompareOp::Gt, intern!(value.py(), "is_less")),
+    };
+    if value.rich_compare(best, worse)?.is_truthy()? || value.eq(best)? {
+        return Ok(false);
+    }
+    // Neither is before the other: there is a NaN in one, or there is no order.
+    let module = value.py().import("pointstamp._nan_order")?;
+    module.getattr(function)?.call1((value, best))?.is_truthy()
+}
 
 /// Takes values in, and returns the pairs of key and result after each.
 #[pyfunction]
@@ -35,7 +58,8 @@ pub(crate) fn running<'py>(
                 } else {
                     CompareOp::Lt
                 };
-                is_new = value.rich_compare(&best, better)?.is_truthy()?;
+                is_new = value.rich_compare(&best, better)?.is_truthy()?
+                    || is_new_by_nan(&value, &best, better)?;
                 if is_new { value } else { best }
             }
             (Reduction::Mean, known) => {

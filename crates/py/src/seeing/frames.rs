@@ -1,20 +1,21 @@
 //! The line of the user's program that runs now.
 //!
 //! The innermost frame that is not this package's own. What is asked of a code object (its file, and whether that is
-//! ours) is kept by its address, and the object with it, so that the address stays its own. Costs a few
+//! ours) is kept by its address, and a weak reference with it, which says whether the address is still its own. A program that
+//! makes code as it runs, as every cell of a notebook does, keeps none of it here. Costs a few
 //! hundred nanoseconds, most of them for the line's number.
 
 use std::sync::Arc;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyWeakrefMethods, PyWeakrefReference};
 use rustc_hash::FxHashMap;
 
 use crate::gil::Held;
 
-/// How many code objects are remembered, and kept alive. A program that makes more as it runs gets no lines for those.
-const REMEMBERED: usize = 4096;
+/// How many code objects are remembered before those that are gone are forgotten.
+const SWEEP: usize = 256;
 
 /// How many frames of our own are looked through.
 const DEPTH: usize = 12;
@@ -56,7 +57,10 @@ enum Whose {
 
 /// The code objects that are remembered.
 #[derive(Default)]
-pub(crate) struct Codes(FxHashMap<usize, (Whose, Held)>);
+pub(crate) struct Codes {
+    known: FxHashMap<usize, (Whose, Held)>,
+    sweep_at: usize,
+}
 
 impl Codes {
     /// The line of the user's program that this thread runs now.
@@ -90,11 +94,10 @@ impl Codes {
 
     fn whose(&mut self, code: &Bound<'_, PyAny>) -> Whose {
         let key = code.as_ptr() as usize;
-        if let Some((whose, _)) = self.0.get(&key) {
+        if let Some((whose, weak)) = self.known.get(&key)
+            && is_there(code.py(), weak)
+        {
             return whose.clone();
-        }
-        if self.0.len() >= REMEMBERED {
-            return Whose::Loop;
         }
         let name = code.getattr("co_filename").ok();
         let name = name.and_then(|name| Some(name.cast::<PyString>().ok()?.to_string()));
@@ -104,10 +107,22 @@ impl Codes {
             Some(_) => Whose::Ours,
             None => Whose::Theirs(Arc::from(name.as_str())),
         };
-        let held = Held::new(code.clone().unbind());
-        self.0.insert(key, (whose.clone(), held));
+        if self.known.len() >= self.sweep_at {
+            self.known.retain(|_, (_, weak)| is_there(code.py(), weak));
+            self.sweep_at = 2 * self.known.len() + SWEEP;
+        }
+        if let Ok(weak) = PyWeakrefReference::new(code) {
+            let weak = Held::new(weak.into_any().unbind());
+            self.known.insert(key, (whose.clone(), weak));
+        }
         whose
     }
+}
+
+/// Whether what a weak reference refers to is still there.
+fn is_there(py: Python<'_>, weak: &Held) -> bool {
+    let weak = weak.get().bind(py).cast::<PyWeakrefReference>();
+    weak.is_ok_and(|weak| weak.upgrade().is_some())
 }
 
 /// The name of a file within this package, if it is there.

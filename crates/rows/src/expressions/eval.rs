@@ -6,12 +6,33 @@ use crate::terms::Plain;
 use crate::{Row, RowBuf};
 
 /// Applies expressions, with rows to write to that are used again.
-#[derive(Default)]
 pub(super) struct Evaluator {
     spare: Vec<RowBuf>,
+    nulls: Nulls,
+}
+
+/// What an expression makes of None.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// A value like any other: it equals itself and is less than all others. It is no number.
+    Value,
+    /// Unknown, as SQL has it: so is what is calculated of it or compared with it.
+    Unknown,
 }
 
 impl Evaluator {
+    pub(super) fn new(nulls: Nulls) -> Self {
+        Evaluator {
+            spare: Vec::new(),
+            nulls,
+        }
+    }
+
+    /// Whether one of two values is unknown.
+    fn unknown(&self, left: &RowBuf, right: &RowBuf) -> bool {
+        self.nulls == Nulls::Unknown && (left.get().is_none() || right.get().is_none())
+    }
+
     /// Writes what an expression is.
     pub(super) fn value(
         &mut self,
@@ -41,10 +62,17 @@ impl Evaluator {
                 }
                 out.tuple(&rows);
                 self.spare.append(&mut rows);
+                if out.is_too_deep() {
+                    return Err(Failure::TooDeep);
+                }
             }
             Expr::Binary(op @ (Op::Add | Op::Sub | Op::Mul | Op::Div), a, b) => {
                 let (left, right) = self.both(a, b, sources)?;
-                calculate(*op, &left, &right, out)?;
+                if self.unknown(&left, &right) {
+                    out.copy(Row::UNIT);
+                } else {
+                    calculate(*op, &left, &right, out)?;
+                }
                 self.spare.extend([left, right]);
             }
             Expr::Floats(op, a, b) => {
@@ -53,12 +81,18 @@ impl Evaluator {
                     let real = row.get().real();
                     real.ok_or_else(|| Failure::NotNumber(op.symbol(), RowBuf::of(row.get())))
                 };
-                out.float(of_floats(*op, real(&left)?, real(&right)?)?);
+                if self.unknown(&left, &right) {
+                    out.copy(Row::UNIT);
+                } else {
+                    out.float(of_floats(*op, real(&left)?, real(&right)?)?);
+                }
                 self.spare.extend([left, right]);
             }
-            Expr::Binary(..) | Expr::Not(_) => {
-                let truth = self.truth(expr, sources)?;
-                out.bool(truth);
+            Expr::Binary(..) | Expr::Not(_) | Expr::IsNull(_) => {
+                match self.truth(expr, sources)? {
+                    Some(truth) => out.bool(truth),
+                    None => out.copy(Row::UNIT),
+                }
             }
             Expr::Column(_) => unreachable!("columns are resolved while the dataflow is built"),
         }
@@ -78,18 +112,30 @@ impl Evaluator {
         Ok((left, right))
     }
 
-    /// Whether an expression is true.
-    pub(super) fn truth(&mut self, expr: &Expr, sources: &[Row<'_>]) -> Result<bool, Failure> {
+    /// Whether an expression is true; nothing where that is unknown.
+    pub(super) fn truth(
+        &mut self,
+        expr: &Expr,
+        sources: &[Row<'_>],
+    ) -> Result<Option<bool>, Failure> {
         Ok(match expr {
             Expr::Binary(Op::Compare(relation), a, b) => {
                 let (left, right) = self.both(a, b, sources)?;
+                let known = !self.unknown(&left, &right);
                 let order = left.get().cmp(&right.get());
                 self.spare.extend([left, right]);
-                relation.holds(order)
+                known.then_some(relation.holds(order))
             }
-            Expr::Binary(Op::And, a, b) => self.truth(a, sources)? && self.truth(b, sources)?,
-            Expr::Binary(Op::Or, a, b) => self.truth(a, sources)? || self.truth(b, sources)?,
-            Expr::Not(of) => !self.truth(of, sources)?,
+            Expr::Binary(Op::And, a, b) => self.either(false, [a, b], sources)?,
+            Expr::Binary(Op::Or, a, b) => self.either(true, [a, b], sources)?,
+            Expr::Not(of) => self.truth(of, sources)?.map(|truth| !truth),
+            Expr::IsNull(of) => {
+                let mut value = self.spare.pop().unwrap_or_default();
+                self.value(of, sources, &mut value)?;
+                let none = value.get().is_none();
+                self.spare.push(value);
+                Some(none)
+            }
             _ => {
                 let mut value = self.spare.pop().unwrap_or_default();
                 self.value(expr, sources, &mut value)?;
@@ -97,9 +143,27 @@ impl Evaluator {
                     return Err(Failure::NotBool(value));
                 };
                 self.spare.push(value);
-                truth
+                Some(truth)
             }
         })
+    }
+
+    /// The truth that one of two expressions decides by being so; else the opposite, or nothing where one is unknown.
+    fn either(
+        &mut self,
+        deciding: bool,
+        of: [&Expr; 2],
+        sources: &[Row<'_>],
+    ) -> Result<Option<bool>, Failure> {
+        let mut all_known = true;
+        for expr in of {
+            match self.truth(expr, sources)? {
+                Some(truth) if truth == deciding => return Ok(Some(deciding)),
+                Some(_) => {}
+                None => all_known = false,
+            }
+        }
+        Ok(all_known.then_some(!deciding))
     }
 }
 

@@ -132,7 +132,8 @@ impl Op {
     }
 }
 
-/// An expression. Clones share what it is made of.
+/// An expression. Clones share what it is made of. What is done with one recurses, also its end: `Field` bounds how deep
+/// it is nested.
 #[derive(Clone, Debug)]
 pub enum Expr {
     /// A whole row.
@@ -151,9 +152,21 @@ pub enum Expr {
     Floats(Op, Arc<Expr>, Arc<Expr>),
     /// The opposite of a condition.
     Not(Arc<Expr>),
+    /// Whether a value is None.
+    IsNull(Arc<Expr>),
 }
 
 impl Expr {
+    /// How deep it is nested: 0 for what has no expressions in it.
+    pub fn depth(&self) -> u32 {
+        match self {
+            Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => 0,
+            Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => 1 + of.depth(),
+            Expr::Tuple(parts) => 1 + parts.iter().map(Expr::depth).max().unwrap_or_default(),
+            Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => 1 + a.depth().max(b.depth()),
+        }
+    }
+
     /// The expression, for an operator that gives these rows and has these columns.
     ///
     /// # Errors
@@ -178,6 +191,7 @@ impl Expr {
             Expr::Binary(op, a, b) => Expr::Binary(*op, part(a)?, part(b)?),
             Expr::Floats(op, a, b) => Expr::Floats(*op, part(a)?, part(b)?),
             Expr::Not(of) => Expr::Not(part(of)?),
+            Expr::IsNull(of) => Expr::IsNull(part(of)?),
         })
     }
 }
@@ -247,6 +261,7 @@ impl fmt::Display for Expr {
                 write!(f, "({a} {} {b})", op.symbol())
             }
             Expr::Not(of) => write!(f, "~{of}"),
+            Expr::IsNull(of) => write!(f, "{of}.is_null()"),
         }
     }
 }

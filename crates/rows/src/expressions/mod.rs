@@ -8,6 +8,7 @@ mod expr;
 mod failure;
 mod plan;
 
+pub use eval::Nulls;
 pub use expr::{Expr, Op, Relation, Source, Unresolved};
 pub use failure::Failure;
 
@@ -73,11 +74,11 @@ pub struct Projection {
 
 impl Projection {
     /// The projection of an expression whose names are resolved.
-    pub fn new(expr: Expr) -> Self {
+    pub fn new(expr: Expr, nulls: Nulls) -> Self {
         Projection {
             expr,
             planned: Planned::none(),
-            evaluator: Evaluator::default(),
+            evaluator: Evaluator::new(nulls),
             out: RowBuf::default(),
         }
     }
@@ -141,15 +142,15 @@ pub struct Condition {
 
 impl Condition {
     /// The condition of an expression whose names are resolved.
-    pub fn new(expr: Expr) -> Self {
+    pub fn new(expr: Expr, nulls: Nulls) -> Self {
         Condition {
             expr,
             planned: Planned::none(),
-            evaluator: Evaluator::default(),
+            evaluator: Evaluator::new(nulls),
         }
     }
 
-    /// Whether the expression is true of rows.
+    /// Whether the expression is true of rows, and neither false nor unknown.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl Condition {
             .get(sources, |layouts| Test::new(expr, layouts))
         {
             Some(test) => test.holds(sources),
-            None => self.evaluator.truth(expr, sources),
+            None => Ok(self.evaluator.truth(expr, sources)? == Some(true)),
         }
     }
 }

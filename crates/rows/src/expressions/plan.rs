@@ -67,7 +67,11 @@ impl Plan {
                     picks: vec![Pick::Calculated(Box::new(calculation))],
                 })
             }
-            Expr::Binary(..) | Expr::Floats(..) | Expr::Not(_) | Expr::Column(_) => None,
+            Expr::Binary(..)
+            | Expr::Floats(..)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::Column(_) => None,
         }
     }
 
@@ -152,6 +156,8 @@ pub(super) enum Test {
     And(Box<[Test; 2]>),
     Or(Box<[Test; 2]>),
     Not(Box<Test>),
+    /// The same for all rows of the layouts.
+    Always(bool),
 }
 
 impl Test {
@@ -160,7 +166,9 @@ impl Test {
         match expr {
             Expr::Binary(Op::Compare(relation), a, b) => {
                 let mut plans = [Plan::new(a, layouts)?, Plan::new(b, layouts)?];
-                if plans[0].layout != plans[1].layout {
+                // What is or has a None has no plan: what it means is not the same for all expressions.
+                let has_none = |plan: &Plan| plan.layout.symbols().any(|one| one == Symbol::None);
+                if plans[0].layout != plans[1].layout || plans.iter().any(has_none) {
                     return None;
                 }
                 if plans[0].layout == Layout::INT {
@@ -178,6 +186,10 @@ impl Test {
                 })
             }
             Expr::Not(of) => Some(Test::Not(Box::new(Test::new(of, layouts)?))),
+            Expr::IsNull(of) => {
+                let layout = Plan::new(of, layouts)?.layout;
+                Some(Test::Always(layout == Layout::NONE))
+            }
             _ => None,
         }
     }
@@ -199,6 +211,7 @@ impl Test {
             Test::And(both) => both[0].holds(sources)? && both[1].holds(sources)?,
             Test::Or(both) => both[0].holds(sources)? || both[1].holds(sources)?,
             Test::Not(test) => !test.holds(sources)?,
+            Test::Always(truth) => *truth,
         })
     }
 }

@@ -33,6 +33,16 @@ pub use numbers::{
     take_number, unescaped,
 };
 pub use walk::{
-    Plain, are_unordered, bool, cut, cut_pair, float, ints, may_hold_pickle, pair, plain_number,
-    put_ints, truth, tuple,
+    Plain, are_unordered, bool, cut, cut_pair, float, ints, is_too_deep, may_hold_pickle, pair,
+    plain_number, put_ints, truth, tuple,
 };
+
+/// Terms nested deeper than this are refused, before they could exhaust the stack: values that are, rows that operators
+/// put together, and what is read.
+pub const MAX_DEPTH: u32 = 100;
+
+/// Whether a row is that of None.
+#[inline]
+pub fn is_none(row: &[u8]) -> bool {
+    row.first() == Some(&tag::NONE)
+}

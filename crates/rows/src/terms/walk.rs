@@ -1,5 +1,6 @@
 //! Terms taken apart and put together as bytes, without the values.
 
+use super::MAX_DEPTH;
 use super::notes::{BOOL, FLOAT, Notes, finish, finish_len, put_moved, put_note, split};
 use super::numbers::{self, Number, escaped_len, put_f64, put_i64};
 use super::tag::{
@@ -7,23 +8,86 @@ use super::tag::{
 };
 use crate::{Layout, Symbol};
 
-/// The length of the term at the start of `bytes`; adds its atoms.
+/// The length of the term at the start of `bytes`; adds its atoms. It recurses not at all: the bytes may be a file's.
 pub(crate) fn skip(bytes: &[u8], atoms: &mut u32) -> Option<usize> {
-    *atoms += 1;
-    match *bytes.first()? {
-        NONE => Some(1),
-        STR | BYTES => Some(1 + escaped_len(&bytes[1..])?.0),
-        TUPLE | FROZENSET => {
-            let mut at = 1;
-            while *bytes.get(at)? != END {
-                at += skip(&bytes[at..], atoms)?;
+    let (mut at, mut open) = (0, 0_usize);
+    loop {
+        *atoms += 1;
+        match *bytes.get(at)? {
+            TUPLE | FROZENSET => {
+                at += 1;
+                open += 1;
             }
-            Some(at + 1)
+            FIRST_TYPE..FRACTION => {
+                at += 1;
+                continue; // the term that it is taken apart into
+            }
+            _ => at += atom_len(&bytes[at..])?,
         }
-        NEG_INF..=NAN => numbers::take_number(bytes).map(|(_, len)| len),
-        FIRST_TYPE..FRACTION => Some(1 + skip(&bytes[1..], atoms)?),
+        while open > 0 && *bytes.get(at)? == END {
+            at += 1;
+            open -= 1;
+        }
+        if open == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// The length of a term that has no others in it.
+fn atom_len(term: &[u8]) -> Option<usize> {
+    match *term.first()? {
+        NONE => Some(1),
+        STR | BYTES => Some(1 + escaped_len(&term[1..])?.0),
+        NEG_INF..=NAN => numbers::take_number(term).map(|(_, len)| len),
         _ => None,
     }
+}
+
+/// Whether a row's term is nested deeper than the row of a value can be. Free for short rows, and as fast as `skip` for
+/// others.
+#[inline]
+pub fn is_too_deep(row: &[u8]) -> bool {
+    // A level takes a byte at least.
+    row.len() > MAX_DEPTH as usize && nests_too_deep(split(row).0)
+}
+
+fn nests_too_deep(term: &[u8]) -> bool {
+    const MOST: usize = MAX_DEPTH as usize;
+    // By open tuple or set: the levels that it adds, with the types before it.
+    let mut levels = [0; MOST];
+    let (mut at, mut open, mut depth, mut types) = (0, 0, 0, 0);
+    while let Some(&tag) = term.get(at) {
+        at += match tag {
+            END if open == 0 => return false, // no row
+            END => {
+                open -= 1;
+                depth -= levels[open];
+                1
+            }
+            TUPLE | FROZENSET | FIRST_TYPE..FRACTION => {
+                types += 1;
+                if depth + types > MOST {
+                    return true;
+                }
+                if tag < FIRST_TYPE {
+                    depth += types;
+                    levels[open] = types;
+                    open += 1;
+                    types = 0;
+                }
+                1
+            }
+            _ => {
+                types = 0;
+                match atom_len(&term[at..]) {
+                    Some(len) => len,
+                    None => return false, // no row
+                }
+            }
+        };
+    }
+    false
 }
 
 /// Cuts a row of a tuple of two into a row of each, which are written to `key` and `value`. False where the row is of

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::values::{Value, int};
-use crate::expressions::{Condition, Expr, Failure, Op, Projection, Relation, Source, Unresolved};
+use crate::expressions::{
+    Condition, Expr, Failure, Nulls, Op, Projection, Relation, Source, Unresolved,
+};
 use crate::{Cells, Row, RowBuf};
 use pointstamp_arrange::Rows;
 use pointstamp_testkit::cases;
@@ -82,7 +84,7 @@ proptest! {
         records in prop::collection::vec([int(), int(), int()], 1..8),
         is_term in any::<bool>(),
     ) {
-        let mut projection = Projection::new(arithmetic.expr());
+        let mut projection = Projection::new(arithmetic.expr(), Nulls::Value);
         let mut cells = Cells::default();
         for parts in &records {
             let row = record(parts, is_term);
@@ -124,7 +126,7 @@ proptest! {
             if negated {
                 expr = Expr::Not(Arc::new(expr));
             }
-            let found = Condition::new(expr).holds(&[row.get()]);
+            let found = Condition::new(expr, Nulls::Value).holds(&[row.get()]);
             match (found, left.value(&parts).zip(right.value(&parts))) {
                 (Ok(found), Some((left, right))) => {
                     let holds = match relation {
@@ -151,7 +153,7 @@ proptest! {
     ) {
         let expr = Expr::Tuple(order.iter().map(|index| part(*index)).collect());
         let row = record(&parts, is_term);
-        let mut projection = Projection::new(expr);
+        let mut projection = Projection::new(expr, Nulls::Value);
         let made = projection.apply(&[row.get()]).expect("it has these parts");
         let expected = Value::Tuple(order.iter().map(|index| Value::Int(parts[*index])).collect());
         prop_assert!(made.is(expected.row().get()));
@@ -161,24 +163,24 @@ proptest! {
 #[test]
 fn what_has_no_result_says_why() {
     let (row, text) = (Value::Int(1).row(), Value::Text("a".into()).row());
-    let mut projection = Projection::new(part(0));
+    let mut projection = Projection::new(part(0), Nulls::Value);
     assert!(matches!(
         projection.apply(&[row.get()]),
         Err(Failure::NoPart(..))
     ));
     let sum = binary(Op::Add, &Expr::Source(Source::Record), &constant(1));
-    let mut projection = Projection::new(sum);
+    let mut projection = Projection::new(sum, Nulls::Value);
     assert!(matches!(
         projection.apply(&[text.get()]),
         Err(Failure::NotNumber("+", _))
     ));
     let quotient = binary(Op::Div, &constant(1), &constant(0));
-    let mut projection = Projection::new(quotient);
+    let mut projection = Projection::new(quotient, Nulls::Value);
     assert!(matches!(
         projection.apply(&[row.get()]),
         Err(Failure::DivisionByZero)
     ));
-    let mut condition = Condition::new(Expr::Source(Source::Record));
+    let mut condition = Condition::new(Expr::Source(Source::Record), Nulls::Value);
     assert!(matches!(
         condition.holds(&[row.get()]),
         Err(Failure::NotBool(_))
@@ -209,4 +211,58 @@ fn names_are_resolved_or_refused() {
             .to_string()
             .contains("reads 'key', and the operator has record")
     );
+}
+
+/// What an expression makes of a record with a None, by each meaning of it: nothing where it has no result.
+fn of_none(expr: &Expr) -> [Option<bool>; 2] {
+    let row = Value::Tuple(vec![Value::None, Value::Int(1)]).row();
+    [Nulls::Value, Nulls::Unknown]
+        .map(|nulls| Condition::new(expr.clone(), nulls).holds(&[row.get()]).ok())
+}
+
+#[test]
+fn none_is_a_value_or_unknown() {
+    let compare = |relation, a: &Expr, b: &Expr| binary(Op::Compare(relation), a, b);
+    let (none, one) = (part(0), part(1));
+    let is_none = Expr::IsNull(Arc::new(none.clone()));
+    let not = |expr: &Expr| Expr::Not(Arc::new(expr.clone()));
+    let equal = compare(Relation::Eq, &none, &none);
+    let less = compare(Relation::Lt, &none, &one);
+    let known = compare(Relation::Eq, &one, &one);
+    assert_eq!(of_none(&equal), [Some(true), Some(false)]);
+    assert_eq!(of_none(&not(&equal)), [Some(false), Some(false)]);
+    assert_eq!(of_none(&less), [Some(true), Some(false)]);
+    assert_eq!(of_none(&is_none), [Some(true); 2]);
+    assert_eq!(
+        of_none(&Expr::IsNull(Arc::new(one.clone()))),
+        [Some(false); 2]
+    );
+    // One that is known decides, whichever comes first.
+    assert_eq!(of_none(&binary(Op::Or, &equal, &known)), [Some(true); 2]);
+    assert_eq!(
+        of_none(&binary(Op::And, &equal, &not(&known))),
+        [Some(false); 2]
+    );
+    assert_eq!(
+        of_none(&not(&binary(Op::And, &equal, &not(&known)))),
+        [Some(true); 2]
+    );
+    // What is calculated of it is unknown, too, or none of a number.
+    let sum = binary(Op::Add, &none, &one);
+    assert_eq!(of_none(&Expr::IsNull(Arc::new(sum))), [None, Some(true)]);
+}
+
+#[test]
+fn rows_that_nest_too_deep_are_no_results() {
+    let mut deep = Value::Text("x".into());
+    for _ in 0..crate::terms::MAX_DEPTH {
+        deep = Value::Tuple(vec![deep]);
+    }
+    let row = deep.row();
+    let nested = Expr::Tuple([Expr::Source(Source::Record)].into());
+    let mut projection = Projection::new(nested, Nulls::Value);
+    assert!(matches!(
+        projection.apply(&[row.get()]),
+        Err(Failure::TooDeep)
+    ));
 }

@@ -1,4 +1,4 @@
-"""What comes over a network: lines of TCP connections, messages of WebSockets, lines and events of HTTP.
+"""Sources of networks: lines of TCP connections, messages of WebSockets, lines and events of HTTP.
 
 Each address is a partition. `reader` holds what they share: connecting, and connecting again; `lines` cuts
 bytes into lines; `tcp`, `listening`, `websocket` and `http` are the sources. WebSockets and HTTP need

@@ -14,7 +14,8 @@ from pointstamp._errors import CodecError, PointstampError
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import CONNECTING, ConnectionReader, Lost, addresses_of
-from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
+from pointstamp.connectors.rejecting import LONGEST, OnError, Rejected, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +38,7 @@ class Event(NamedTuple):
 
 
 class _Source(Source[Any]):
-    """What both share."""
+    """The common part of both sources of HTTP."""
 
     def __init__(
         self,
@@ -46,7 +47,9 @@ class _Source(Source[Any]):
         tls: ssl.SSLContext | None,
         silence: float | None,
         patience: float,
+        on_error: OnError,
     ) -> None:
+        self.on_error = checked(on_error)
         self._urls = addresses_of(urls, "URLs")
         for url in self._urls:
             if not url.startswith(("http://", "https://")):
@@ -71,6 +74,7 @@ class HTTPLineSource(_Source):
         tls: For https; left out, certificates are checked.
         silence: Seconds without a byte after which a connection is taken as lost; None for never.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
+        on_error: What becomes of lines and events that are too long, or no text: as of `CSVSource`.
 
     Raises:
         ValueError: For what is no such URL.
@@ -86,15 +90,16 @@ class HTTPLineSource(_Source):
         tls: ssl.SSLContext | None = None,
         silence: float | None = None,
         patience: float = 60.0,
+        on_error: OnError = "raise",
     ) -> None:
-        super().__init__(urls, headers, tls, silence, patience)
+        super().__init__(urls, headers, tls, silence, patience, on_error)
         self._live = live
         self._max_line = max_line
 
     def open(self, partition: str) -> PartitionReader[str]:
         """A reader, which asks when it is first asked to read."""
         kind = _Stream if self._live else _Document
-        return kind(partition, self._request, self._max_line, self._patience)
+        return kind(partition, self._request, self._max_line, self._patience, self.on_error)
 
 
 class HTTPEventSource(_Source):
@@ -111,6 +116,7 @@ class HTTPEventSource(_Source):
         tls: For https; left out, certificates are checked.
         silence: Seconds without a byte after which a connection is taken as lost; None for never.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
+        on_error: What becomes of lines and events that are too long, or no text: as of `CSVSource`.
 
     Raises:
         ValueError: For what is no such URL.
@@ -125,13 +131,14 @@ class HTTPEventSource(_Source):
         tls: ssl.SSLContext | None = None,
         silence: float | None = None,
         patience: float = 60.0,
+        on_error: OnError = "raise",
     ) -> None:
-        super().__init__(urls, headers, tls, silence, patience)
+        super().__init__(urls, headers, tls, silence, patience, on_error)
         self._max_event = max_event
 
     def open(self, partition: str) -> PartitionReader[Event]:
         """A reader, which asks when it is first asked to read."""
-        return _Events(partition, self._request, self._max_event, self._patience)
+        return _Events(partition, self._request, self._max_event, self._patience, self.on_error)
 
 
 class _Request(NamedTuple):
@@ -143,12 +150,13 @@ class _Request(NamedTuple):
 class _Reader(ConnectionReader):
     """Reads the body of a response, as it comes."""
 
-    def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
+    def __init__(self, name: str, request: _Request, most: int, patience: float, on_error: OnError) -> None:
         super().__init__(name, True, patience)
         self._request = request
         self._most = most
         self._httpx = needed("httpx", "HTTP", "httpx", "network")
-        self._lines = Lines(most, "utf-8")
+        self._raises = on_error == "raise"
+        self._lines = Lines(most, "utf-8", raises=self._raises)
         self._client: Any = None
         self._response: Any = None
         self._body: Iterator[bytes] = iter(())
@@ -197,12 +205,15 @@ class _Reader(ConnectionReader):
                 self.watch(connection)
 
     def _more(self) -> bytes | None:
-        """What comes next of the body; None at its end."""
+        """Returns the bytes of the body that come next; None at its end."""
         self._lines.check()
         try:
             return next(self._body, None)
         except self._httpx.TransportError as error:
             raise Lost from error
+
+    def take_rejected(self) -> list[Rejected]:
+        return self._lines.take_rejected(self.name)
 
     def _hang_up(self) -> None:
         response, self._response = self._response, None
@@ -231,26 +242,39 @@ class _Stream(_Reader):
 class _Document(_Reader):
     """Lines of one response; an offset is the number of bytes before a line."""
 
-    def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
-        super().__init__(name, request, most, patience)
+    def __init__(self, name: str, request: _Request, most: int, patience: float, on_error: OnError) -> None:
+        super().__init__(name, request, most, patience, on_error)
         self._tag: str | None = None
+        self._is_known = False
         self._skip = 0
 
     @property
-    def offset(self) -> int:
-        return self._lines.bytes
+    def offset(self) -> dict[str, Any]:
+        return {"position": self._lines.bytes, "tag": self._tag}
 
-    def seek(self, offset: int) -> None:
-        self._lines.bytes = offset
+    def seek(self, offset: Any) -> None:
+        fields = offset if isinstance(offset, dict) else {}
+        if set(fields) != {"position", "tag"} or not isinstance(fields["tag"], str | None):
+            raise PointstampError(
+                f"{offset!r:.200} is no offset of {self.name}: that is a dict with the number of bytes as "
+                "'position' and the document's ETag, or None, as 'tag'. Without an offset it is read from "
+                "its beginning"
+            )
+        position = number_of(fields["position"], self.name, "a number of bytes")
+        self._lines.bytes, self._tag = position, fields["tag"]
+        self._is_known = position > 0
+
+    def take_rejected(self) -> list[Rejected]:
+        return self._lines.take_rejected(self.name, counted=True)
 
     def _connect(self) -> None:
         offset = self._lines.bytes
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._ask(headers)
         tag = response.headers.get("etag") or response.headers.get("last-modified")
-        if self.begun and tag != self._tag:
+        if (self.begun or self._is_known) and tag != self._tag:
             raise PointstampError(f"{self.name} has changed while it was read, at offset {offset}")
-        self._tag = tag
+        self._tag, self._is_known = tag, True
         self._skip = offset if response.status_code == 200 else 0
         if response.status_code == 416:  # nothing is left
             self._body = iter(())
@@ -272,9 +296,10 @@ class _Document(_Reader):
 class _Events(_Reader):
     """Server-sent events; an offset is an id."""
 
-    def __init__(self, name: str, request: _Request, most: int, patience: float) -> None:
-        super().__init__(name, request, most, patience)
+    def __init__(self, name: str, request: _Request, most: int, patience: float, on_error: OnError) -> None:
+        super().__init__(name, request, most, patience, on_error)
         self._id = ""
+        self._dropped: list[Rejected] = []
         self._wrong: CodecError | None = None
         self._begin()
 
@@ -288,7 +313,12 @@ class _Events(_Reader):
     def offset(self) -> str:
         return self._id
 
-    def seek(self, offset: str) -> None:
+    def seek(self, offset: Any) -> None:
+        if not isinstance(offset, str) or len(offset) > self._most or not offset.isprintable():
+            raise PointstampError(
+                f"{offset!r:.200} is no offset of {self.name}: it is the id of the last event. Without an "
+                "offset the server begins where it likes"
+            )
         self._id = offset
 
     def _connect(self) -> None:
@@ -320,10 +350,18 @@ class _Events(_Reader):
                 raise
         return events
 
+    def take_rejected(self) -> list[Rejected]:
+        taken, self._dropped = self._dropped, []
+        return super().take_rejected() + taken
+
     def _line(self, line: str, events: list[Event]) -> None:
         if not line:
             self._id = self._next_id
-            if self._data:
+            if self._size > self._most:
+                why = f"the event is longer than {self._most} bytes"
+                text = "\n".join(self._data)[:LONGEST]
+                self._dropped.append(Rejected(self.name, None, self._lines.count, text, why))
+            elif self._data:
                 events.append(Event(self._kind or "message", "\n".join(self._data), self._id))
             self._begin()
             return
@@ -331,11 +369,12 @@ class _Events(_Reader):
         value = value.removeprefix(" ")
         if name == "data":
             self._size += len(value) + 1
-            if self._size > self._most:
+            if self._size <= self._most:
+                self._data.append(value)
+            elif self._raises:
                 raise CodecError(
                     f"an event of {self.name} is longer than {self._most} bytes: raise max_event"
                 )
-            self._data.append(value)
         elif name == "event":
             self._kind = value
         elif name == "id" and "\0" not in value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pointstamp._errors import CodecError
+from pointstamp.connectors.rejecting import LONGEST, Rejected, shown
 
 __all__ = ["Lines"]
 
@@ -13,14 +14,19 @@ class Lines:
     Args:
         most: Bytes of a line at most, without its end.
         encoding: Of the text: one in which a line ends with the byte 10.
+        raises: Whether a line that is too long, or is not text, is an error; else it is rejected, and those
+            behind it are given.
 
     Raises:
         ValueError: For another encoding.
     """
 
-    def __init__(self, most: int, encoding: str) -> None:
+    def __init__(self, most: int, encoding: str, *, raises: bool = True) -> None:
         if "\n".encode(encoding) != b"\n":
             raise ValueError(f"lines of text end with the byte 10, and those of {encoding!r} do not")
+        self._raises = raises
+        self._rejected: list[tuple[int, int, str, str]] = []
+        self._cut = 0  # bytes of a line that is too long, which are dropped
         self._most = most
         self._encoding = encoding
         self._wrong: CodecError | None = None
@@ -48,7 +54,9 @@ class Lines:
         try:
             for line in whole:
                 self._begin(line)
-                given.append(self._text(b"".join(self._part), 1))
+                text = self._text(b"".join(self._part), 1)
+                if text is not None:
+                    given.append(text)
                 self.forget()
             self._begin(last)
         except CodecError as error:
@@ -68,29 +76,54 @@ class Lines:
 
     def _begin(self, data: bytes) -> None:
         """Takes more of a line."""
-        self._part.append(data)
         self._length += len(data)
-        if self._length > self._most + 1:  # it may end with a carriage return
+        if self._length <= self._most + 1:  # it may end with a carriage return
+            self._part.append(data)
+        elif self._raises:
             raise CodecError(
                 f"line {self.count + 1} is longer than {self._most} bytes: raise the bound, if it is one"
             )
+        elif not self._cut:
+            self._cut = self._length
+            self._part.append(data[:LONGEST])
 
     def rest(self) -> list[str]:
-        """What is left without an end."""
+        """Returns the text that is left without an end."""
         self.check()
-        line, self._part, self._length = b"".join(self._part), [], 0
-        return [self._text(line, 0)] if line else []
+        line = b"".join(self._part)
+        text = self._text(line, 0) if line else None
+        self._part, self._length, self._cut = [], 0, 0
+        return [] if text is None else [text]
+
+    def take_rejected(self, partition: str, *, counted: bool = False) -> list[Rejected]:
+        """The lines that were rejected since this was asked last.
+
+        Args:
+            partition: Where they were read.
+            counted: Whether the number of bytes before a line tells where it is.
+        """
+        taken, self._rejected = self._rejected, []
+        return [Rejected(partition, at if counted else None, line, *said) for at, line, *said in taken]
 
     def forget(self) -> None:
         """Drops what is left without an end, and what is wrong with it."""
         self._wrong = None
-        self._part, self._length = [], 0
+        self._part, self._length, self._cut = [], 0, 0
 
-    def _text(self, line: bytes, end: int) -> str:
-        try:
-            text = line.removesuffix(b"\r").decode(self._encoding)
-        except UnicodeDecodeError as error:
-            raise CodecError(f"line {self.count + 1} is not {self._encoding}: {error}") from error
-        self.bytes += len(line) + end
+    def _text(self, line: bytes, end: int) -> str | None:
+        """A line as text; None where it is rejected."""
+        text: str | None = None
+        if self._cut:
+            why = f"it is longer than {self._most} bytes"
+            self._rejected.append((self.bytes, self.count + 1, shown(line), why))
+        else:
+            try:
+                text = line.removesuffix(b"\r").decode(self._encoding)
+            except UnicodeDecodeError as error:
+                if self._raises:
+                    raise CodecError(f"line {self.count + 1} is not {self._encoding}: {error}") from error
+                why = f"it is not {self._encoding}: {error}"
+                self._rejected.append((self.bytes, self.count + 1, shown(line), why))
+        self.bytes += self._length + end
         self.count += 1
         return text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
+import os
 import selectors
 import socket
 import threading
@@ -16,6 +18,7 @@ from pointstamp._errors import CodecError, PointstampError, TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import addresses_of, keep_alive, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.rejecting import OnError, Rejected, checked, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,6 +40,9 @@ GONE = {
 STARVED = 0.5
 """Seconds until a system that had no room is asked again."""
 
+RESERVED = 64
+"""Descriptors of the process that connections leave to the program; a quarter, where it may have few."""
+
 LOG = logging.getLogger("pointstamp")
 
 
@@ -48,18 +54,24 @@ class TCPListenSource(Source[str]):
     `TruncatedWarning`: strangers do not end the dataflow. Every host that reaches the address can send:
     listen at a loopback address, or behind what asks for certificates.
 
+    Connections take at most `most` times `max_line` bytes of memory for lines that have begun, and leave 64
+    descriptors to the program. Senders that finish no line cannot keep others out: see `yields`.
+
     Args:
         addresses: ``host:port``, or several. For port 0 the system chooses one, which `bound` tells.
         limit: How many connections are taken; when they have ended, the stream does. None for no end.
         most: How many connections are open at once; others wait.
         encoding: Of the text.
         max_line: Bytes of a line at most.
-        silence: Seconds without a byte after which a connection is closed, so that others have its place;
-            None for never. A machine that has gone without a word is noticed by the system, after about a
-            minute.
+        silence: Seconds without a whole line after which a connection is closed; None for never. A machine
+            that has gone without a word is noticed by the system, after about a minute.
+        yields: Seconds without a whole line after which a connection is closed where another waits for its
+            place.
+        on_error: What becomes of lines that are too long, or no text: as of `CSVSource`. None closes the
+            connection that sent one, and the others go on.
 
     Raises:
-        ValueError: For what is no address.
+        ValueError: For what is no address, and numbers that are not positive.
     """
 
     def __init__(
@@ -71,7 +83,10 @@ class TCPListenSource(Source[str]):
         encoding: str = "utf-8",
         max_line: int = 1 << 20,
         silence: float | None = None,
+        yields: float = 60.0,
+        on_error: OnError | None = None,
     ) -> None:
+        self.on_error = None if on_error is None else checked(on_error)
         self._addresses = addresses_of(addresses, "addresses")
         for address in self._addresses:
             place_of(address, least=0)
@@ -79,10 +94,13 @@ class TCPListenSource(Source[str]):
             raise ValueError(f"at least one connection is taken, not {limit!r} with {most!r} at once")
         if silence is not None and not silence > 0:
             raise ValueError(f"silence is a number of seconds, more than 0, not {silence!r}")
+        if not yields > 0:
+            raise ValueError(f"yields is a number of seconds, more than 0, not {yields!r}")
         self._limit = limit
         self._most = most
         self._silence = silence
-        self._lines = partial(Lines, max_line, encoding)
+        self._yields = yields
+        self._lines = partial(Lines, max_line, encoding, raises=self.on_error in (None, "raise"))
         self._lines()  # an encoding that is none is said now
         self._listens = threading.Condition()
         self._bound: dict[str, tuple[str, int]] = {}
@@ -113,7 +131,28 @@ class TCPListenSource(Source[str]):
         with self._listens:
             self._bound[partition] = listener.getsockname()[:2]
             self._listens.notify_all()
-        return _Reader(partition, listener, self._limit, self._most, self._lines, self._silence)
+        reader = _Reader(
+            partition, listener, self._limit, self._most, self._lines, self._silence, self._yields
+        )
+        reader.raises = self.on_error == "raise"
+        return reader
+
+
+def _is_short(listener: socket.socket) -> bool:
+    """Whether the process has few descriptors left: the next one tells, as the system gives the least."""
+    try:
+        import resource
+    except ImportError:  # there is no such limit
+        return False
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        return False
+    try:
+        following = os.dup(listener.fileno())
+    except OSError:
+        return True
+    os.close(following)
+    return following >= most - min(RESERVED, most // 4)
 
 
 class _Reader(PartitionReader[str]):
@@ -127,12 +166,18 @@ class _Reader(PartitionReader[str]):
         most: int,
         lines: Callable[[], Lines],
         silence: float | None,
+        yields: float,
     ) -> None:
         self._name = name
+        self.raises = False
+        """Whether a line that cannot be read ends the dataflow, and not its connection alone."""
+        self._rejected: list[Rejected] = []
+        self._failed: CodecError | None = None
         self._left = limit
         self._most = most
         self._lines = lines
         self._silence = silence
+        self._yields = yields
         self._closed = threading.Event()
         self._reading = threading.Lock()
         self._woken, self._waker = socket.socketpair()
@@ -144,7 +189,7 @@ class _Reader(PartitionReader[str]):
         self._warned = False
         self._open: dict[socket.socket, Lines] = {}
         self._heard: dict[socket.socket, float] = {}
-        """When something came last; whose turn is next is first."""
+        """When a line ended last, or the connection was made; whose turn is next is first."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, selectors.EVENT_READ)
 
@@ -152,6 +197,8 @@ class _Reader(PartitionReader[str]):
         with self._reading:
             while not self._closed.is_set():
                 self._listen()
+                if self._failed is not None:
+                    raise unreadable(self._failed)
                 if self._listener is None and not self._open:
                     return None
                 lines: list[str] = []
@@ -162,7 +209,7 @@ class _Reader(PartitionReader[str]):
                     elif key.fileobj in self._open:
                         lines += self._receive(key.fileobj)
                 self._end_silent(looked)
-                if lines:
+                if lines or self._rejected:
                     return lines
             return None
 
@@ -172,22 +219,33 @@ class _Reader(PartitionReader[str]):
             return
         if clock.monotonic() >= self._starved:
             self._starved = 0.0
-        wanted = len(self._open) < self._most and not self._starved
+        room = len(self._open) < self._most or clock.monotonic() >= self._yields_at()
+        wanted = room and not self._starved
         if wanted and not self._listens:
             self._selector.register(self._listener, selectors.EVENT_READ)
         elif self._listens and not wanted:
             self._selector.unregister(self._listener)
         self._listens = wanted
 
+    def _yields_at(self) -> float:
+        """When the connection of which no line came for longest has to make room for one that waits."""
+        return next(iter(self._heard.values())) + self._yields if self._heard else math.inf
+
     def _accept(self) -> None:
         assert self._listener is not None
+        is_short = _is_short(self._listener)
+        if is_short or len(self._open) >= self._most:
+            if clock.monotonic() < self._yields_at():
+                if is_short:
+                    self._starve("the process has few descriptors left")
+                return
+            why = f"it is closed, as another waits and no line came for {self._yields:g} seconds"
+            self._drop(next(iter(self._heard)), why)
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
             if error.errno in NO_ROOM:
-                if not self._warned:
-                    LOG.warning("%s takes no connections for a while: %s", self._name, error.strerror)
-                self._starved, self._warned = clock.monotonic() + STARVED, True
+                self._starve(error.strerror or str(error))
             elif error.errno not in GONE:
                 raise
             return
@@ -204,43 +262,60 @@ class _Reader(PartitionReader[str]):
                 self._listener.close()
                 self._listener = None
 
+    def _starve(self, why: str) -> None:
+        """Takes no connection for a while: it would not be told when there is room."""
+        if not self._warned:
+            LOG.warning("%s takes no connections for a while: %s", self._name, why)
+        self._starved, self._warned = clock.monotonic() + STARVED, True
+
     def _receive(self, connection: socket.socket) -> list[str]:
         lines = self._open[connection]
         found: list[str] = []
         try:
             data = connection.recv(PIECE)
             if data:
-                self._heard.pop(connection)
-                self._heard[connection] = clock.monotonic()
                 found = lines.feed(data)
+                if found:
+                    self._heard.pop(connection)
+                    self._heard[connection] = clock.monotonic()
+                self._rejected += lines.take_rejected(self._name)
                 lines.check()
                 return found
             found, why = lines.rest(), None
+            self._rejected += lines.take_rejected(self._name)
         except BlockingIOError:
             return []  # nothing has come after all
         except OSError as error:
             why = f"it broke within a line ({error})" if lines.within else None
         except CodecError as error:
             why = f"it is closed: {error}"
+            if self.raises:
+                self._failed = error
         self._drop(connection, why)
         self._starved = 0.0  # there is room again
         return found
+
+    def take_rejected(self) -> list[Rejected]:
+        taken, self._rejected = self._rejected, []
+        return taken
 
     def _wait(self) -> float | None:
         """For how many seconds nothing need be done if nothing comes."""
         due = [self._starved] if self._starved else []
         if self._silence is not None and self._heard:
             due.append(next(iter(self._heard.values())) + self._silence)
+        if self._listener is not None and not self._listens and not self._starved and self._heard:
+            due.append(self._yields_at())
         return max(min(due) - clock.monotonic(), 0) if due else None
 
     def _end_silent(self, looked: float) -> None:
-        """Closes connections of which nothing had come for long at a look that found nothing either."""
+        """Closes connections of which no line had come for long at a look that found none either."""
         while self._silence is not None and self._heard:
             connection, since = next(iter(self._heard.items()))
             if looked < since + self._silence:
                 return
             within = self._open[connection].within
-            why = f"it is closed: nothing came for {self._silence:g} seconds"
+            why = f"it is closed: no line came for {self._silence:g} seconds"
             self._drop(
                 connection, f"{why}, within a line of which {within} bytes are dropped" if within else None
             )

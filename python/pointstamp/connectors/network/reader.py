@@ -1,4 +1,4 @@
-"""What readers of a connection share: connecting, connecting again, and being let go of while they wait.
+"""The common part of readers of a connection: connecting, connecting again, and ending while they wait.
 
 A reader's thread waits in the operating system for bytes. `close` comes from another thread and shuts the
 socket down, which ends the wait, also that of a handshake. Owns the socket, and when to give up.
@@ -17,15 +17,16 @@ import time as clock
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import PointstampError
+from pointstamp._errors import CodecError, PointstampError, add_note
 from pointstamp.connectors.protocol import PartitionReader
+from pointstamp.connectors.rejecting import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 
-__all__ = ["ConnectionReader", "Lost", "addresses_of", "keep_alive", "place_of", "wake"]
+__all__ = ["ConnectionReader", "Lost", "Unread", "addresses_of", "keep_alive", "place_of", "wake"]
 
 CONNECTING = 10.0
 """Seconds for a connection and its handshake."""
@@ -39,6 +40,10 @@ system's own first question comes after two hours."""
 
 LOOK = 0.1
 """Seconds after which a thread that connects looks whether it is to go on."""
+
+
+class Unread(Exception):
+    """A message that is left out, and has ended its connection: another one is made."""
 
 
 class Lost(Exception):
@@ -91,7 +96,7 @@ class ConnectionReader(PartitionReader[Any]):
 
     @abstractmethod
     def _receive(self) -> list[Any] | None:
-        """What comes next, once something does; None when the other side has ended.
+        """Returns the records that come next, once some do; None when the other side has ended.
 
         Raises:
             Lost: If the connection broke. All that came before was returned.
@@ -104,7 +109,7 @@ class ConnectionReader(PartitionReader[Any]):
     # ------------------------------------------------------------ what the protocol asks
 
     def read(self) -> Any:
-        """What comes next, over as many connections as that takes; None at the end."""
+        """Returns the records that come next, over as many connections as that takes; None at the end."""
         with self._reading:
             return self._read()
 
@@ -120,10 +125,18 @@ class ConnectionReader(PartitionReader[Any]):
                 if not self.closed.is_set():
                     self._again(cause)
                 continue
-            except BaseException:
+            except Unread:
+                self._drop()
+                self.closed.wait(self._pause)  # who connects may be sent the same again
+                self._pause = min(2 * self._pause, LONGEST)
+                return []
+            except BaseException as error:
                 self._drop()
                 if self.closed.is_set():
                     return None  # it was shut down, and says so in its own way
+                if isinstance(error, CodecError):
+                    add_note(error, "pass on_error='skip', or a sink that takes what cannot be read")
+                    unreadable(error)
                 raise
             if batch is not None:
                 self._since, self._pause = None, FIRST
@@ -228,7 +241,7 @@ class ConnectionReader(PartitionReader[Any]):
             raise OSError(code, os.strerror(code))
 
     def apart(self, call: Callable[[], T], drop: Callable[[], None]) -> T:
-        """What a call returns that cannot be woken: it runs in a thread of its own.
+        """Returns the result of a call that cannot be woken: it runs in a thread of its own.
 
         Args:
             call: The call, which ends by itself at some time.

@@ -11,6 +11,7 @@ from pointstamp._errors import TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import ConnectionReader, Lost, addresses_of, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.rejecting import OnError, Rejected, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +39,7 @@ class TCPLineSource(Source[str]):
         silence: Seconds without a byte after which a connection is taken as lost; None for never. A machine
             that has gone without a word is noticed by the system, after about a minute.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
+        on_error: What becomes of lines that are too long, or no text: as of `CSVSource`.
 
     Raises:
         ValueError: For what is no address.
@@ -54,7 +56,9 @@ class TCPLineSource(Source[str]):
         reconnect: bool = False,
         silence: float | None = None,
         patience: float = 60.0,
+        on_error: OnError = "raise",
     ) -> None:
+        self.on_error = checked(on_error)
         if silence is not None and not silence > 0:
             raise ValueError(f"silence is a number of seconds, more than 0, not {silence!r}")
         self._addresses = addresses_of(addresses, "addresses")
@@ -74,7 +78,7 @@ class TCPLineSource(Source[str]):
 
     def open(self, partition: str) -> PartitionReader[str]:
         """A reader, which connects when it is first asked to read."""
-        lines = Lines(self._max_line, self._encoding)
+        lines = Lines(self._max_line, self._encoding, raises=self.on_error == "raise")
         reader = _Reader(partition, self._hello, lines, self._tls, self._reconnect, self._patience)
         reader.silence = self._silence
         return reader
@@ -130,6 +134,9 @@ class _Reader(ConnectionReader):
             return None
         self._ended = True
         return self._lines.rest()
+
+    def take_rejected(self) -> list[Rejected]:
+        return self._lines.take_rejected(self.name)
 
     def _warn(self) -> None:
         left = self._lines.within

@@ -9,8 +9,16 @@ from urllib.parse import urlsplit
 
 from pointstamp._errors import CodecError
 from pointstamp.connectors.needs import needed
-from pointstamp.connectors.network.reader import CONNECTING, ConnectionReader, Lost, addresses_of, wake
+from pointstamp.connectors.network.reader import (
+    CONNECTING,
+    ConnectionReader,
+    Lost,
+    Unread,
+    addresses_of,
+    wake,
+)
 from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.rejecting import OnError, Rejected, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,6 +54,8 @@ class WebSocketSource(Source[Any]):
         reconnect: Whether to connect again when a connection ends or breaks; else an end is the partition's
             end.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
+        on_error: What becomes of messages that are too long, or text that is not UTF-8: as of `CSVSource`. By
+            the protocol such a message ends its connection: where it is no error, another one is made.
 
     Raises:
         ValueError: For what is no such URL.
@@ -61,7 +71,9 @@ class WebSocketSource(Source[Any]):
         tls: ssl.SSLContext | None = None,
         reconnect: bool = False,
         patience: float = 60.0,
+        on_error: OnError = "raise",
     ) -> None:
+        self.on_error = checked(on_error)
         self._urls = addresses_of(urls, "URLs")
         for url in self._urls:
             if urlsplit(url).scheme not in ("ws", "wss") or not urlsplit(url).hostname:
@@ -71,6 +83,7 @@ class WebSocketSource(Source[Any]):
             "headers": dict(headers or {}),
             "max_message": max_message,
             "tls": tls,
+            "raises": self.on_error == "raise",
         }
         self._reconnect = reconnect
         self._patience = patience
@@ -95,12 +108,15 @@ class _Reader(ConnectionReader):
         headers: dict[str, str],
         max_message: int,
         tls: ssl.SSLContext | None,
+        raises: bool,
     ) -> None:
         super().__init__(name, reconnect, patience)
         self._hello = hello
         self._headers = headers
         self._max_message = max_message
         self._tls = tls
+        self._raises = raises
+        self._rejected: list[Rejected] = []
         self._link: Any = None
         self._stack = ExitStack()
         self._errors = needed("websockets.exceptions", "A WebSocket", "websockets", "network")
@@ -175,7 +191,14 @@ class _Reader(ConnectionReader):
             text = f"{self.name} {OURS[error.sent.code]}"
             if error.sent.code == 1009:
                 text += f": more than {self._max_message} bytes (max_message)"
-            raise CodecError(text) from error
+            if self._raises:
+                raise CodecError(text) from error
+            self._rejected.append(Rejected(self.name, None, None, "", text))
+            raise Unread from error
+
+    def take_rejected(self) -> list[Rejected]:
+        taken, self._rejected = self._rejected, []
+        return taken
 
     def _hang_up(self) -> None:
         self._stack.close()

@@ -1,4 +1,4 @@
-"""What the server's plugin ``pgoutput`` says of changes, in version 1 of its protocol.
+"""Decodes changes as the server's plugin ``pgoutput`` sends them, in version 1 of its protocol.
 
 Pure: bytes in, changes out. A transaction is a begin, its changes and a commit, and transactions come one
 after another, in the order of their commits. A table is described before the first change to it.
@@ -14,7 +14,7 @@ from pointstamp._errors import PointstampError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Load = Callable[[int, memoryview], Any]
+    from pointstamp.connectors.postgres.values import Field, Values
 
 __all__ = ["Begin", "Change", "Commit", "Decoder"]
 
@@ -102,26 +102,31 @@ class Decoder:
     """Decodes messages of one connection, which describes each table before it is used.
 
     Args:
-        load: Makes a value of a type's number and the text of the value.
+        values: Makes rows of the texts of values.
+        described: Called with the numbers of the types of a table's columns, before the first row of it.
     """
 
-    def __init__(self, load: Load) -> None:
-        self._load = load
+    def __init__(self, values: Values, described: Callable[[list[int]], None]) -> None:
+        self._values = values
+        self._described = described
         self._tables: dict[int, _Table] = {}
         self._lsn = 0
 
     def decode(self, message: memoryview) -> list[Begin | Commit | Change]:
-        """What a message says; nothing where it is no change.
+        """Returns the changes of a message; nothing where it is no change.
 
         Raises:
-            PointstampError: If it is none of the protocol.
+            PointstampError: If it is none of the protocol, or a value that Python's type cannot hold is in
+                it.
         """
         data = _Bytes(message)
         try:
             return self._decode(data.letter(), data)
         except (struct.error, IndexError, UnicodeDecodeError, KeyError) as error:
+            kind = bytes(message[:1])
             raise PointstampError(
-                f"a message of the server cannot be decoded: {bytes(message[:80])!r}"
+                f"a message of the server, of {len(message)} bytes and kind {kind!r}, cannot be decoded: it "
+                "may be of a later version than 1 of the protocol pgoutput"
             ) from error
 
     def _decode(self, kind: str, data: _Bytes) -> list[Begin | Commit | Change]:
@@ -154,6 +159,7 @@ class Decoder:
             column = data.text()
             oid, _ = data.numbers("Ii")
             columns.append(_Column(column, oid, bool(flags & 1)))
+        self._described([column.type for column in columns])
         self._tables[number] = _Table(f"{schema}.{name}", columns)
 
     def _change(self, kind: str, data: _Bytes) -> Change:
@@ -171,16 +177,24 @@ class Decoder:
 
     def _row(self, table: _Table, data: _Bytes, key: bool, old: dict[str, Any] | None) -> dict[str, Any]:
         (count,) = data.numbers("H")
-        row: dict[str, Any] = {}
+        fields: list[Field] = []
+        kept: dict[str, Any] = {}
         for column in table.columns[:count]:
             form = data.letter()
             if form == "t":
-                row[column.name] = self._load(column.type, data.bytes())
+                fields.append((column.name, column.type, column.key, data.bytes()))
             elif form == "u":  # a large value that was not changed
                 if old is not None and column.name in old:
-                    row[column.name] = old[column.name]
+                    kept[column.name] = old[column.name]
             elif form != "n":
                 raise KeyError(form)
             elif not key or column.key:
-                row[column.name] = None
-        return row
+                fields.append((column.name, column.type, column.key, None))
+        row = self._values.row(table.name, fields)
+        if not kept:
+            return row
+        return {
+            column.name: kept[column.name] if column.name in kept else row[column.name]
+            for column in table.columns[:count]
+            if column.name in kept or column.name in row
+        }

@@ -2,8 +2,8 @@
 
 Invariant: a time is in the table ``pointstamp_times`` if and only if its records are in the sink's table. The
 row of the sink is locked while a time is written, so two programs that write under one name cannot both write
-a time. A connection that is lost is made again, and the table of times says whether the transaction had been
-committed.
+a time. A connection that is lost, or goes silent, is made again, and the table of times says whether the
+transaction had been committed; one that the server still has open is ended first, as it has the lock.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import time as clock
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, TimeError
+from pointstamp._errors import PointstampError, TimeError, add_note
 from pointstamp._mistakes import names_of
 from pointstamp.connectors.claims import warn_of
 from pointstamp.connectors.databases import rows_of
-from pointstamp.connectors.postgres.stream import client, connected
+from pointstamp.connectors.postgres.stream import checked_patience, client, connected
 from pointstamp.connectors.protocol import Sink, SinkWriter
 
 if TYPE_CHECKING:
@@ -39,17 +39,24 @@ class PostgresSink(Sink):
 
     Args:
         conninfo: How to connect, as ``host=... dbname=...`` or a URL.
-        table: The table, which must be there; ``schema.table`` for one that is not on the search path.
+        table: The table, which must be there when the dataflow is built, as its types are the program's
+            choice; ``schema.table`` for one that is not on the search path.
         columns: The names of its columns that are written. Records are mappings with these keys, or sequences
             in their order.
         key: Columns with a unique index: a record replaces the row that has its key, and of several of one
             time the last. None: rows are added.
         name: A name that no other sink of the database has; the table's if it is left out.
-        patience: Seconds for which a server that has gone is waited for.
+        patience: Seconds for which a server is waited for that has gone, or does not answer. After half of
+            them a connection counts as lost, and another is tried: that is more than the server needs for
+            the records of one time.
 
     Raises:
         TypeError: If `columns` or `key` is one name, and not a list of names.
-        ValueError: If there are no columns, or the key is not some of them.
+        ValueError: If there are no columns, the key is not some of them, or `patience` is not more than 0.
+        PointstampError: When the dataflow is built, if there is no such table, or it has not these columns
+            or this key; it says what to create.
+        psycopg.OperationalError: When the dataflow is built, if the server cannot be reached; later, if it
+            cannot for `patience`.
     """
 
     single = True
@@ -62,7 +69,7 @@ class PostgresSink(Sink):
         columns: Sequence[str],
         key: Sequence[str] | None = None,
         name: str | None = None,
-        patience: float = 60.0,
+        patience: float = 120.0,
     ) -> None:
         self._columns = names_of("columns", columns)
         self._key = names_of("key", key or ())
@@ -73,11 +80,14 @@ class PostgresSink(Sink):
         self._conninfo = conninfo
         self._table = table
         self._name = name or table
-        self._patience = patience
+        self._patience = checked_patience(patience)
 
     def open(self, worker: int, workers: int) -> SinkWriter:
         """The part of a worker; only the first gets anything."""
-        return _Writer(self._conninfo, self._table, self._columns, self._key, self._name, self._patience)
+        writer = _Writer(self._conninfo, self._table, self._columns, self._key, self._name, self._patience)
+        if worker == 0:
+            writer.begin()
+        return writer
 
 
 class _Writer(SinkWriter):
@@ -93,6 +103,17 @@ class _Writer(SinkWriter):
         self._waiting: dict[Time, list[Any]] = {}
         self._connection: Any = None
         self._written = -1
+        self._transaction: tuple[int, Any] | None = None
+        """The server's process and the beginning of a transaction that may be open there."""
+
+    def begin(self) -> None:
+        """Connects, and sees that the table is as it is wanted."""
+        self._connect()
+        try:
+            self._check()
+        except BaseException:
+            self.close()  # now: who keeps the exception keeps this frame
+            raise
 
     def write(self, time: Time, batch: Any) -> None:
         if not isinstance(time, int):
@@ -119,11 +140,16 @@ class _Writer(SinkWriter):
                     there = f"table {self._table!r} has times up to {self._written} under {self._name!r}"
                     warn_of(sum(map(len, batches)), there)
                 return
-            except client().OperationalError:
+            except client().OperationalError as error:
                 if self._connection is not None and not self._connection.closed:
                     raise  # the server is there, and does not want it
                 self.close()
                 if clock.monotonic() - since > self._patience:
+                    add_note(
+                        error,
+                        f"time {time} was to be written to table {self._table!r}, and the server was waited "
+                        f"for, for {self._patience:g} s (patience=)",
+                    )
                     raise
                 clock.sleep(RETRY)
 
@@ -136,8 +162,11 @@ class _Writer(SinkWriter):
             connection.close()
 
     def _connect(self) -> None:
-        connection = connected(self._conninfo)
+        connection = connected(self._conninfo, self._patience)
         try:
+            if self._transaction is not None:
+                connection.execute(END_FORMER, self._transaction)
+                self._transaction = None
             if connection.execute("select to_regclass(%s)", [POSITIONS]).fetchone()[0] is None:
                 # Two that make it at once collide, `if not exists` or not.
                 with connection.transaction():
@@ -164,6 +193,8 @@ class _Writer(SinkWriter):
 
     def _transact(self, time: int, batches: list[Any]) -> None:
         with self._connection.transaction():
+            mine = self._connection.execute("select pg_backend_pid(), now()")
+            self._transaction = mine.fetchone()
             written = self._position(self._connection, "for update")
             if written != self._written:
                 raise PointstampError(
@@ -177,6 +208,36 @@ class _Writer(SinkWriter):
             update = f"update {POSITIONS} set time = %s where name = %s"
             self._connection.execute(update, [time, self._name])
         self._written = time
+        self._transaction = None
+
+    def _check(self) -> None:
+        """Sees that the table, its columns and its key are there.
+
+        Raises:
+            PointstampError: If not; it says what to create.
+        """
+        name = self._place(self._table).as_string(self._connection)
+        ask = self._connection.execute
+        (table,) = ask("select to_regclass(%s)::oid::bigint", [name]).fetchone()
+        if table is None:
+            key = f", primary key ({', '.join(self._key)})" if self._key else ""
+            raise PointstampError(
+                f"there is no table {self._table!r} in the database: create it, as by create table {name} "
+                f"({', '.join(f'{column} ...' for column in self._columns)}{key}), each with a type"
+            )
+        there = {row[0] for row in ask(COLUMNS, [table])}
+        missing = [column for column in self._columns if column not in there]
+        if missing:
+            raise PointstampError(
+                f"table {self._table!r} has no column {missing[0]!r}; it has {sorted(there)}. Name others in "
+                f"columns=, or add it: alter table {name} add column {missing[0]} ..."
+            )
+        if self._key and set(self._key) not in [set(row[0]) for row in ask(KEYS, [table])]:
+            listed = ", ".join(self._key)
+            raise PointstampError(
+                f"table {self._table!r} has no unique index of {self._key}, by which records would replace "
+                f"rows: create one, as by create unique index on {name} ({listed})"
+            )
 
     def _place(self, table: str) -> Any:
         return client().sql.Identifier(*table.split("."))
@@ -213,3 +274,19 @@ class _Writer(SinkWriter):
         self._connection.execute(
             sql.SQL(insert).format(table=table, listed=listed, keys=keys, own=own, number=number, then=then)
         )
+
+
+COLUMNS = """
+select attname::text from pg_attribute where attrelid = %s::oid and attnum > 0 and not attisdropped
+"""
+
+KEYS = """
+select array_agg(a.attname::text) from pg_index i
+join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey[0:i.indnkeyatts - 1])
+where i.indrelid = %s::oid and i.indisunique and i.indpred is null and i.indexprs is null
+group by i.indexrelid
+"""
+"""The columns of each unique index of a table."""
+
+END_FORMER = "select pg_terminate_backend(pid) from pg_stat_activity where pid = %s and xact_start = %s"
+"""Ends a transaction of a connection that is lost, and no other."""

@@ -19,10 +19,19 @@ import threading
 import time as clock
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError
+from pointstamp._errors import PointstampError, add_note
 from pointstamp.connectors.postgres.pgoutput import Begin, Change, Commit, Decoder
-from pointstamp.connectors.postgres.stream import ChangeStream, client, connected, lsn_of, text_of
-from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.postgres.stream import (
+    SILENT,
+    ChangeStream,
+    checked_patience,
+    client,
+    connected,
+    lsn_of,
+    text_of,
+)
+from pointstamp.connectors.postgres.values import OUT_OF_RANGE, Values
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -33,8 +42,8 @@ CHANGES = 4096
 """Changes that one `read` returns at about: more only where a message has several."""
 
 TELL = 10.0
-"""Seconds after which the server is told that the source is there: it ends connections that are silent for
-60.
+"""Seconds after which the server is told that the source is there, and asked whether it is: it ends
+connections that are silent for 60.
 """
 
 GOODBYE = 5.0
@@ -43,6 +52,11 @@ GOODBYE = 5.0
 RETRY = 0.25
 """Seconds between attempts to connect again."""
 
+FOR_GOOD = ("55000", "53400", "28", "3D")
+"""Codes of what trying again does not change: a server or slot that is not set up for this, as many slots as
+there may be, a user or a database that is refused.
+"""
+
 
 class PostgresSource(Source[Change]):
     """Changes to the tables of a publication: first the rows that are there, then what is done to them.
@@ -50,7 +64,10 @@ class PostgresSource(Source[Change]):
     Each transaction has a time of its own, its place in the server's log, unless `read` is told otherwise
     (`every=`, `time=`). What has left the dataflow and was committed by its sinks is told to the server,
     which keeps the rest: after a failure another run with the same slot goes on, and loses nothing. A
-    connection that is lost is made again.
+    connection that is lost, or goes silent, is made again.
+
+    Values have the types that psycopg gives them, those of a domain the types of its base, in the rows that
+    are there as in changes.
 
     The server needs ``wal_level = logical``, a publication (``create publication NAME for table ...``), and
     two free replication slots while the snapshot is read. A slot that is not used any more keeps the server's
@@ -63,10 +80,16 @@ class PostgresSource(Source[Change]):
         slot: The slot's name: small letters, digits and underscores. It is made if it is not there.
         snapshot: Whether to begin with the rows that are there when the slot is made.
         bounded: Whether to end where the log is when reading begins.
-        patience: Seconds without a connection after which a source that had one gives up.
+        patience: Seconds without an answer of the server after which the source gives up. After half of them
+            a connection counts as lost, and another is tried: that is more than the server needs for a query
+            of the snapshot, and to pass over its largest transaction of other tables.
+        out_of_range: What becomes of a value that Python's type cannot hold, such as ``date 'infinity'`` or
+            a year before 1: "raise" an error that names the table, the column and the row's key, or "text",
+            the value as the server writes it, as a str.
 
     Raises:
-        ValueError: For the name of a slot that no slot can have.
+        ValueError: For the name of a slot that no slot can have, a patience that is not more than 0, and
+            another word for `out_of_range`.
     """
 
     def __init__(
@@ -77,8 +100,11 @@ class PostgresSource(Source[Change]):
         slot: str,
         snapshot: bool = True,
         bounded: bool = False,
-        patience: float = 60.0,
+        patience: float = 120.0,
+        out_of_range: str = "raise",
     ) -> None:
+        if out_of_range not in OUT_OF_RANGE:
+            raise ValueError(f"out_of_range is 'raise' or 'text', not {out_of_range!r}")
         if not re.fullmatch(r"[a-z0-9_]{1,54}", slot):
             raise ValueError(
                 f"a slot is named by at most 54 small letters, digits and underscores, and this is {slot!r}"
@@ -88,7 +114,8 @@ class PostgresSource(Source[Change]):
         self._slot = slot
         self._snapshot = snapshot
         self._bounded = bounded
-        self._patience = patience
+        self._patience = checked_patience(patience)
+        self._out_of_range = out_of_range
         self.time_of = _lsn
 
     def partitions(self) -> list[str]:
@@ -97,8 +124,15 @@ class PostgresSource(Source[Change]):
 
     def open(self, partition: str) -> PartitionReader[Change]:
         """The slot's reader."""
+        values = Values(self._out_of_range)
         return _Reader(
-            self._conninfo, self._publication, self._slot, self._snapshot, self._bounded, self._patience
+            self._conninfo,
+            self._publication,
+            self._slot,
+            self._snapshot,
+            self._bounded,
+            self._patience,
+            values,
         )
 
 
@@ -114,7 +148,14 @@ class _Reader(PartitionReader[Change]):
     """
 
     def __init__(
-        self, conninfo: str, publication: str, slot: str, snapshot: bool, bounded: bool, patience: float
+        self,
+        conninfo: str,
+        publication: str,
+        slot: str,
+        snapshot: bool,
+        bounded: bool,
+        patience: float,
+        values: Values,
     ) -> None:
         self._conninfo = conninfo
         self._publication = publication
@@ -123,6 +164,7 @@ class _Reader(PartitionReader[Change]):
         self._wanted = snapshot
         self._bounded = bounded
         self._patience = patience
+        self._values = values
         self._lock = threading.Lock()
         self._closed = False
         self._woken, self._wake = os.pipe()
@@ -134,6 +176,11 @@ class _Reader(PartitionReader[Change]):
         self._offset = 0
         self._durable = 0
         self._told = 0.0
+        self._asked: float | None = None
+        """Since when the server owes an answer."""
+        self._former = 0
+        """The server's process that a lost connection may have left behind."""
+        self._error: PointstampError | None = None
         # Of the transaction under way: its place, and how many of its changes were given out. What the server
         # sends again after a lost connection is skipped.
         self._open: int | None = None
@@ -153,7 +200,7 @@ class _Reader(PartitionReader[Change]):
                 if batch is not None:
                     return batch
                 waits = [self._woken] if self._stream is None else [self._woken, self._stream.fileno()]
-                seconds = RETRY if self._stream is None or self._bounded else TELL
+                seconds = RETRY if self._stream is None else self._every()
             poll = select.poll()
             for number in waits:
                 poll.register(number, select.POLLIN)
@@ -169,8 +216,8 @@ class _Reader(PartitionReader[Change]):
         """Transactions come in the order of the log."""
         return self._offset
 
-    def seek(self, offset: int) -> None:
-        self._offset = offset
+    def seek(self, offset: Any) -> None:
+        self._offset = number_of(offset, f"slot {self._slot}", "a place in the server's log", 1 << 64)
 
     def durable(self, offset: int) -> None:
         with self._lock:
@@ -194,8 +241,8 @@ class _Reader(PartitionReader[Change]):
                     clock.sleep(0.01)
 
     def close(self) -> None:
+        self._closed = True  # which ends a wait for the server, under the lock
         with self._lock:
-            self._closed = True
             if self._rows is not None:
                 self._rows.close()
             self._lose()
@@ -209,7 +256,7 @@ class _Reader(PartitionReader[Change]):
     # ------------------------------------------------------------ connections
 
     def _next(self) -> list[Change] | None:
-        """What is there; None if nothing is."""
+        """Returns the changes that are there; None if there are none."""
         if self._rows is not None:
             return self._next_rows()
         try:
@@ -218,28 +265,48 @@ class _Reader(PartitionReader[Change]):
                 return []
             return self._changes()
         except client().OperationalError as error:
-            # What it is not ready for it will not be ready for later: it needs another configuration.
-            refused = error.sqlstate == "55000"
+            refused = (error.sqlstate or "").startswith(FOR_GOOD)
             in_use = error.sqlstate == "55006"
+            self._since = self._since or self._asked or clock.monotonic()
             self._lose()
+            if self._closed:
+                return None
             if refused or (not self._begun and not in_use):
                 raise
-            self._since = self._since or clock.monotonic()
             if clock.monotonic() - self._since > self._patience:
+                add_note(
+                    error,
+                    f"replication slot '{self._slot}' was waited for, for {self._patience:g} s (patience=)",
+                )
                 raise
             return None
 
     def _lose(self) -> None:
         stream, self._stream = self._stream, None
+        self._asked = None
         if stream is not None:
+            self._former = stream.pid
             stream.close()
+
+    def _control(self) -> Any:
+        """A connection for queries."""
+        return connected(self._conninfo, self._patience, lambda: self._closed)
+
+    def _replication(self) -> ChangeStream:
+        return ChangeStream(self._conninfo, self._patience, lambda: self._closed)
+
+    def _every(self) -> float:
+        """Seconds between two times that the server is told and asked."""
+        return RETRY if self._bounded else min(TELL, self._patience * SILENT / 3)
 
     def _connect(self) -> None:
         """Connects to the slot, or to the one that is there while the snapshot is not durable."""
-        with connected(self._conninfo) as control:
+        with self._control() as control:
+            self._end_former(control)
             slots = self._slots(control)
             if not self._begun:
                 self._check(control)
+                self._values.learn(control)
                 if self._bounded:
                     self._until = lsn_of(control.execute("select pg_current_wal_flush_lsn()").fetchone()[0])
             kept = self._slot in slots
@@ -260,7 +327,23 @@ class _Reader(PartitionReader[Change]):
                 self._drop(control, slots)
                 self._create()
                 return
-        self._start(ChangeStream(self._conninfo))
+        self._start(self._replication())
+
+    def _end_former(self, control: Any) -> None:
+        """Ends the server's side of a lost connection, which has the slot until the server notices."""
+        if self._former:
+            control.execute(
+                "select pg_terminate_backend(active_pid) from pg_replication_slots "
+                "where slot_name = any(%s) and active_pid = %s",
+                [[self._slot, self._provisional], self._former],
+            )
+            self._former = 0
+
+    def _described(self, types: list[int]) -> None:
+        """Looks up the types of a table that is about to be read, where one may be a new domain."""
+        if self._values.unknown(types):
+            with self._control() as control:
+                self._values.learn(control)
 
     def _slots(self, control: Any) -> set[str]:
         names = [self._slot, self._provisional]
@@ -283,7 +366,7 @@ class _Reader(PartitionReader[Change]):
 
     def _create(self) -> None:
         """Makes a slot; the snapshot lasts until the connection is used again."""
-        stream = self._stream = ChangeStream(self._conninfo)
+        stream = self._stream = self._replication()
         name = self._provisional if self._wanted else self._slot
         _, place, snapshot, _ = stream.command(
             f"CREATE_REPLICATION_SLOT {name} LOGICAL pgoutput (SNAPSHOT 'export')"
@@ -300,7 +383,8 @@ class _Reader(PartitionReader[Change]):
         self._stream = stream
         name = self._provisional if self._begins else self._slot
         stream.start(name, self._offset, self._publication)
-        self._decoder = Decoder(stream.loader())
+        self._values.of(stream.connection)
+        self._decoder = Decoder(self._values, self._described)
         self._begun, self._since = True, 0.0
         self._open = None
         self._tell(answer=True)
@@ -310,6 +394,8 @@ class _Reader(PartitionReader[Change]):
         durable = 0 if self._begins else self._durable
         self._stream.tell(durable, max(self._offset, durable), answer=answer)
         self._told = clock.monotonic()
+        if answer and self._asked is None:
+            self._asked = self._told
 
     # ------------------------------------------------------------ the snapshot
 
@@ -327,29 +413,53 @@ class _Reader(PartitionReader[Change]):
     def _snapshot(self, name: str, lsn: int) -> Generator[list[Change], None, None]:
         """The rows that were there when the slot was made."""
         sql = client().sql
-        with connected(self._conninfo) as connection:
+        with self._control() as connection:
             connection.execute("begin transaction isolation level repeatable read read only")
             connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(name)))
-            for schema, table, columns, condition in connection.execute(
+            self._values.of(connection)
+            for schema, table, columns, condition, key in connection.execute(
                 TABLES, [self._publication]
             ).fetchall():
                 listed = sql.SQL(", ").join(map(sql.Identifier, columns))
                 query = sql.SQL("select {} from {}").format(listed, sql.Identifier(schema, table))
                 if condition is not None:
                     query += sql.SQL(" where " + condition)
-                with connection.cursor("pointstamp") as cursor:
-                    cursor.execute(query)
-                    while rows := cursor.fetchmany(CHANGES):
-                        full = f"{schema}.{table}"
-                        yield [
-                            Change("read", full, dict(zip(columns, row, strict=True)), None, lsn)
-                            for row in rows
-                        ]
+                connection.execute(sql.SQL("declare pointstamp no scroll cursor for {}").format(query))
+                while True:
+                    cursor = connection.execute(f"fetch forward {CHANGES} from pointstamp")
+                    if not cursor.rowcount:
+                        break
+                    full = f"{schema}.{table}"
+                    rows = self._rows_of(cursor, full, columns, key)
+                    yield [Change("read", full, row, None, lsn) for row in rows]
+                connection.execute("close pointstamp")
+
+    def _rows_of(self, cursor: Any, table: str, columns: list[str], key: list[str]) -> list[dict[str, Any]]:
+        """The rows of a result, by psycopg's quick way where that makes the values that are wanted."""
+        result = cursor.pgresult
+        types = [result.ftype(at) for at in range(len(columns))]
+        if not any(map(self._values.has_base, types)):
+            try:
+                return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            except Exception:  # of a value that Python's type cannot hold: found below, with its place
+                pass
+        return [
+            self._values.row(
+                table,
+                [
+                    (name, types[at], name in key, result.get_value(number, at))
+                    for at, name in enumerate(columns)
+                ],
+            )
+            for number in range(result.ntuples)
+        ]
 
     # ------------------------------------------------------------ changes
 
     def _changes(self) -> list[Change] | None:
         """Changes that have come, or an empty batch where only the place in the log has changed."""
+        if self._error is not None:
+            raise self._error
         stream = self._stream
         assert stream is not None
         before = self._offset
@@ -364,9 +474,21 @@ class _Reader(PartitionReader[Change]):
                 return batch
             if frame is None:
                 break
-            self._frame(frame, batch)
-        if clock.monotonic() - self._told > (RETRY if self._bounded else TELL):
-            self._tell(answer=self._bounded)
+            self._asked = None
+            try:
+                self._frame(frame, batch)
+            except PointstampError as error:
+                if not batch:
+                    raise
+                self._error = error  # after what came before it
+                return batch
+        now = clock.monotonic()
+        if self._asked is not None and now - self._asked > self._patience * SILENT:
+            raise client().OperationalError(
+                f"the server was silent for {now - self._asked:.0f} s, although it was asked for an answer"
+            )
+        if now - self._told >= self._every():
+            self._tell(answer=True)
         return batch if batch or self._offset > before else None
 
     def _frame(self, frame: memoryview, batch: list[Change]) -> None:
@@ -397,12 +519,19 @@ class _Reader(PartitionReader[Change]):
 
 
 TABLES = """
-select p.schemaname, p.tablename, array_agg(a.attname::text order by a.attnum), to_jsonb(p) ->> 'rowfilter'
+select p.schemaname, p.tablename, array_agg(a.attname::text order by a.attnum), to_jsonb(p) ->> 'rowfilter',
+  coalesce((
+    select array_agg(k.attname::text) from pg_index i
+    join pg_attribute k on k.attrelid = i.indrelid and k.attnum = any(i.indkey)
+    where i.indrelid = a.attrelid and i.indisprimary
+  ), '{}')
 from pg_publication_tables p
 join pg_attribute a on a.attrelid = format('%%I.%%I', p.schemaname, p.tablename)::regclass
 where p.pubname = %s and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
   and (to_jsonb(p) -> 'attnames' is null or to_jsonb(p) -> 'attnames' ? a.attname::text)
-group by p.schemaname, p.tablename, to_jsonb(p) ->> 'rowfilter'
+group by p.schemaname, p.tablename, a.attrelid, to_jsonb(p) ->> 'rowfilter'
 order by p.schemaname, p.tablename
 """
-"""The tables of a publication, with the columns and the condition that newer servers have for them."""
+"""The tables of a publication, with the columns and the condition that newer servers have for them, and the
+columns of the primary key.
+"""

@@ -1,21 +1,35 @@
-"""The connection by which a server sends changes: its commands, its frames, and what it is told in return.
+"""Connections to PostgreSQL, and the one by which a server sends changes: its commands and its frames.
 
-Owns one replication connection of libpq, over psycopg, which has no interface of its own for it. Nothing here
-waits but connecting and the commands: `take` gives what has come.
+Every wait on these connections has a limit. A connection on which nothing comes and nothing goes for that
+long raises `psycopg.OperationalError` and is closed: TCP reports a link that has gone only after hours, and a
+Unix socket to a server that was stopped never does.
+
+`ChangeStream` owns one replication connection of libpq, over psycopg, which has no interface of its own for
+it. `take` does not wait: it gives what has come.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import time as clock
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.connectors.needs import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-__all__ = ["ChangeStream", "client", "connected", "lsn_of", "text_of"]
+__all__ = ["ChangeStream", "checked_patience", "client", "connected", "lsn_of", "text_of"]
+
+CONNECTING = 10
+"""Seconds for making a connection, where neither the program nor a shorter patience says otherwise."""
+
+SILENT = 0.5
+"""The part of the patience after which a connection on which the server says nothing counts as lost: in the
+rest another one is tried.
+"""
 
 EPOCH = 946_684_800
 """Seconds from 1970 to 2000, which is when the server begins to count."""
@@ -31,12 +45,98 @@ def client() -> Any:
     return needed("psycopg", "PostgreSQL", "psycopg", "postgres")
 
 
-def connected(conninfo: str, **options: Any) -> Any:
-    """A connection without transactions of its own. It waits for 10 s, if nothing else is said."""
-    psycopg = client()
-    if "connect_timeout" not in psycopg.conninfo.conninfo_to_dict(conninfo):
-        options["connect_timeout"] = 10
-    return psycopg.connect(conninfo, autocommit=True, **options)
+def checked_patience(patience: float) -> float:
+    """Returns a number of seconds that the program has given.
+
+    Raises:
+        ValueError: If it is not more than 0.
+    """
+    if not patience > 0:
+        raise ValueError(f"patience is a number of seconds, more than 0, not {patience!r}")
+    return patience
+
+
+def connected(conninfo: str, patience: float, closed: Callable[[], bool] = bool, **options: Any) -> Any:
+    """Makes a connection that has no transactions of its own, and whose waits have a limit.
+
+    Args:
+        conninfo: How to connect. What it says of timeouts and TCP's keepalives is left as it is.
+        patience: Seconds for which a server is waited for, over several connections. Half of them without a
+            byte from or to it end a wait, and the connection.
+        closed: Whether the connection is not wanted any more, asked ten times a second while it waits.
+        options: More parameters of the connection.
+
+    Raises:
+        psycopg.OperationalError: If there is no connection within ten seconds, or half of a shorter patience.
+    """
+    given = client().conninfo.conninfo_to_dict(conninfo)
+    for name, value in _limits(patience).items():
+        if name not in given:
+            options[name] = value
+    connection = _connection().connect(conninfo, autocommit=True, **options)
+    connection.patience = patience
+    connection.unwanted = closed
+    return connection
+
+
+def _limits(patience: float) -> dict[str, int]:
+    """Parameters by which libpq and the system's TCP give up a silent server."""
+    if math.isinf(patience):
+        return {"connect_timeout": CONNECTING}
+    return {
+        "connect_timeout": max(1, min(CONNECTING, math.ceil(SILENT * patience))),
+        "tcp_user_timeout": math.ceil(1000 * SILENT * patience),
+        "keepalives_idle": max(1, int(patience / 3)),
+        "keepalives_interval": max(1, int(patience / 6)),
+        "keepalives_count": 3,
+    }
+
+
+@cache
+def _connection() -> Any:
+    class Connection(client().Connection):  # type: ignore[misc]
+        """A connection whose waits have a limit."""
+
+        patience = math.inf
+        unwanted: Callable[[], bool] = bool
+
+        def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+            """Runs one of psycopg's exchanges with the server to its end."""
+            try:
+                return super().wait(self._limited(gen), *arguments, **options)
+            except client().OperationalError as error:
+                if isinstance(error.__cause__, TimeoutError):
+                    self.close()
+                raise
+
+        def _limited(self, exchange: Any) -> Generator[Any, Any, Any]:
+            """The exchange, which is asked at least ten times a second whether something can go on."""
+            since = clock.monotonic()
+            try:
+                wanted = next(exchange)
+                while True:
+                    ready = yield wanted
+                    if ready:
+                        since = clock.monotonic()
+                    elif self.unwanted():
+                        raise _gives_up("the connection is not wanted any more")
+                    elif clock.monotonic() - since > self.patience * SILENT:
+                        raise _gives_up(
+                            f"the server did not answer for {self.patience * SILENT:g} s, half of "
+                            f"patience={self.patience:g}: it or the network has gone silent, or what it was "
+                            "asked takes longer"
+                        )
+                    wanted = exchange.send(ready)
+            except StopIteration as end:
+                return end.value
+
+    return Connection
+
+
+def _gives_up(why: str) -> Exception:
+    error: Exception = client().OperationalError(why)
+    error.__cause__ = TimeoutError(why)
+    return error
 
 
 def lsn_of(text: str) -> int:
@@ -51,13 +151,25 @@ def text_of(lsn: int) -> str:
 
 
 class ChangeStream:
-    """A replication connection."""
+    """A replication connection.
 
-    def __init__(self, conninfo: str) -> None:
+    Args:
+        conninfo: How to connect.
+        patience: As for `connected`.
+        closed: As for `connected`.
+    """
+
+    def __init__(self, conninfo: str, patience: float, closed: Callable[[], bool] = bool) -> None:
         self._pq = client().pq
-        self._connection = connected(conninfo, replication="database")
+        self._connection = connected(conninfo, patience, closed, replication="database")
         self._link = self._connection.pgconn
         self._started = False
+
+    @property
+    def pid(self) -> int:
+        """The number of the server's process at the other end."""
+        number: int = self._link.backend_pid
+        return number
 
     def command(self, text: str) -> list[str]:
         """Runs a command of the replication protocol; returns the row that it gives.
@@ -65,7 +177,7 @@ class ChangeStream:
         Raises:
             psycopg.Error: If the server refuses.
         """
-        result = self._link.exec_(text.encode())
+        result = self._result(text)
         if result.status not in (self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK):
             raise client().errors.error_from_result(result)
         values = [result.get_value(0, n) for n in range(result.nfields)] if result.ntuples else []
@@ -76,24 +188,26 @@ class ChangeStream:
         quoted = publication.replace("'", "''")
         name = '"' + quoted.replace('"', '""') + '"'
         options = f"proto_version '1', publication_names '{name}'"
-        result = self._link.exec_(
-            f"START_REPLICATION SLOT {slot} LOGICAL {text_of(lsn)} ({options})".encode()
-        )
+        result = self._result(f"START_REPLICATION SLOT {slot} LOGICAL {text_of(lsn)} ({options})")
         if result.status != self._pq.ExecStatus.COPY_BOTH:
             raise client().errors.error_from_result(result)
         self._link.nonblocking = 1
         self._started = True
 
+    def _result(self, text: str) -> Any:
+        """The result of a command, which libpq's own call would wait for without a limit."""
+        self._link.send_query(text.encode())
+        return self._connection.wait(client().generators.execute(self._link))[-1]
+
     def fileno(self) -> int:
-        """What becomes readable when something comes."""
+        """Returns the descriptor that becomes readable when something comes."""
         number: int = self._link.socket
         return number
 
-    def loader(self) -> Callable[[int, memoryview], Any]:
-        """Makes Python values of texts of a type, as psycopg's cursors do."""
-        transformer = client().adapt.Transformer(self._connection)
-        text = self._pq.Format.TEXT
-        return lambda oid, data: transformer.get_loader(oid, text).load(data)
+    @property
+    def connection(self) -> Any:
+        """Psycopg's connection, whose settings say how values are written."""
+        return self._connection
 
     def take(self) -> memoryview | None:
         """The next frame, if it has come.

@@ -193,6 +193,7 @@ function details(flow) {
   if (folded) { const enters = entering(flow, picked); add("records in", many(enters.all)); add("now", many(enters.now) + " /s"); }
   else { add("records in", many(one.records_in)); add("records out", many(one.records_out)); if (rate) add("now", many(rate.in) + " in, " + many(rate.out) + " out /s"); }
   add("waiting", many(one.queued)); add("capabilities", many(one.held));
+  if (one.rejected) add("left out", many(one.rejected) + " lines that cannot be read");
   if (one.kept_rows != null) add("keeps", many(one.kept_rows) + " rows, " + bytes(one.kept_bytes));
   if (one.lag && !folded) add("behind by", many(one.lag));
   for (const [port, times] of folded ? [] : one.frontiers) add("output " + port, times.length ? times.map(time).join(" ") : "done");

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._errors import ConfigError, GraphError
 from pointstamp.spark.calls.inprocess import InProcess
 from pointstamp.spark.calls.store import Store
-from pointstamp.spark.compat import is_connect, query_id
+from pointstamp.spark.compat import is_connect, query_id, selected
 from pointstamp.spark.job.checking import planned
 from pointstamp.spark.job.outputs import ONE
 from pointstamp.spark.packing.exceptions import listen, remember
@@ -149,7 +149,7 @@ class Epochs:
                 f"{self._store.directory} belongs to another query, or its checkpoint was removed"
             )
         if batch_id not in self._fed:
-            self._store.write(batch.select(*self._input.names), "input", batch_id)
+            self._store.write(selected(batch, self._input.names), "input", batch_id)
             self._dataflow.feed(batch_id, self._stored_input(batch_id))
             self._fed.add(batch_id)
         outputs = self._dataflow.outputs(batch_id, self._session, self._schemas)

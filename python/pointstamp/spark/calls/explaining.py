@@ -24,7 +24,7 @@ _asked: dict[str, Asked] = {}
 
 
 def explain(*, session: SparkSession | None = None, timeout: float = 10.0) -> str:
-    """What the dataflows that run in Spark wait for, as text.
+    """Explains what the dataflows that run in Spark wait for, as text.
 
     For each that runs, `run`'s and those of a resident cluster, what `Worker.explain` would say; of a stage
     that has not begun, which slots it waits for; and which other stages run, where inputs may still be
@@ -78,12 +78,12 @@ def answer_signals(session: SparkSession) -> None:
 
 
 def _briefly(seconds: float) -> str:
-    """What the dataflows wait for that have begun."""
+    """Explains what the dataflows wait for that have begun."""
     return "\n\n".join([*desk.explanations(seconds).values(), *_resident(seconds)])
 
 
 def _resident(seconds: float) -> list[str]:
-    """What the dataflows of resident clusters wait for."""
+    """Explains what the dataflows of resident clusters wait for."""
     texts = []
     for cluster in list(resident.running):
         with suppress(ClusterError):  # it has just ended

@@ -53,7 +53,7 @@ class InProcess:
             worker.run()
 
         try:
-            execute(main, config=config)
+            execute(main, config=config, stall_report=False)
         except BaseException as error:
             self._results.fail(error)
         else:
@@ -74,7 +74,7 @@ class InProcess:
     def outputs(
         self, epoch: int, session: SparkSession, schemas: dict[str, StructType]
     ) -> dict[str, DataFrame]:
-        """What the dataflow sent at or before an epoch, once it is complete.
+        """Returns what the dataflow sent at or before an epoch, once it is complete.
 
         Raises:
             BaseException: What ended the dataflow, as it was raised.
@@ -97,4 +97,5 @@ class InProcess:
     def close(self) -> None:
         """Ends the dataflow, and waits until its thread has."""
         self._feed.end()
+        # No limit: the input has ended, and the dataflow works off what came.
         self._thread.join()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.job.checking import planned
-from pointstamp.spark.job.plan import dataframes, times_of
+from pointstamp.spark.job.plan import dataframes, packed, times_of
 from pointstamp.spark.job.slots import session_of, tasks
 from pointstamp.spark.job.stages import packed_inputs, ran, unpacked
 from pointstamp.spark.job.task import Job
@@ -90,8 +90,6 @@ def run(
     An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in
     a note. An input's time that is null or negative is a `TimeError` that shows the row.
     """
-    from pyspark import cloudpickle
-
     several = isinstance(inputs, dict)
     named = dataframes(inputs)
     session = session_of(next(iter(named.values())))
@@ -108,7 +106,7 @@ def run(
         capturing=True,
     )
     assert plan.declared is not None
-    pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+    pickled = packed(plan)
     listen(session)
     watch = watched(session, progress, stall_report)
     answer_signals(session)

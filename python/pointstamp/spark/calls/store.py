@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 _VERSION = 1
-"""Of the directory's form: a later one is refused, and an earlier one is read."""
+"""The version of the directory's form: a later one is refused, and an earlier one is read."""
 
 _DESCRIPTION = "description"
 
@@ -136,7 +136,7 @@ class Store:
         rows.write.mode("overwrite").parquet(f"{self.directory}/{what}/{epoch}")
 
     def read(self, what: str, schema: Any, epochs: list[int]) -> DataFrame:
-        """What belongs to some epochs."""
+        """Reads the rows of some epochs."""
         if not epochs:
             return self._session.createDataFrame([], schema)
         paths = [f"{self.directory}/{what}/{epoch}" for epoch in epochs]

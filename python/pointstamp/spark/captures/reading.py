@@ -1,4 +1,4 @@
-"""Which captures there are, what is in them, and their rows as Spark wants them.
+"""Finds captures, and reads their rows as Spark wants them.
 
 A position is ``(offset, counts, mark)``: behind which byte, what the frontier's changes up to there add up
 to, and what tells the file apart from one that was written anew.
@@ -67,7 +67,7 @@ class Captures(NamedTuple):
 
     @classmethod
     def of_options(cls, options: Mapping[str, str]) -> Captures:
-        """What Spark's options say.
+        """Returns the captures that Spark's options name.
 
         Raises:
             GraphError: If the path is missing, or an option is none of ours.

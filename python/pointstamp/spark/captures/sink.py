@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from pointstamp._errors import ConfigError, GraphError
+from pointstamp._files import open_plain
 from pointstamp.capture.events import EventWriter
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ class Gathering:
         self._complete = True
         for folder in self._folders() if self._publishes else ():
             made = self._made(folder)
-            with open(os.path.join(made, _MARK), "w", encoding="utf-8") as mark:
-                mark.write(self._run)
+            with open_plain(os.path.join(made, _MARK)) as mark:
+                mark.write(self._run.encode())
             try:
                 os.rename(made, folder)
             except OSError as error:

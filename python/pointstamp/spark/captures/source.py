@@ -39,16 +39,16 @@ class CaptureSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """Returns the name that `format` is given."""
         return _FORMAT
 
     def captures(self) -> Captures:
-        """What the options say."""
+        """Returns the captures that the options name."""
         adopt(self.signing)
         return Captures.of_options(self.options)
 
     def schema(self) -> StructType:
-        """That of the first capture."""
+        """Returns the schema of the first capture."""
         with told():
             return self.captures().schema()
 
@@ -62,7 +62,7 @@ class CaptureSource(DataSource):
 
 
 class _Part(InputPartition):
-    """What a task reads: of one capture, from one position to another."""
+    """The part of one capture that a task reads, from one position to another."""
 
     def __init__(self, reach: Reach) -> None:
         super().__init__(reach)
@@ -98,7 +98,7 @@ class _StreamReader(DataSourceStreamReader):
         return {}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """How far each capture goes now, from where the last micro-batch ended."""
+        """Returns the end of each capture now, from where the last micro-batch ended."""
         adopt(self._signing)
         with told():
             before = self._latest if start is None else start

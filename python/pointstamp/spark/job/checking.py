@@ -17,7 +17,7 @@ from pointstamp.seeing.graph import Graph
 from pointstamp.spark.captures.sink import trying
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
-from pointstamp.spark.job.plan import Plan, what
+from pointstamp.spark.job.plan import Plan, packed, what
 from pointstamp.spark.packing import schemas
 from pointstamp.spark.packing.naming import INPUT, OUTPUT, Named, name_of
 
@@ -88,6 +88,11 @@ def planned(
         if keyword and not str(name).isidentifier():
             raise GraphError(f"an input's name is an argument of build, and {name!r} cannot be one")
         schemas.check_names(one.names, what(name, keyword))
+        if not one.names:
+            raise GraphError(
+                f"{what(name, keyword)} has no columns, and Spark sends no rows without columns to Python: "
+                "add one, such as withColumn('row', lit(0))"
+            )
     arrow = {
         name: schemas.to_arrow(one, timezone, large, what(name, keyword)) for name, one in inputs.items()
     }
@@ -110,7 +115,10 @@ def planned(
     with trying(capturing):
         trial.run()
     if given is None:
-        given = {name: schemas.inferred(one, named(name, trial.single)) for name, one in trial.found.items()}
+        given = {
+            name: schemas.inferred(one, named(name, trial.single), inputs.values())
+            for name, one in trial.found.items()
+        }
         promised = declared(given, trial.single)
     assert promised is not None
     return Planned(
@@ -136,7 +144,7 @@ class _Trial:
     def run(self) -> None:
         """Raises what is wrong with `build`, or with what it returns."""
         try:
-            execute(self._main, config=Config(workers=1))
+            execute(self._main, config=Config(workers=1), stall_report=False)
         except ModuleNotFoundError as error:
             if self._plan.declared is None:
                 add_note(error, _GIVE)
@@ -164,7 +172,7 @@ def _copy(build: Callable[..., Any], travels: bool) -> Callable[..., Any]:
     from pyspark import cloudpickle
 
     try:
-        copy: Callable[..., Any] = cloudpickle.loads(cloudpickle.dumps(build))  # type: ignore[no-untyped-call]
+        copy: Callable[..., Any] = cloudpickle.loads(packed(build))
     except Exception:
         if travels:
             raise

@@ -83,6 +83,7 @@ class Drain:
             while not self._queue:
                 if self._ended:
                     return None
+                # No limit: rows come when the dataflow has some; its end, and a failure, end this.
                 self._changed.wait()
             number, batch = self._queue.popleft()
             self._bytes -= batch.nbytes
@@ -92,6 +93,7 @@ class Drain:
     def _put(self, number: int, batch: pa.RecordBatch) -> None:
         with self._changed:
             while self._bytes > _BOUND and not self._stopped:
+                # No limit: back-pressure, until Spark takes a batch or ends the task.
                 self._changed.wait()
             if self._stopped:
                 raise Stopped

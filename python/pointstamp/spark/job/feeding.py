@@ -93,6 +93,7 @@ class Feed:
         size = batch.batch.nbytes
         with self._changed:
             while self._bytes and self._bytes + size > _BOUND and not self._stopped:
+                # No limit: back-pressure, until the dataflow takes a batch or ends.
                 self._changed.wait()
             if self._stopped:
                 return False
@@ -130,7 +131,7 @@ class Feed:
             activator.activate()
 
     def _take(self, worker: int, stream: int) -> tuple[list[tuple[int, Any]], int, bool]:
-        """What to send now, the time up to which nothing follows it, and whether nothing follows at all."""
+        """Returns what to send now, the time up to which nothing follows it, and whether nothing follows."""
         with self._changed:
             if self.failure is not None:
                 raise self.failure

@@ -28,7 +28,7 @@ MANNERS = 2.0
 
 
 class Gang(NamedTuple):
-    """What a task knows once all have met.
+    """The knowledge of a task once all have met.
 
     Attributes:
         config: The configuration of this task's process.
@@ -72,7 +72,7 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
 
 
 def _met(context: BarrierTaskContext, secret: bytes, mine: str) -> list[str] | None:
-    """What the tasks have told each other; None where not all are of one executor, or they did not meet.
+    """Returns what the tasks have told each other; None where they are of several executors, or did not meet.
 
     Spark numbers the tasks of an attempt one after the other, in their order: what each makes of its number,
     all have in common, and no other attempt has. Were it not so, they would meet by Spark's exchange.

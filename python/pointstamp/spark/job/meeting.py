@@ -1,4 +1,4 @@
-"""How the tasks of one attempt meet where one executor runs all of them: by a socket, at once.
+"""The meeting of the tasks of one attempt where one executor runs all of them: by a socket, at once.
 
 Spark's own exchange of messages has every task look once in a second whether all have come. Tasks of one
 executor are processes of one machine, and need nobody between them: whoever comes first listens for the
@@ -18,6 +18,9 @@ __all__ = ["met"]
 
 PATIENCE = 5.0
 """Seconds that the first waits for the others, before all of them meet by Spark's exchange."""
+
+LINE = 1 << 16
+"""Bytes that a task says, at most."""
 
 _BETWEEN = 0.001
 """Seconds between two looks at one who has the name, and is about to listen or to go."""
@@ -44,12 +47,15 @@ def met(name: bytes, mine: str, number: int, count: int) -> list[str] | None:
                 if _takes(own, name):
                     own.listen(count)
                     return _first(own, message, count, until)
+                own.settimeout(max(until - time.monotonic(), 0.001))
                 try:
                     own.connect(b"\0" + name)
                 except ConnectionRefusedError:
                     time.sleep(_BETWEEN)
                 else:
-                    return _other(own, message)
+                    # The first gives up within its patience, which began before this connection: later than
+                    # that nobody else has met here either.
+                    return _other(own, message, time.monotonic() + 2 * PATIENCE)
     except OSError:
         pass  # no such socket may be had here, or who listened has gone
     return None
@@ -78,11 +84,11 @@ def _first(own: socket.socket, message: bytes, count: int, until: float) -> list
                 other.close()
                 continue
             others.append(other)
-            other.settimeout(max(until - time.monotonic(), 0.001))
-            said = _line(other)
+            said = _line(other, until)
             heard[_number(said)] = said
         told = b"".join(heard[number] for number in sorted(heard))
         for other in others:
+            other.settimeout(max(until - time.monotonic(), 0.001))
             other.sendall(told)
         return _messages(told)
     finally:
@@ -90,25 +96,31 @@ def _first(own: socket.socket, message: bytes, count: int, until: float) -> list
             other.close()
 
 
-def _other(own: socket.socket, message: bytes) -> list[str] | None:
+def _other(own: socket.socket, message: bytes, until: float) -> list[str] | None:
     """Tells the first, and hears what all have said; None if it has gone without."""
     if not _is_ours(own):
         return None
     own.sendall(message)
     told = b""
-    while data := own.recv(1 << 16):
+    while data := _received(own, until):
         told += data
     return _messages(told) or None
 
 
-def _line(other: socket.socket) -> bytes:
+def _line(other: socket.socket, until: float) -> bytes:
     said = b""
     while not said.endswith(b"\n"):
-        data = other.recv(1 << 12)
-        if not data:
-            raise ConnectionError("a task has gone before all have met")
+        data = _received(other, until)
+        if not data or len(said) > LINE:
+            raise ConnectionError("a task has gone before all have met, or is none")
         said += data
     return said
+
+
+def _received(other: socket.socket, until: float) -> bytes:
+    """What comes next, before a time of the monotonic clock that holds for all that comes."""
+    other.settimeout(max(until - time.monotonic(), 0.001))
+    return other.recv(1 << 12)
 
 
 def _is_ours(other: socket.socket) -> bool:

@@ -28,7 +28,7 @@ _LAST = 2**63 - 1
 
 
 def named(name: str, single: bool) -> str:
-    """What messages call an output."""
+    """Returns the name of an output for messages."""
     return "the output" if single else f"output '{name}'"
 
 
@@ -151,7 +151,7 @@ def _stream(built: Any, what: str) -> ArrowStream:
 
 
 def undeclared(built: Any) -> tuple[dict[str, ArrowStream], bool]:
-    """What `build` returned where no schema was given: the streams by name, and whether there is one alone.
+    """Returns the streams of `build` where no schema was given, by name, and whether there is one alone.
 
     Raises:
         GraphError: If it returned something else.

@@ -1,10 +1,11 @@
-"""What is to be built, and of which streams: what the driver has checked and every worker is told."""
+"""The plan of a dataflow: what the driver has checked and every worker builds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._errors import GraphError
+from pointstamp._unpicklable import unpicklable
 from pointstamp.spark.job.slots import is_dataframe
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pointstamp.spark.job.outputs import Declared
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["Plan", "dataframes", "times_of", "what"]
+__all__ = ["Plan", "dataframes", "packed", "times_of", "what"]
 
 
 class Plan(NamedTuple):
@@ -39,17 +40,37 @@ class Plan(NamedTuple):
     named: Named
 
     def what(self, name: str) -> str:
-        """What messages call an input."""
+        """Returns the name of an input for messages."""
         return what(name, self.keyword)
 
     def built(self, scope: Scope, feed: Feed) -> Any:
-        """What `build` returns, called with the streams of a feed."""
+        """Calls `build` with the streams of a feed; returns its result."""
         streams = {name: feed.stream(scope, number, name) for number, name in enumerate(self.inputs)}
         return self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
 
 
+def packed(plan: Plan | Callable[..., Any]) -> bytes:
+    """A plan, or the function of one, as it travels to the executors.
+
+    Raises:
+        TypeError: If `build` refers to something that cannot be pickled; it names the variable.
+    """
+    from pyspark import cloudpickle
+
+    try:
+        return cloudpickle.dumps(plan)  # type: ignore[no-any-return, no-untyped-call]
+    except Exception as error:
+        build = plan.build if isinstance(plan, Plan) else plan
+        if not (found := unpicklable(build, cloudpickle.dumps)):
+            raise
+        raise TypeError(
+            f"build cannot be sent to Spark's executors: {found}, cannot be pickled ({error}). Make locks, "
+            "files and connections inside of build, or of what uses them: each executor has its own"
+        ) from error
+
+
 def what(name: str, keyword: bool) -> str:
-    """What messages call an input."""
+    """Returns the name of an input for messages."""
     return f"input '{name}'" if keyword else "the input"
 
 
@@ -66,7 +87,8 @@ def dataframes(inputs: Any) -> dict[str, DataFrame]:
         which = f"input '{name}'" if isinstance(inputs, dict) else "inputs"
         if not is_dataframe(df):
             kind = f"{type(df).__module__}.{type(df).__qualname__}"
-            raise GraphError(f"{which} must be a DataFrame of Spark, and is a {kind}")
+            cure = ": give to_spark() of it" if hasattr(df, "to_spark") else ""
+            raise GraphError(f"{which} must be a DataFrame of Spark, and is a {kind}{cure}")
         if df.isStreaming:
             raise GraphError(
                 f"{which} is a streaming DataFrame: feed its batches to an Epochs, with foreachBatch"

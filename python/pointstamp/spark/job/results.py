@@ -60,6 +60,7 @@ class Results:
             while not self._passed(epoch):
                 if self._failure is not None:
                     raise self._failure
+                # No limit: an epoch takes as long as its computation; the end of the dataflow ends this.
                 self._changed.wait()
 
     def take(self, epoch: int | None) -> list[list[pa.RecordBatch]]:

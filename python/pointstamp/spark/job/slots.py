@@ -1,4 +1,4 @@
-"""What Spark must offer before anything is started: a session that can run a barrier stage of so many tasks.
+"""Checks of Spark before anything is started: a session that can run a barrier stage of so many tasks.
 
 Spark itself would say some of this late, in words of its own, or never: it compares a barrier stage with all
 of its slots, and one that is left with too few of them waits without end. So what a resident cluster holds is
@@ -42,7 +42,7 @@ def session_of(dataframe: DataFrame) -> SparkSession:
 
 
 def tasks(session: SparkSession, asked: Any) -> int:
-    """How many tasks the barrier stage gets.
+    """Returns the number of tasks of the barrier stage.
 
     Args:
         session: Where it will run.
@@ -80,7 +80,7 @@ def tasks(session: SparkSession, asked: Any) -> int:
 
 
 def _awaited(context: SparkContext, enough: int) -> int:
-    """How many slots there are, once there are enough or no more come."""
+    """Returns the number of slots, once there are enough or no more come."""
     there, since = slots(context), time.monotonic()
     while there < enough and time.monotonic() - since < (_REGISTERING if there else _STARTING):
         time.sleep(0.1)
@@ -114,12 +114,12 @@ def hold(context: SparkContext, count: int) -> Callable[[], None]:
 
 
 def held(context: SparkContext) -> int:
-    """How many slots no other job can get."""
+    """Returns the number of slots that no other job can get."""
     return _held.get(context.applicationId, 0)
 
 
 def too_few(context: SparkContext, wanted: int, there: int) -> ConfigError:
-    """What says that a barrier stage would wait without end, for whom, and what to do."""
+    """Returns the error that a barrier stage would wait without end, for whom, and what to do."""
     free = there - held(context)
     fewer = f"; or say num_workers={free} or less" if free > 0 else ""
     return ConfigError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.spark import compat
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import batches
 from pointstamp.spark.packing.batches import FAILED, GUARD, PACKED
@@ -30,7 +31,7 @@ __all__ = ["packed_inputs", "ran", "unpacked"]
 
 
 def ran(session: SparkSession, packed: DataFrame, job: Job, named: Named) -> DataFrame:
-    """What the barrier stage sends, packed, of packed inputs."""
+    """Returns the packed rows that the barrier stage sends, of packed inputs."""
     dealt = _dealt(session, packed, job)
     dataflow = dealt.mapInArrow(ship(named.dataflow, task.run, job), PACKED, barrier=True)
     return _raising(dealing(dataflow, job.tasks))
@@ -60,7 +61,7 @@ def _dealt(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
 
 
 def _raising(ran: DataFrame) -> DataFrame:
-    """What the barrier stage sent; it raises where that says that the dataflow failed.
+    """Returns the rows of the barrier stage; raises where they say that the dataflow failed.
 
     Sorting has all of a partition read before any of it goes on: who asks for one row alone, of a dataflow
     that failed after it, is told. Spark itself raises, since it tries every task four times, and starting
@@ -86,10 +87,12 @@ def packed_inputs(
     """
     packed = []
     for number, ((name, df), column) in enumerate(zip(named.items(), times, strict=True)):
-        ordered = df if column is None else df.sortWithinPartitions(column)
+        rows = compat.renamed(df)  # the packed batches have the names again
+        if column is not None:
+            rows = rows.sortWithinPartitions(rows.columns[df.columns.index(column)])
         called = plan.named.part(f"pack {name}")
         packing = ship(
             called, task.pack, plan.named, notes, number, plan.what(name), plan.inputs[name], column
         )
-        packed.append(ordered.mapInArrow(packing, PACKED))
+        packed.append(rows.mapInArrow(packing, PACKED))
     return reduce(lambda some, more: some.union(more), packed)

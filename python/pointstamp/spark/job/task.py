@@ -51,7 +51,7 @@ _ADVICE = (
 
 
 class Job(NamedTuple):
-    """What every task is told.
+    """The instructions of every task.
 
     Attributes:
         plan: What to build: a `Plan`, pickled.
@@ -129,9 +129,9 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     finally:
         drain.stop()
         feed.stop()
-        runner.join()
+        runner.join()  # No limit: the dataflow works off what it has, or was told to stop.
     if not failures:
-        reader.join()
+        reader.join()  # No limit: it has read all, as the dataflow could not have ended before.
         if job.notes is not None:
             totals = [operator for recorder in recorders for operator in recorder.take_totals()]
             job.notes.add([Ran(plan.named, stage, gang.attempt, job.tasks, totals)])
@@ -208,7 +208,7 @@ def _execute(
             worker.run()
 
     try:
-        execute(main, config=gang.config, listener=gang.listener)
+        execute(main, config=gang.config, listener=gang.listener, stall_report=False)
     except Stopped:
         return False  # Spark wants no more of the output
     return True

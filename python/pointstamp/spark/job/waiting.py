@@ -17,7 +17,7 @@ __all__ = ["computing", "waiting"]
 
 
 def waiting(session: SparkSession, heard: Container[int]) -> list[str]:
-    """What each stage of a dataflow waits for that has no slots yet, or whose tasks are about to begin.
+    """Describes the stages of a dataflow that have no slots yet, or whose tasks are about to begin.
 
     Args:
         session: Whose stages.

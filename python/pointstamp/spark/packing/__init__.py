@@ -1,4 +1,4 @@
-"""What travels between Spark's stages, and to the driver: batches, functions, exceptions.
+"""The forms of batches, functions and exceptions between Spark's stages, and to the driver.
 
 The lowest room but `compat` and `channel`: it knows nothing of dataflows.
 """

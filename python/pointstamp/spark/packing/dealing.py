@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["dealing", "keys"]
 
 _SEED = 42
-"""Of the hash by which Spark partitions rows."""
+"""The seed of the hash by which Spark partitions rows."""
 
 
 def dealing(packed: DataFrame, tasks: int) -> DataFrame:
@@ -38,7 +38,7 @@ def keys(tasks: int) -> tuple[int, ...]:
 
 
 def _hash(number: int) -> int:
-    """What Spark's `hash` says of an integer column: Murmur3 of its 32 bits."""
+    """Returns Spark's `hash` of an integer column: Murmur3 of its 32 bits."""
     key = _times(_rotated(_times(number, 0xCC9E2D51), 15), 0x1B873593)
     mixed = (_times(_rotated(_SEED ^ key, 13), 5) + 0xE6546B64) & _MASK
     mixed ^= 4  # bytes

@@ -35,12 +35,12 @@ _MARK = re.compile(r"<pointstamp:([0-9a-f]{64}):([A-Za-z0-9+/=]+)>")
 _key = secrets.token_bytes(32)
 
 _MISSING = re.compile(r"^(?:\w+\.)*ImportError: (Spark's executor .*)$", re.MULTILINE)
-"""What `shipped` raises where this package is missing, and so no exception can be pickled."""
+"""The message of `shipped` where this package is missing, and so no exception can be pickled."""
 
 _VERSIONS = re.compile(
     r"PYTHON_VERSION_MISMATCH\W.*worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
 )
-"""What PySpark says where the executors' Python is of another version than the driver's."""
+"""PySpark's message where the executors' Python is of another version than the driver's."""
 
 _LONGEST = 64 << 10
 """Bytes of a pickled exception that are sent; a longer one is told as text."""
@@ -51,7 +51,7 @@ class TaskError(PointstampError):
 
 
 def key() -> bytes:
-    """What this process signs exceptions with."""
+    """Returns the key that this process signs exceptions with."""
     return _key
 
 
@@ -143,7 +143,7 @@ _remembered: dict[str, BaseException] = {}
 
 
 def recovered(text: str, interpreter: str = "") -> BaseException | None:
-    """What to raise in place of an exception of Spark's with this text, or None.
+    """Returns the exception to raise in place of one of Spark's with this text, or None.
 
     Args:
         text: All that Spark says.
@@ -153,7 +153,7 @@ def recovered(text: str, interpreter: str = "") -> BaseException | None:
 
 
 def _other_python(text: str, interpreter: str) -> BaseException | None:
-    """Where the executors' Python is of another version, PySpark ends it before anything of ours is there."""
+    """Returns the error for executors of another Python: PySpark ends them before our code runs."""
     versions = _VERSIONS.search(text)
     if versions is None:
         return None

@@ -1,4 +1,4 @@
-"""What a dataflow is called in Spark's pages: its stages, and the functions in the plans of its queries.
+"""Names of a dataflow in Spark's pages: its stages, and the functions in the plans of its queries.
 
 Function names are part of a query's plan, so they are seen in the SQL tab, in an event log, and over Spark
 Connect. They also tell the stages of this package's dataflows from those of others.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["BARRIER", "INPUT", "OUTPUT", "Named", "name_of"]
 
 INPUT, OUTPUT = "input ", "output "
-"""How the names of operators begin that take rows from Spark, and that give it some."""
+"""Beginnings of the names of operators that take rows from Spark, and that give it some."""
 
 _SHOWN = 8
 """Operators that a stage's name has."""
@@ -63,7 +63,7 @@ class Named(NamedTuple):
 
 
 def name_of(build: Any, name: str | None) -> str:
-    """What a dataflow is called: as was said, or as its function is."""
+    """Returns the name of a dataflow: as was said, or as its function is."""
     called = name if name is not None else getattr(build, "__name__", type(build).__name__)
     plain = " ".join(re.sub(r"[^\w.,'+-]+", " ", str(called)).split())[:_LONGEST]
     return "dataflow" if not plain or plain == "lambda" else plain

@@ -14,6 +14,8 @@ from pointstamp._errors import GraphError
 from pointstamp.spark import compat
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql.types import StructType
 
 __all__ = ["check", "check_names", "conform", "inferred", "like", "to_arrow", "to_struct"]
@@ -64,24 +66,44 @@ def to_arrow(schema: StructType, timezone: str, large: bool, what: str) -> pa.Sc
     Raises:
         GraphError: If a column's type has no form in Arrow.
     """
-    try:
-        converted = compat.arrow_schema(schema, timezone, large)
-    except Exception as error:
-        raise GraphError(
-            f"{what} has a column that Spark cannot turn into Arrow's format: {error}"
-        ) from error
-    return pa.schema([field.with_metadata(None).with_nullable(True) for field in converted])
+    from pyspark.sql.types import StructType
+
+    fields: list[pa.Field] = []
+    for field in schema:
+        try:
+            fields += compat.arrow_schema(StructType([field]), timezone, large)
+        except Exception as error:
+            raise GraphError(
+                f"column '{field.name}' of {what} is {field.dataType.simpleString()}, which Spark cannot "
+                f"turn into Arrow's format: {error}: cast it, or leave it out with drop"
+            ) from error
+    return pa.schema([field.with_metadata(None).with_nullable(True) for field in fields])
 
 
-def inferred(schema: pa.Schema, what: str) -> StructType:
-    """The schema of a stream, as Spark's; what Spark has no type for becomes the next wider one that it has.
+def inferred(schema: pa.Schema, what: str, inputs: Iterable[StructType] = ()) -> StructType:
+    """Converts the schema of a stream to Spark's; a type that Spark lacks becomes the next wider one.
+
+    A text column keeps the collation that the column of its name has in the inputs.
+
+    Args:
+        schema: The stream's.
+        what: Which output it is of, for messages.
+        inputs: The schemas of the dataflow's inputs.
 
     Raises:
-        GraphError: If there is none; it names the column.
+        GraphError: If there is none; it names the column. If inputs have columns of its name with different
+            collations.
     """
-    from pyspark.sql.types import NullType, StructField, StructType
+    from pyspark.sql.types import NullType, StringType, StructField, StructType
 
     check_names(schema.names, what)
+    texts: dict[str, set[str]] = {}
+    kinds: dict[str, StringType] = {}
+    for one in inputs:
+        for field in one:
+            if type(field.dataType) is StringType:
+                texts.setdefault(field.name, set()).add(field.dataType.simpleString())
+                kinds[field.name] = field.dataType
     fields = []
     for field in schema:
         try:
@@ -90,11 +112,24 @@ def inferred(schema: pa.Schema, what: str) -> StructType:
             raise GraphError(_no_type(field, what)) from error
         if isinstance(kind, NullType):
             raise GraphError(_no_type(field, what))
+        if type(kind) is StringType and field.name in texts:
+            if len(texts[field.name]) > 1:
+                raise GraphError(
+                    f"column '{field.name}' of {what} could be of each of the types "
+                    f"{', '.join(sorted(texts[field.name]))}, which the inputs have for that name: "
+                    "give the schema"
+                )
+            kind = kinds[field.name]
         fields.append(StructField(field.name, kind))
     return StructType(fields)
 
 
 def _no_type(field: pa.Field, what: str) -> str:
+    if pa.types.is_uint64(field.type):
+        return (
+            f"column '{field.name}' of {what} is {field.type}, and no integer of Spark holds all of its "
+            "values: give the schema, with bigint if none is 2**63 or more, or else with decimal(20, 0)"
+        )
     return (
         f"column '{field.name}' of {what} is {field.type}, for which Spark has no type: give the schema, "
         "with the type that it is to have"

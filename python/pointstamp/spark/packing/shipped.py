@@ -1,4 +1,4 @@
-"""What travels to the executors by value: a function that finds the package there, or says what is wrong.
+"""Functions that travel to the executors by value: they find the package there, or say what is wrong.
 
 Everything else of the package is pickled by reference, so unpickling it where the package is not installed
 would end in an ImportError from the depths of cloudpickle. This module imports nothing of the package when it
@@ -69,7 +69,7 @@ class Shipped:
         return arrived, (self.module, self.name, self.pickled, self.version, self.driver)
 
     def call(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """What Spark calls."""
+        """Called by Spark."""
         from importlib import import_module
 
         from pyspark import cloudpickle

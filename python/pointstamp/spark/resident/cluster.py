@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.spark import compat
 from pointstamp.spark.job import slots
 from pointstamp.spark.job.checking import planned
-from pointstamp.spark.job.plan import dataframes, times_of
+from pointstamp.spark.job.plan import dataframes, packed, times_of
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.naming import BARRIER
@@ -48,7 +48,7 @@ _LOOK = 1.0
 
 
 running: list[Cluster] = []
-"""Those that were not shut down."""
+"""The clusters that were not shut down."""
 
 
 class Cluster:
@@ -101,7 +101,7 @@ class Cluster:
             self._over.set()
 
     def _busy(self) -> str:
-        """How many tasks of other jobs run, for a message."""
+        """Counts the tasks of other jobs that run, for a message."""
         tracker = self._session.sparkContext.statusTracker()
         infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         running = sum(info.numActiveTasks for info in infos if info is not None)
@@ -202,15 +202,13 @@ class Cluster:
         Raises:
             ClusterError: If the cluster was shut down, or has failed earlier.
         """
-        from pyspark import cloudpickle
-
         self._link.check()
         number = next(self._dataflows)
-        self._link.ask("start", number, cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
+        self._link.ask("start", number, packed(plan))
         return Dataflow(self._link, number, plan)
 
     def explain(self, *, timeout: float = 10.0) -> str:
-        """What the dataflows that run in the cluster wait for, in the words of `Worker.explain`.
+        """Explains what the dataflows that run in the cluster wait for, in the words of `Worker.explain`.
 
         May be called from any thread, also while another waits for a dataflow.
 
@@ -242,9 +240,9 @@ class Cluster:
         self._job.join(ENDING if self._link.stop() else 0)
         if self._job.is_alive():
             self._session.sparkContext.cancelJobGroup(self._group)
-            self._job.join()
+            self._job.join(ENDING)
         if self._watcher.ident is not None:
-            self._watcher.join()
+            self._watcher.join(ENDING)
         self._link.close()
 
     def __enter__(self) -> Cluster:

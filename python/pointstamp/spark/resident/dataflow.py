@@ -56,7 +56,7 @@ class Dataflow:
     def outputs(
         self, epoch: int | None, session: SparkSession, schemas: dict[str, StructType]
     ) -> dict[str, DataFrame]:
-        """What the dataflow sent at or before an epoch, once it is complete; None: all.
+        """Returns what the dataflow sent at or before an epoch, once it is complete; None: all.
 
         Raises:
             BaseException: What ended the dataflow, as it was raised.

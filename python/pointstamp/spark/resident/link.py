@@ -72,10 +72,11 @@ class Link:
                 )
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Where tasks that bring or fetch rows reach the processes."""
+        """Returns the addresses at which tasks that bring or fetch rows reach the processes."""
         return [address for _, address in sorted(self._addresses.items())]
 
     def _serve(self, channel: Channel) -> None:
+        # No limit: a process speaks first, and its end closes the channel.
         process, address = channel.receive()
         with self._changed:
             self._channels[process] = channel
@@ -153,6 +154,7 @@ class Link:
                 self._changed.wait_for(lambda: self._failure is not None, ENDING)
                 raise self._reason([]) or ClusterError("a process of the resident cluster is gone") from error
             answers = self._answers[request]
+            # No limit: what is asked may be a long computation; a process that is lost ends it.
             self._changed.wait_for(lambda: self._said(answers) or len(answers) == len(channels))
             reason = self._reason(answers)
             del self._answers[request]
@@ -160,7 +162,7 @@ class Link:
             raise reason
 
     def _said(self, answers: list[str]) -> list[BaseException]:
-        """What went wrong, as far as is known; what failed comes before those that lost it.
+        """Returns the known errors; those of processes that failed come before those that lost them.
 
         What ended the cluster comes before the same exception in an answer, so that later calls name the
         very one that was raised.
@@ -178,7 +180,7 @@ class Link:
         return said[0] if said else None
 
     def asked(self, seconds: float) -> str:
-        """What the dataflows wait for, as the first process says for all; so many seconds are waited for it.
+        """Explains what the dataflows wait for, as the first process says for all within so many seconds.
 
         Raises:
             ClusterError: If the cluster has ended.
@@ -222,5 +224,5 @@ class Link:
 
 
 def _raised(text: str) -> BaseException:
-    """What a process has raised, of what it sent."""
+    """Restores the exception of a process from the message that it sent."""
     return found(text) or ClusterError("a process of the resident cluster failed")

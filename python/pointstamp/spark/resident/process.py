@@ -50,7 +50,7 @@ _COMMANDS = "Commands"
 
 
 class Residence(NamedTuple):
-    """What a task of the resident cluster is told.
+    """The instructions of a task of the resident cluster.
 
     Attributes:
         driver: Where the driver's server listens.
@@ -108,12 +108,12 @@ class Flow:
                 self._kept[epoch] = self.results.take(epoch)
 
     def output(self, epoch: int | None, number: int) -> list[pa.RecordBatch]:
-        """What is to be fetched of an output."""
+        """Returns the batches of an output that are to be fetched."""
         with self._lock:
             return self._kept[epoch][number]
 
     def forget(self, epoch: int | None) -> None:
-        """What is kept of an epoch is not needed any more."""
+        """Forgets the records of an epoch, which are not needed any more."""
         with self._lock:
             self._kept.pop(epoch, None)
 
@@ -134,7 +134,8 @@ class Resident:
         self._waits = 0
         self._changed = threading.Condition()
         self._activators: list[Activator] = []
-        self._commands: list[tuple[str, int, Any]] = []
+        # What each worker has yet to carry out: nothing of a dataflow that was dropped is kept.
+        self._commands: list[deque[tuple[str, int, Any]]] = [deque() for _ in range(workers)]
         self._carried_out: Counter[int] = Counter()
         self._failure: BaseException | None = None
         self._asking: Asking | None = None
@@ -143,7 +144,7 @@ class Resident:
     # ------------------------------------------------------------ the workers
 
     def main(self, worker: Worker) -> None:
-        """What each worker runs: the commands, one after the other."""
+        """Runs the commands on each worker, one after the other."""
         with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
         self._asking = worker.asking
@@ -159,20 +160,12 @@ class Resident:
 
     def _obeying(self, worker: Worker) -> None:
         installed: dict[int, int] = {}
-        done = 0
+        commands = self._commands[worker.index % self._workers]
         while True:
-            with self._changed:
-                commands = self._commands[done:]
-            for name, number, flow in commands:
-                done += 1
+            while commands:
+                name, number, flow = commands.popleft()
                 if name == "start":
-                    before = set(worker.installed_dataflows())
-                    with worker.dataflow(flow.plan.named.name) as scope:
-                        flow.results.connect(flow.plan.built(scope, flow.feed))
-                    [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
-                    with self._changed:
-                        self._carried_out[number] += 1
-                        self._changed.notify_all()
+                    self._start_on(worker, installed, number, flow)
                 elif name == "drop":
                     dataflow = installed.pop(number)
                     if dataflow in worker.installed_dataflows():
@@ -181,7 +174,17 @@ class Resident:
                     for dataflow in worker.installed_dataflows():
                         worker.drop_dataflow(dataflow)
                     return
+                del flow  # the worker may sleep for long
             worker.step_or_park(None)
+
+    def _start_on(self, worker: Worker, installed: dict[int, int], number: int, flow: Flow) -> None:
+        before = set(worker.installed_dataflows())
+        with worker.dataflow(flow.plan.named.name) as scope:
+            flow.results.connect(flow.plan.built(scope, flow.feed))
+        [installed[number]] = set(worker.installed_dataflows()) - before or [-1]
+        with self._changed:
+            self._carried_out[number] += 1
+            self._changed.notify_all()
 
     def _listening(self, capability: Capability, info: OperatorInfo) -> Callable[[Any], None]:
         """An operator that sends nothing and never ends; activating it wakes its worker."""
@@ -197,7 +200,8 @@ class Resident:
     def command(self, name: str, number: int = 0, flow: Flow | None = None) -> None:
         """Has every worker carry out a command."""
         with self._changed:
-            self._commands.append((name, number, flow))
+            for commands in self._commands:
+                commands.append((name, number, flow))
             activators = list(self._activators)
         for activator in activators:
             activator.activate()
@@ -208,6 +212,7 @@ class Resident:
         """Carries out what the driver says, until it has no more."""
         try:
             while True:
+                # No limit: it waits for the driver for as long as that is there.
                 request, name, *arguments = driver.receive()
                 if name == "stop":
                     return
@@ -255,9 +260,11 @@ class Resident:
         self.flows[number] = flow = Flow(cloudpickle.loads(pickled), self._workers)
         self.command("start", number, flow)
         with self._changed:
+            # No limit: the workers of this process build the dataflow, or fail.
             self._changed.wait_for(lambda: self._failure or self._carried_out[number] == self._workers)
             if self._failure is not None:
                 raise self._failure
+            del self._carried_out[number]
 
     def _drop(self, number: int) -> None:
         flow = self.flows.pop(number)
@@ -283,6 +290,7 @@ class Resident:
 
     def serve(self, channel: Channel) -> None:
         """Takes the rows that a task brings, or gives it those that it fetches."""
+        # No limit: a task speaks first, and its end closes the channel.
         name, number, *arguments = channel.receive()
         flow = self.flows.get(number)
         if flow is None:
@@ -291,6 +299,7 @@ class Resident:
         channel.send("")
         if name == "deliver":
             batches = []
+            # No limit: a task brings rows as Spark has them, and its end closes the channel.
             while (message := channel.receive()) is not None:
                 stream, low, data = message
                 [batch] = pa.ipc.open_stream(pa.py_buffer(data))
@@ -329,7 +338,7 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
                 target=resident.obey, args=(driver,), name="pointstamp-commands", daemon=True
             ).start()
             try:
-                execute(resident.main, config=config, listener=listener)
+                execute(resident.main, config=config, listener=listener, stall_report=False)
             except BaseException as error:
                 # The driver is told of the end first: an answer that came before would leave the cluster as
                 # good as running for the call that follows it.

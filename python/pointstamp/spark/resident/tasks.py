@@ -39,6 +39,7 @@ def deliver(
     part = Part(context.partitionId(), context.taskAttemptId())
     with connect(address, secret) as channel:
         channel.send(("deliver", flow, part))
+        # No limit: a process answers, or its end closes the channel; Spark cancels tasks.
         _check(channel.receive(), address)
         for rows in batches:
             for stream, low, data, _ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
@@ -63,6 +64,7 @@ def fetch(
         for process in rows.column(0).to_pylist():
             with connect(addresses[process], secret) as channel:
                 channel.send(("fetch", flow, epoch, number))
+                # No limit: as in `deliver`; rows come when the dataflow has them.
                 _check(channel.receive(), addresses[process])
                 while (data := channel.receive()) is not None:
                     yield from pa.ipc.open_stream(pa.py_buffer(data))

@@ -38,7 +38,7 @@ _desks: dict[str, Desk] = {}
 
 
 def watched(session: SparkSession, progress: bool, stall_report: float | None) -> Watched | None:
-    """What the tasks of a dataflow are told of who watches; None over Spark Connect.
+    """Returns the monitoring settings of a dataflow's tasks; None over Spark Connect.
 
     Raises:
         ConfigError: If it cannot be watched: over Spark Connect, or without what draws the bar.
@@ -66,7 +66,7 @@ def watched(session: SparkSession, progress: bool, stall_report: float | None) -
 
 
 def needs_tqdm() -> Any:
-    """What draws bars.
+    """Returns tqdm, which draws bars.
 
     Raises:
         ConfigError: If it is not installed.
@@ -94,7 +94,7 @@ def sessions() -> list[SparkSession]:
 
 
 def explanations(seconds: float) -> dict[int, str]:
-    """What each dataflow that runs waits for, by its stage.
+    """Explains what each dataflow that runs waits for, by its stage.
 
     Args:
         seconds: How long they have to answer.
@@ -175,6 +175,7 @@ class Desk:
         return list(self._runs.values())
 
     def _hear(self, channel: Channel) -> None:
+        # No limit: a task speaks first, and its end closes the channel.
         named, stage, progress = channel.receive()
         number, run = next(self._numbers), Run(named, stage, channel)
         self._runs[number] = run
@@ -191,6 +192,7 @@ class Desk:
 
 def _show(channel: Channel, run: Run, named: Named, progress: bool) -> None:
     with _bar(named) if progress else _nothing() as bar:
+        # No limit: a task tells now and then, and its end closes the channel.
         while (told := channel.receive()) is not None:
             if isinstance(told, Explained):
                 run.hear(told)

@@ -35,7 +35,7 @@ _SHOWN = 64
 """Operators whose counts become accumulators."""
 
 _COUNTS = (("records in", 2, 1), ("records out", 3, 1), ("milliseconds", 1, 1_000_000))
-"""What is shown of an operator: a name, where it is in its totals, and what it is divided by."""
+"""Figures of an operator: a name, its place in the totals, and what it is divided by."""
 
 _lock = threading.Lock()
 _sought: dict[str, float] = {}
@@ -45,7 +45,7 @@ _packed: dict[str, int] = {}
 """Rows that were packed for dataflows that have not ended, by number."""
 
 _ran: dict[tuple[int, int], list[Ran]] = {}
-"""Of stages and attempts of which some tasks have ended: their notes."""
+"""Notes of stages and attempts of which some tasks have ended."""
 
 
 def hear(session: SparkSession, note: object) -> None:
@@ -59,7 +59,7 @@ def hear(session: SparkSession, note: object) -> None:
 
 
 def packed_rows(number: str) -> int:
-    """How many rows were packed for a dataflow that runs."""
+    """Counts the rows that were packed for a dataflow that runs."""
     with _lock:
         return _packed.get(number, 0)
 
@@ -111,7 +111,7 @@ def _show(session: SparkSession, ran: Ran) -> None:
 
 
 def _counts(heard: list[Ran]) -> dict[str, int]:
-    """What each operator did on all processes, by the names that accumulators get."""
+    """Returns the counts of each operator on all processes, by the names that accumulators get."""
     sums: dict[tuple[tuple[int, ...], str], list[int]] = {}
     for ran in heard:
         for place, name, totals in ran.totals:

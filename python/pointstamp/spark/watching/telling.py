@@ -43,7 +43,7 @@ _log = logging.getLogger("pointstamp.spark")
 
 
 class Watched(NamedTuple):
-    """What a task is told of who watches.
+    """The monitoring settings of a task.
 
     Attributes:
         driver: Where the driver listens.
@@ -59,7 +59,7 @@ class Watched(NamedTuple):
 
 
 class Far(NamedTuple):
-    """How far a dataflow is.
+    """The progress of a dataflow.
 
     Attributes:
         taken: Rows that it has taken from Spark.
@@ -73,7 +73,7 @@ class Far(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """What a dataflow waits for: the answer to a question of the driver's.
+    """The answer to the driver's question of what a dataflow waits for.
 
     Attributes:
         number: The question's.
@@ -85,7 +85,7 @@ class Explained(NamedTuple):
 
 
 def explained(asking: Asking, ignored: frozenset[str] = frozenset()) -> str:
-    """What the dataflows of a computation wait for.
+    """Explains what the dataflows of a computation wait for.
 
     Args:
         asking: Who asks the workers.
@@ -97,7 +97,7 @@ def explained(asking: Asking, ignored: frozenset[str] = frozenset()) -> str:
 
 
 def without(told: Told | Silent, ignored: frozenset[str]) -> Told | Silent:
-    """What a worker said, without dataflows of these names."""
+    """Returns a worker's answer without dataflows of these names."""
     if not ignored or not isinstance(told, Told):
         return told
     dataflows = {
@@ -124,7 +124,7 @@ class Stalls:
         self._still = 0.0
 
     def look(self, tellers: Sequence[Told | Silent], passed: float) -> str | None:
-        """What is to be said now, once for each standstill.
+        """Returns the text that is to be said now, once for each standstill.
 
         Args:
             tellers: What the workers say.
@@ -142,7 +142,7 @@ class Stalls:
 
 
 def far(state: Mapping[str, Any]) -> Far:
-    """How far the first dataflow of a state is."""
+    """Returns the progress of the first dataflow of a state."""
     taken = sent = 0
     times: list[Any] = []
     for dataflow in state["dataflows"][:1]:
@@ -191,6 +191,7 @@ class Reporting:
 
     def __exit__(self, *exc: object) -> None:
         self._ended.set()
+        # No limit: it was told to end, and waits for nothing else.
         self._thread.join()
 
     def _run(self) -> None:
@@ -251,6 +252,7 @@ class Teller:
         """Answers the driver's questions."""
         try:
             while True:
+                # No limit: the driver asks when somebody wants to know; its end closes the channel.
                 number = channel.receive()
                 self._send(channel, Explained(number, explained(self._asking)))
         except (OSError, EOFError):
@@ -259,6 +261,7 @@ class Teller:
     def _tell(self, channel: Channel) -> None:
         stall, progress = self._watched.stall_report, self._watched.progress
         if stall is None and not progress:
+            # No limit: the end of the dataflow ends this.
             self._ended.wait()
         else:
             every = _LOOK if stall is None else min(_LOOK, stall / 4)

@@ -38,6 +38,9 @@ pub(crate) fn collect_columns(
     check_columns(&result)?;
     let kept: Vec<usize> = (0..rows.fields().len()).collect();
     let unary = Unary::new(&engine, "as_collection", Pact::Pipeline)?;
+    if diffs {
+        unary.retains_forever(); // changes of later times go on at the times of their batches
+    }
     let stream = unary.on_messages(stream, move |input, output| {
         let mut builder = Builder::default();
         while let Some((capability, batch)) = input.next()? {

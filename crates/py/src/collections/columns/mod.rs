@@ -40,7 +40,7 @@ use crate::library::Unary;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::point_to_py;
-use pointstamp_rows::expressions::{Condition, Expr};
+use pointstamp_rows::expressions::{Condition, Expr, Nulls};
 use pointstamp_rows::{Cells, Row};
 
 /// Refuses a schema with a column that a collection cannot keep, or with two of one name.
@@ -96,7 +96,8 @@ pub(crate) fn select_columns(
         exprs.push(expr);
     }
     let schema = Schema::new(Arc::new(ArrowSchema::new(columns)));
-    let stream = project_with(stream, Expr::Tuple(exprs.into()), "select".to_owned())?;
+    let exprs = Expr::Tuple(exprs.into());
+    let stream = project_with(stream, exprs, Nulls::Unknown, "select")?;
     Ok((stream, schema))
 }
 
@@ -107,8 +108,11 @@ pub(crate) fn filter_columns(
     schema: &Schema,
     fields: &Bound<'_, PyAny>,
 ) -> PyResult<Stream> {
-    let condition = Condition::new(condition(&expr_of(fields)?, &schema.schema)?);
-    filter(stream, condition, "filter".to_owned())
+    let condition = Condition::new(
+        condition(&expr_of(fields)?, &schema.schema)?,
+        Nulls::Unknown,
+    );
+    filter(stream, condition, "filter")
 }
 
 /// The updates as record batches with two more columns, of diffs and of times; each at its own time.

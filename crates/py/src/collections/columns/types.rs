@@ -41,9 +41,9 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// `GraphError` for a column that there is not, and for what has no meaning for a type.
 pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
-    let expr = found(expr, schema)?;
-    let data_type = type_of(&expr, schema)?;
-    Ok((meant(&expr, schema)?, data_type))
+    found(expr, schema)?; // before its type is asked for
+    let data_type = type_of(expr, schema)?;
+    Ok((found(&meant(expr, schema)?, schema)?, data_type))
 }
 
 /// A condition on columns, with the columns found.
@@ -52,11 +52,13 @@ pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType
 ///
 /// As of [`typed`], and for an expression that is neither true nor false.
 pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    let expr = found(expr, schema)?;
-    type_of(&expr, schema)?;
-    truth(&expr, schema)
+    found(expr, schema)?; // before its type is asked for
+    type_of(expr, schema)?;
+    found(&truth(expr, schema)?, schema)
 }
 
+/// The expression with an item of the row for each column. Types are of the expression as it was written, so that errors
+/// show it so.
 fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
     let names: Vec<String> = schema
         .fields()
@@ -82,13 +84,16 @@ fn meant(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
             }
         }
         Expr::Not(of) => Expr::Not(truth(of, schema)?.into()),
+        Expr::IsNull(of) => Expr::IsNull(meant(of, schema)?.into()),
         other => other.clone(),
     })
 }
 
 /// A condition in which a column of booleans, which rows hold as integers, is compared with the one for true.
 fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    if let Expr::Binary(Op::Compare(_) | Op::And | Op::Or, ..) | Expr::Not(_) = expr {
+    if let Expr::Binary(Op::Compare(_) | Op::And | Op::Or, ..) | Expr::Not(_) | Expr::IsNull(_) =
+        expr
+    {
         return meant(expr, schema);
     }
     let found = type_of(expr, schema)?;
@@ -105,20 +110,32 @@ fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
 
 fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
     Ok(match expr {
-        Expr::Item(of, index) if matches!(**of, Expr::Source(_)) => {
-            schema.field(*index).data_type().clone()
-        }
+        Expr::Column(name) => match schema.field_with_name(name) {
+            Ok(field) => field.data_type().clone(),
+            Err(error) => return Err(GraphError::new_err(error.to_string())),
+        },
         Expr::Constant(row) => constant(row)?,
         Expr::Binary(op, a, b) => {
             let types = (type_of(a, schema)?, type_of(b, schema)?);
+            if let Op::Compare(_) = op {
+                for (one, other) in [(a, b), (b, a)] {
+                    if matches!(&**one, Expr::Constant(row) if row.get().is_none()) {
+                        return Err(GraphError::new_err(format!(
+                            "{expr} is never true, because a null is unknown in comparisons: \
+                             {} says whether a value is null",
+                            Expr::IsNull(other.clone())
+                        )));
+                    }
+                }
+            }
             of_two(*op, expr, types)?
         }
         Expr::Floats(..) => DataType::Float64,
-        Expr::Not(of) => {
+        Expr::Not(of) | Expr::IsNull(of) => {
             type_of(of, schema)?;
             DataType::Boolean
         }
-        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) | Expr::Column(_) => {
+        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) => {
             return Err(GraphError::new_err(format!(
                 "{expr} is no column: a column is col(name), a constant, or calculated of such"
             )));

@@ -164,15 +164,16 @@ fn too_large(column: &Field, value: impl Display) -> PyErr {
 /// The error of a row that is not one of the schema.
 #[cold]
 fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
-    if let Row::Term(row) = row {
-        for (atom, column) in atoms(row).into_iter().flatten().zip(schema.fields()) {
+    if let Row::Term(term) = row {
+        for (atom, column) in atoms(term).into_iter().flatten().zip(schema.fields()) {
             match atom {
                 Atom::Wide(value) if column.data_type().is_integer() => {
-                    return too_large(column, value);
+                    return too_large(column, format!("{value}, in the row {}", shown(row)));
                 }
                 Atom::Wide(value) if value.unsigned_abs() < DIGITS => {}
                 Atom::Wide(_) | Atom::Float(_) if column.data_type().is_decimal() => {
-                    return too_large(column, "number of more than 38 digits");
+                    let beyond = "number of more than 38 digits, in the row";
+                    return too_large(column, format!("{beyond} {}", shown(row)));
                 }
                 _ => {}
             }
@@ -183,17 +184,22 @@ fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
         .iter()
         .map(|field| field.name().as_str())
         .collect();
-    let shown = crate::gil::attached(|py| {
+    PyTypeError::new_err(format!(
+        "{} is not a row of the columns {}: a row is a tuple with a value of each column's type",
+        shown(row),
+        names.join(", ")
+    ))
+}
+
+/// A row in a message.
+fn shown(row: Row<'_>) -> String {
+    crate::gil::attached(|py| {
         let record = row.decode(py);
         record.map_or_else(
             |_| "a record".to_owned(),
             |record| crate::raised::shown(&record),
         )
-    });
-    PyTypeError::new_err(format!(
-        "{shown} is not a row of the columns {}: a row is a tuple with a value of each column's type",
-        names.join(", ")
-    ))
+    })
 }
 
 /// The error of arrays that do not fit together.

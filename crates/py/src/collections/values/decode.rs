@@ -11,7 +11,7 @@ use pointstamp_rows::terms::tag::{
     BYTES, END, FIRST_TYPE, FRACTION, FROZENSET, NAN, NEG_INF, NONE, STR, TUPLE,
 };
 use pointstamp_rows::terms::{
-    BOOL, FLOAT, Notes, Number, escaped_len, split, take_number, unescaped,
+    BOOL, FLOAT, MAX_DEPTH, Notes, Number, escaped_len, split, take_number, unescaped,
 };
 
 /// The value of a row.
@@ -27,7 +27,7 @@ pub(crate) fn decode<'py>(py: Python<'py>, row: &[u8]) -> PyResult<Bound<'py, Py
         notes: Notes(notes),
         atoms: 0,
     };
-    let value = reader.take()?;
+    let value = reader.take(0)?;
     if reader.term.is_empty() {
         Ok(value)
     } else {
@@ -48,7 +48,10 @@ struct Reader<'a, 'py> {
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
-    fn take(&mut self) -> PyResult<Bound<'py, PyAny>> {
+    fn take(&mut self, depth: u32) -> PyResult<Bound<'py, PyAny>> {
+        if depth > MAX_DEPTH {
+            return Err(not_a_row()); // that of no value
+        }
         let atom = self.atoms;
         self.atoms += 1;
         let note = if self.notes.atom() == Some(atom) {
@@ -68,15 +71,15 @@ impl<'a, 'py> Reader<'a, 'py> {
                 }
             }
             BYTES => PyBytes::new(self.py, &self.escaped()?).into_any(),
-            TUPLE => PyTuple::new(self.py, self.elements()?)?.into_any(),
-            FROZENSET => PyFrozenSet::new(self.py, self.elements()?)?.into_any(),
+            TUPLE => PyTuple::new(self.py, self.elements(depth)?)?.into_any(),
+            FROZENSET => PyFrozenSet::new(self.py, self.elements(depth)?)?.into_any(),
             NONE => {
                 self.term = &self.term[1..];
                 self.py.None().into_bound(self.py)
             }
             FIRST_TYPE..FRACTION => {
                 self.term = &self.term[1..];
-                let inner = self.take()?;
+                let inner = self.take(depth + 1)?;
                 put_together(self.py)?.bind(self.py).call1((tag, inner))?
             }
             _ => return Err(not_a_row()),
@@ -95,13 +98,13 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
     }
 
-    fn elements(&mut self) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    fn elements(&mut self, depth: u32) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.term = &self.term[1..];
         let mut elements = Vec::new();
         loop {
             match self.term.first() {
                 Some(&END) => break,
-                Some(_) => elements.push(self.take()?),
+                Some(_) => elements.push(self.take(depth + 1)?),
                 None => return Err(not_a_row()),
             }
         }

@@ -7,11 +7,8 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
 use pointstamp_rows::terms::tag::{BYTES, END, FROZENSET, NONE, STR, TUPLE};
 use pointstamp_rows::terms::{
-    self, BOOL, FLOAT, put_big, put_escaped, put_f64, put_fraction, put_i64, put_ratio,
+    self, BOOL, FLOAT, MAX_DEPTH, put_big, put_escaped, put_f64, put_fraction, put_i64, put_ratio,
 };
-
-/// Values nested deeper than this are refused, before they could exhaust the stack.
-const MAX_DEPTH: u32 = 100;
 
 /// What `pointstamp._terms.take_apart` gives for a value that equals one of another class.
 const SAME: u8 = 0;

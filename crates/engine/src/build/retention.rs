@@ -1,0 +1,167 @@
+//! Retention: what an operator says of the records that it has taken and still needs.
+//!
+//! A source may tell others that its records are not wanted again: a broker's group, a replication slot. It does so when
+//! nothing at a record's time is downstream any more. That is too early where an operator keeps the record for later times, or
+//! has sent results of it at a later time: these are in memory alone. Such an operator has a [`Retention`], which holds a
+//! capability for the earliest time of which it needs something, on an output that nothing reads. So the exact progress tracking
+//! covers it, across workers, and no frontier that anybody sees is held up.
+//!
+//! What results were made of is needed until they have left the dataflow: a retention watches what is downstream of its operator,
+//! including the retentions of others. So operators follow one another in any number.
+//!
+//! A retention exists only in dataflows with a source that [acknowledges](super::scope::Scope::acknowledges), in the outermost
+//! scope. Elsewhere, and where an operator cannot say what it needs, it is marked as one that
+//! [retains for ever](OperatorBuilder::retains_forever), and such a source acknowledges nothing.
+//!
+//! Cost: where records are taken in, an entry for each message, of which those are kept that a later one does not cover; one
+//! downgrade at most for each change of a frontier.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pointstamp_order::Point;
+
+use super::operator::OperatorBuilder;
+use super::scope::Scope;
+use super::stream::Stream;
+use crate::error::Error;
+use crate::payload::Payload;
+use crate::run::capability::Capability;
+use crate::run::probe::Probe;
+
+/// What an operator still needs of the records that it has taken. Clones are the same.
+#[derive(Clone)]
+pub struct Retention(Rc<State>);
+
+struct State {
+    /// At the earliest time of which something is needed.
+    held: RefCell<Option<Capability>>,
+    /// What is needed from the moment on at which nothing at a time is downstream: `(time, needed)`, in the order of both.
+    pending: RefCell<VecDeque<(u64, Option<u64>)>>,
+    /// What was taken in: the time of a message, and the latest time that its records tell. Both ascend: a message that is
+    /// later than another, and tells no later time, is covered by it.
+    taken: RefCell<VecDeque<(u64, u64)>>,
+    probe: Probe,
+}
+
+impl<P: Payload> OperatorBuilder<P> {
+    /// The retention of this operator, whose results are in `streams`; none where it is not asked for, or there cannot be one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Build`] when the scope is no longer being built.
+    pub fn retention(&self, streams: &[&Stream<P>]) -> Result<Option<Retention>, Error> {
+        let scope = self.scope();
+        if !scope.is_acknowledged() {
+            return Ok(None);
+        }
+        if scope.parent().is_some() || scope.dims() != 1 {
+            self.retains_forever();
+            return Ok(None);
+        }
+        let (output, _, capability) = self.new_held_output()?;
+        self.draft.borrow_mut().retentions.push(output.port());
+        self.start(); // of an input that has ended already it hears nothing
+        let retention = Retention(Rc::new(State {
+            held: RefCell::new(Some(capability)),
+            pending: RefCell::default(),
+            taken: RefCell::default(),
+            probe: Probe::new(),
+        }));
+        for stream in streams {
+            let watched = retention.clone();
+            Scope::watch_downstream(stream, &retention.0.probe, true, move || watched.release())?;
+        }
+        Ok(Some(retention))
+    }
+
+    /// Says that the operator may need any record of its inputs for as long as it runs.
+    pub fn retains_forever(&self) {
+        self.draft.borrow_mut().retains_forever = true;
+    }
+}
+
+impl Retention {
+    /// Notes a message that was taken in.
+    ///
+    /// `latest` is the latest time that its records tell, which is not before the message's.
+    pub fn take(&self, time: u64, latest: u64) {
+        let mut taken = self.0.taken.borrow_mut();
+        let mut at = taken.partition_point(|&(earlier, _)| earlier <= time);
+        if at > 0 && taken[at - 1].1 >= latest {
+            return;
+        }
+        if at > 0 && taken[at - 1].0 == time {
+            at -= 1;
+        }
+        let covered = taken
+            .iter()
+            .skip(at)
+            .take_while(|&&(_, told)| told <= latest);
+        let covered = covered.count();
+        taken.drain(at..at + covered);
+        taken.insert(at, (time, latest));
+    }
+
+    /// Says that of what was taken in, records that tell a time before `least` are not needed any more, and that all that was
+    /// made of them is sent at times before `until`, the frontier of the inputs; none where these have ended.
+    pub fn keep(&self, until: Option<u64>, least: u64) {
+        let Some(until) = until else {
+            self.0.taken.borrow_mut().clear();
+            return self.settle(u64::MAX, None);
+        };
+        let mut taken = self.0.taken.borrow_mut();
+        while taken.front().is_some_and(|&(_, latest)| latest < least) {
+            taken.pop_front();
+        }
+        let needed = taken.front().map_or(until, |&(time, _)| time.min(until));
+        drop(taken);
+        if until > 0 {
+            self.settle(until - 1, Some(needed));
+        }
+    }
+
+    /// Says that nothing before `needed`, or nothing at all, is needed as soon as nothing at or before `sent` is downstream.
+    pub fn settle(&self, sent: u64, needed: Option<u64>) {
+        let mut pending = self.0.pending.borrow_mut();
+        match pending.back_mut() {
+            Some((_, later)) if *later == needed => {}
+            Some((before, later)) if *before >= sent => *later = needed,
+            Some(_) => pending.push_back((sent, needed)),
+            None => {
+                let held = self.0.held.borrow();
+                let held = held.as_ref().and_then(|held| held.time().last());
+                if held != needed {
+                    pending.push_back((sent, needed));
+                }
+            }
+        }
+        drop(pending);
+        self.release();
+    }
+
+    /// Gives up what is not needed now.
+    fn release(&self) {
+        let mut pending = self.0.pending.borrow_mut();
+        let mut found = None;
+        while let Some(&(sent, needed)) = pending.front() {
+            if self.0.probe.less_equal(&Point::new(&[sent])) {
+                break;
+            }
+            found = Some(needed);
+            pending.pop_front();
+        }
+        let Some(needed) = found else { return };
+        let mut held = self.0.held.borrow_mut();
+        match (needed, held.as_mut()) {
+            (None, _) => *held = None,
+            (Some(needed), Some(capability)) => {
+                // What it needs never moves back: what comes later is at or after the frontier, and so is what it tells.
+                let moved = capability.downgrade(&Point::new(&[needed]));
+                debug_assert!(moved.is_ok(), "{moved:?}");
+            }
+            (Some(_), None) => {}
+        }
+    }
+}

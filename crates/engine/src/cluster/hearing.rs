@@ -1,0 +1,96 @@
+//! Hearing what the programs of other processes say.
+//!
+//! A process may say something before another has come so far as to listen: that is kept, as far as there is room, since who asks a
+//! question would take silence for a process that is stuck.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Called with the number of a process and what it says.
+pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
+
+/// How many messages are kept for who has yet to listen.
+const KEPT: usize = 256;
+
+/// What was said, for who listens.
+pub(super) struct Hearing(Mutex<State>);
+
+enum State {
+    /// Nobody listens yet: what was said so far.
+    Kept(Vec<(usize, Vec<u8>)>),
+    Listening(Arc<Hear>),
+}
+
+impl Default for Hearing {
+    fn default() -> Self {
+        Hearing(Mutex::new(State::Kept(Vec::new())))
+    }
+}
+
+impl Hearing {
+    /// Passes on what was said so far, and what is said from now on. Only the first who listens hears it.
+    pub(super) fn listen(&self, hear: Hear) {
+        let hear = Arc::new(hear);
+        let kept = match &mut *self.0.lock() {
+            State::Listening(_) => return,
+            state @ State::Kept(_) => std::mem::replace(state, State::Listening(Arc::clone(&hear))),
+        };
+        if let State::Kept(kept) = kept {
+            for (from, what) in kept {
+                hear(from, what); // without the lock
+            }
+        }
+    }
+
+    /// Takes what a process says.
+    pub(super) fn hear(&self, from: usize, what: Vec<u8>) {
+        let hear = match &mut *self.0.lock() {
+            State::Listening(hear) => Arc::clone(hear),
+            State::Kept(kept) => {
+                if kept.len() < KEPT {
+                    kept.push((from, what));
+                }
+                return;
+            }
+        };
+        hear(from, what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_before_anyone_listened_is_heard_once() {
+        let (hearing, heard) = (Hearing::default(), Arc::new(Mutex::new(Vec::new())));
+        hearing.hear(1, vec![1]);
+        hearing.hear(2, vec![2]);
+        let listen = |number: usize| {
+            let heard = Arc::clone(&heard);
+            hearing.listen(Box::new(move |from, what| {
+                heard.lock().push((number, from, what));
+            }));
+        };
+        listen(0);
+        listen(1);
+        hearing.hear(1, vec![3]);
+        assert_eq!(
+            *heard.lock(),
+            [(0, 1, vec![1]), (0, 2, vec![2]), (0, 1, vec![3])]
+        );
+    }
+
+    #[test]
+    fn what_nobody_listens_to_is_bounded() {
+        let hearing = Hearing::default();
+        for _ in 0..2 * KEPT {
+            hearing.hear(1, Vec::new());
+        }
+        let State::Kept(kept) = &*hearing.0.lock() else {
+            panic!("nobody listens")
+        };
+        assert_eq!(kept.len(), KEPT);
+    }
+}

@@ -1,0 +1,40 @@
+//! Panics that become errors do not print.
+//!
+//! Owns the process's panic hook. A panic on a worker, or on a thread of the program around the engine, is caught, and its
+//! message is in the error that is raised: printed as well, it would stand among the program's own output. Threads with a
+//! name are others, which nobody waits for, such as those that read connections: what happens there is printed.
+
+use std::cell::RefCell;
+use std::panic::{set_hook, take_hook};
+use std::sync::Once;
+use std::thread;
+
+thread_local! {
+    /// Where the last panic of a thread was.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Has panics that are caught print nothing. With `RUST_BACKTRACE` in the environment they print as they would.
+pub fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = take_hook();
+        let always = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
+        set_hook(Box::new(move |panic| {
+            let place = panic.location().map(ToString::to_string);
+            let _gone = PLACE.try_with(|last| *last.borrow_mut() = place);
+            let named = thread::current().name().is_some_and(|name| name != "main");
+            if always || named {
+                print(panic);
+            }
+        }));
+    });
+}
+
+/// Where the last panic of this thread was, as `file:line:column`, where the hook is installed.
+pub(crate) fn place() -> Option<String> {
+    PLACE
+        .try_with(|last| last.borrow_mut().take())
+        .ok()
+        .flatten()
+}

@@ -1,0 +1,206 @@
+//! What operators say of the records that they still need, as a source sees it.
+
+mod common;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_engine::error::Error;
+use pointstamp_engine::operators::{Input, Probe};
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::port::SendError;
+use pointstamp_engine::retention::Retention;
+use pointstamp_engine::scope::Scope;
+use pointstamp_engine::stream::Stream;
+use pointstamp_engine::worker::Worker;
+use pointstamp_order::Point;
+use pointstamp_progress::Mode;
+
+type Batch = Vec<u64>;
+
+type Says = Rc<RefCell<Option<Retention>>>;
+
+fn at(time: u64) -> Point {
+    Point::new(&[time])
+}
+
+fn settle(worker: &Worker<Batch>) -> Result<(), Error> {
+    while worker.has_work() {
+        worker.step()?;
+    }
+    Ok(())
+}
+
+/// An operator that passes records on, and what it says.
+fn keeper(stream: &Stream<Batch>) -> Result<(Stream<Batch>, Says), Error> {
+    let builder = stream.scope().operator("keeper")?;
+    let port = builder.new_input(stream, Pact::Pipeline)?;
+    let (output, result) = builder.new_output()?;
+    let says = builder.retention(&[&result])?;
+    builder.build(move || {
+        while let Some((capability, batch)) = port.next()? {
+            let sent = output.send(&capability, batch);
+            sent.map_err(SendError::into_cause)?;
+        }
+        Ok(false)
+    });
+    Ok((result, Rc::new(RefCell::new(says))))
+}
+
+/// The least time that is downstream of a stream, with what is retained, and without.
+fn watched(stream: &Stream<Batch>) -> Result<[Probe; 2], Error> {
+    let probes = [Probe::new(), Probe::new()];
+    for (probe, retained) in probes.iter().zip([true, false]) {
+        Scope::watch_downstream(stream, probe, retained, || ())?;
+    }
+    Ok(probes)
+}
+
+fn says(of: &Says, what: impl FnOnce(&Retention)) {
+    what(of.borrow().as_ref().expect("a source acknowledges"));
+}
+
+#[test]
+fn what_is_needed_is_downstream_and_holds_up_no_frontier() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let (input, shown) = (Input::new(), Probe::new());
+        let (mut probes, mut of) = (None, None);
+        worker.dataflow("one keeper", 1, |scope| {
+            scope.acknowledges();
+            let stream = input.attach(scope)?;
+            probes = Some(watched(&stream)?);
+            let (result, says) = keeper(&stream)?;
+            shown.attach(&result)?;
+            of = Some(says);
+            Ok(())
+        })?;
+        let ([retained, visible], of) = (probes.unwrap(), of.unwrap());
+        input.send(vec![1]).unwrap();
+        input.advance_to(&at(10))?;
+        settle(worker)?;
+        assert!(!visible.less_than(&at(10)) && !shown.less_than(&at(10)));
+        assert!(retained.less_equal(&at(0)), "it has said nothing yet");
+        // Of messages at 0, 2 and 5 the records tell up to 7, 4 and 9.
+        says(&of, |of| {
+            of.take(0, 7);
+            of.take(5, 9);
+            of.take(2, 4);
+            of.keep(Some(10), 3);
+        });
+        settle(worker)?;
+        assert_eq!(
+            retained.frontier().elements(),
+            [at(0)],
+            "that of 0 is needed for 7"
+        );
+        says(&of, |of| of.keep(Some(11), 8));
+        settle(worker)?;
+        assert_eq!(
+            retained.frontier().elements(),
+            [at(0)],
+            "what is sent before 11 may be there"
+        );
+        input.advance_to(&at(12))?;
+        settle(worker)?;
+        assert_eq!(retained.frontier().elements(), [at(5)]);
+        says(&of, |of| of.keep(Some(12), 12));
+        settle(worker)?;
+        assert_eq!(retained.frontier().elements(), [at(12)]);
+        input.close();
+        settle(worker)?;
+        assert!(visible.is_done() && !retained.is_done());
+        says(&of, |of| of.keep(None, 0));
+        settle(worker)?;
+        assert!(retained.is_done());
+        Ok(())
+    });
+    told.unwrap();
+}
+
+#[test]
+fn what_results_were_made_of_is_needed_as_long_as_the_results() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let input = Input::new();
+        let (mut probes, mut both) = (None, None);
+        worker.dataflow("two keepers", 1, |scope| {
+            scope.acknowledges();
+            let stream = input.attach(scope)?;
+            probes = Some(watched(&stream)?);
+            let (result, first) = keeper(&stream)?;
+            let (_, second) = keeper(&result)?;
+            both = Some((first, second));
+            Ok(())
+        })?;
+        let ([retained, _], (first, second)) = (probes.unwrap(), both.unwrap());
+        input.advance_to(&at(20))?;
+        settle(worker)?;
+        // The first has sent something at 9 that came of 3, and the second needs it until 15.
+        says(&first, |of| of.settle(9, Some(20)));
+        says(&second, |of| of.settle(0, Some(9)));
+        settle(worker)?;
+        assert_eq!(retained.frontier().elements(), [at(0)]);
+        says(&second, |of| of.settle(15, Some(16)));
+        settle(worker)?;
+        assert_eq!(retained.frontier().elements(), [at(16)]);
+        Ok(())
+    });
+    told.unwrap();
+}
+
+#[test]
+fn there_is_none_where_nobody_asks_and_in_nested_scopes() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let input = Input::<Batch>::new();
+        let mut found = Vec::new();
+        worker.dataflow("unasked", 1, |scope| {
+            let stream = input.attach(scope)?;
+            assert!(keeper(&stream)?.1.borrow().is_none());
+            let forever = Scope::retaining_forever(&stream);
+            scope.acknowledges();
+            let inner = scope.nested("inner", 1)?;
+            let entered = inner.enter(&stream)?;
+            assert!(keeper(&entered)?.1.borrow().is_none());
+            inner.close();
+            found.push(forever);
+            Ok(())
+        })?;
+        let names: Vec<_> = found[0]
+            .operators()
+            .into_iter()
+            .map(|(_, name)| name)
+            .collect();
+        assert_eq!(names, ["keeper"], "the one inside");
+        input.close();
+        Ok(())
+    });
+    told.unwrap();
+}
+
+#[test]
+fn an_operator_whose_input_has_ended_before_it_began_holds_nothing() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        worker.dataflow("empty", 1, |scope| {
+            scope.acknowledges();
+            let (_, empty) = scope.operator("empty")?.new_output()?;
+            let builder = scope.operator("keeper")?;
+            let port = builder.new_input(&empty, Pact::Pipeline)?;
+            let (_, result) = builder.new_output()?;
+            let retention = builder
+                .retention(&[&result])?
+                .expect("a source acknowledges");
+            builder.notify();
+            builder.build(move || {
+                let until = port.frontier().frontier().first().and_then(Point::last);
+                retention.keep(until, 0);
+                Ok(false)
+            });
+            Ok(())
+        })?;
+        for _ in 0..20 {
+            worker.step()?;
+        }
+        assert!(worker.installed_dataflows().is_empty(), "it ends");
+        Ok(())
+    });
+    told.unwrap();
+}

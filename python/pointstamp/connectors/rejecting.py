@@ -1,0 +1,71 @@
+"""What becomes of lines and messages that cannot be read: the argument `on_error` of text sources.
+
+Owns the check of the argument, the form of a rejected line, and the mark of an error that stands for one. A
+reader keeps the lines that it rejects until `Reading` takes them, after each batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from pointstamp.connectors.protocol import Sink
+
+__all__ = ["OnError", "Rejected", "checked", "is_unreadable", "shown", "unreadable"]
+
+OnError = Any
+"""``"raise"``, ``"skip"``, or a `Sink`."""
+
+LONGEST = 1 << 16
+"""Characters of a rejected line that are kept."""
+
+_MARK = "_pointstamp_unreadable"
+
+E = TypeVar("E", bound=BaseException)
+
+
+class Rejected(NamedTuple):
+    """A line, or a message, that cannot be read.
+
+    Attributes:
+        partition: Where it was read.
+        offset: At which byte it begins; None where bytes are not counted.
+        line: Its number, from 1; None where lines are not counted.
+        text: The line, without its end; what is not text is shown as escapes, and a long one is cut off.
+        reason: Why it cannot be read.
+    """
+
+    partition: str
+    offset: int | None
+    line: int | None
+    text: str
+    reason: str
+
+
+def checked(on_error: OnError) -> OnError:
+    """The argument.
+
+    Raises:
+        ValueError: If it is a string that says something else.
+        TypeError: If it is something else.
+    """
+    if isinstance(on_error, Sink) or on_error in ("raise", "skip"):
+        return on_error
+    message = f"on_error is 'raise', 'skip', or a sink that takes the lines, not {on_error!r}"
+    raise (ValueError if isinstance(on_error, str) else TypeError)(message)
+
+
+def shown(data: bytes) -> str:
+    """Bytes as text: what is none is shown as escapes."""
+    text = data[: 4 * LONGEST].removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
+    return text[:LONGEST]
+
+
+def unreadable(error: E) -> E:
+    """Marks the error of a line that cannot be read: what came before it goes its way before it is raised."""
+    setattr(error, _MARK, True)
+    return error
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Whether an error is marked."""
+    return getattr(error, _MARK, False)

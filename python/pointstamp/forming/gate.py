@@ -1,0 +1,174 @@
+"""The connections at a listener whose other end has yet to prove itself, bounded in number and in time.
+
+At most `HEARD` such guests are heard at once. Beyond that the first to have come is sent away, but not before
+it has had `GRACE`: until then further ones wait in the operating system's queue. So a flood of strangers
+makes those who belong here wait, and does not make them fail. A guest that has proved itself is not sent
+away. Guests that were turned away are logged: the first ones one by one, then in sums.
+
+The rule is that of the cluster's own listener, `crates/net/src/gate.rs`.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import logging
+
+__all__ = ["Gate", "Guest"]
+
+HEARD = 64
+"""Strangers that are heard at once; more wait in the operating system's queue."""
+
+GRACE = 0.2
+"""Seconds that each of them has to prove itself, however many there are."""
+
+LOGGED = 20
+"""Strangers that are logged one by one."""
+
+SUMMED = 10.0
+"""Seconds between two sums of the others."""
+
+PAUSE = 0.05
+"""Seconds before the next try where the system has no room for another connection."""
+
+
+class Guest:
+    """A connection whose other end has yet to prove itself.
+
+    Attributes:
+        origin: Where it comes from, for the log.
+        since: When it came, by the monotonic clock.
+        proved: Whether the other end has proved itself: then the connection is not ended in favour of others.
+        sent_away: Why this end has ended the connection; None if it has not.
+    """
+
+    def __init__(self, connection: socket.socket, origin: str) -> None:
+        self._connection = connection.dup()
+        self.origin = origin
+        self.since = time.monotonic()
+        self.proved = False
+        self.sent_away: str | None = None
+
+    def send_away(self, why: str) -> None:
+        """Ends the connection, and the wait of the thread that hears it."""
+        self.sent_away = why
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def forget(self) -> None:
+        """Lets go of the connection, which stays as it is."""
+        self._connection.close()
+
+
+class Gate:
+    """The guests of one listener.
+
+    Args:
+        where: What they have connected to, for the log.
+        log: Where those who were turned away are logged.
+    """
+
+    def __init__(self, where: str, log: logging.Logger) -> None:
+        self.guests: list[Guest] = []
+        self._strangers = Strangers(where, log)
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def make_room(self) -> bool:
+        """Waits until one more can be heard; sends the first of too many strangers away. False at the end."""
+        with self._changed:
+            while not self._closed:
+                strangers = [guest for guest in self.guests if not guest.proved]
+                if len(strangers) < HEARD:
+                    return True
+                left = strangers[0].since + GRACE - time.monotonic()
+                if left <= 0:
+                    self.guests.remove(strangers[0])
+                    strangers[0].send_away("it said nothing while others waited")
+                    return True
+                self._changed.wait(left)
+        return False
+
+    def enter(self, connection: socket.socket, origin: str) -> Guest:
+        """Takes note of who has connected.
+
+        Raises:
+            OSError: If there are too many open files.
+        """
+        guest = Guest(connection, origin)
+        with self._changed:
+            self.guests.append(guest)
+            if self._closed:
+                guest.send_away("it had not proved itself when the listener was closed")
+        return guest
+
+    def leave(self, guest: Guest) -> None:
+        """Says that a guest is heard no longer: it has proved itself, or has gone."""
+        with self._changed:
+            if guest in self.guests:
+                self.guests.remove(guest)
+            guest.forget()
+            self._changed.notify_all()
+
+    def send_away_older(self, seconds: float) -> None:
+        """Sends away strangers who have had so many seconds to prove themselves."""
+        with self._changed:
+            for guest in self.guests:
+                if not guest.proved and guest.sent_away is None and time.monotonic() - guest.since > seconds:
+                    guest.send_away(f"it had not said what it wants within {seconds:g} s")
+
+    def turned_away(self, origin: str, why: object) -> None:
+        """Logs a guest that was no member."""
+        self._strangers.turned_away(origin, why)
+
+    def close(self) -> None:
+        """Sends all strangers away, and lets no more in."""
+        with self._changed:
+            self._closed = True
+            for guest in self.guests:
+                if not guest.proved:
+                    guest.send_away("it had not proved itself when the listener was closed")
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Logs the sum of strangers that were not logged one by one."""
+        self._strangers.end()
+
+
+class Strangers:
+    """Says who was turned away: the first ones one by one, then in sums."""
+
+    def __init__(self, where: str, log: logging.Logger) -> None:
+        self._where = where
+        self._log = log
+        self._lock = threading.Lock()
+        self._all = 0
+        self._unsaid = 0
+        self._said = time.monotonic()
+
+    def turned_away(self, origin: str, why: object) -> None:
+        """Logs a stranger, at once or in the next sum."""
+        with self._lock:
+            self._all += 1
+            if self._all > LOGGED:
+                self._unsaid += 1
+                if time.monotonic() - self._said >= SUMMED:
+                    self._sum(f"; the last from {origin}: {why}")
+                return
+            self._said = time.monotonic()
+        self._log.warning("a stranger at %s was turned away from %s: %s", origin, self._where, why)
+
+    def end(self) -> None:
+        """Logs the last sum."""
+        with self._lock:
+            self._sum("")
+
+    def _sum(self, last: str) -> None:
+        if self._unsaid:
+            self._log.warning("%s more strangers were turned away from %s%s", self._unsaid, self._where, last)
+            self._unsaid, self._said = 0, time.monotonic()

@@ -1,0 +1,52 @@
+"""Streams of the rows of data frames, tables and record batches that a program has in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp.collections.column_input import schema_and_rows
+from pointstamp.custom.builder import single_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, OutputPort
+    from pointstamp.info import OperatorInfo
+    from pointstamp.scope import Scope
+    from pointstamp.streams.arrow import ArrowStream
+
+__all__ = ["frame_to_stream"]
+
+ROWS = 65_536
+"""Rows that are sent at once, at most."""
+
+
+def frame_to_stream(scope: Scope, frame: Any) -> ArrowStream:
+    """The rows of a frame at the minimum time, some for each activation."""
+    import pyarrow as pa
+
+    schema, rows = schema_and_rows(frame)
+    table = (
+        pa.table(rows)
+        if hasattr(rows, "__arrow_c_stream__")
+        else pa.Table.from_batches([pa.record_batch(rows)])
+    )
+    batches = iter(table.to_batches(max_chunksize=ROWS))
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[[OutputPort[Any]], None]:
+        def logic(output: OutputPort[Any]) -> None:
+            batch = next(batches, None)
+            if batch is None:
+                capability.drop()
+                return
+            with output.session(capability) as session:
+                session.give(batch)
+            info.activator.activate()
+
+        return logic
+
+    stream: ArrowStream = single_output(
+        scope, "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
+    )
+    return stream

@@ -1,0 +1,113 @@
+"""Each public operator has a row in the bench of operators; the guard against lost speed finds slower rows.
+
+Nothing is timed here: the bench runs with a few records, and what it measures is not judged.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pointstamp as ps
+from children import finished
+
+BENCHES = Path(__file__).parents[2] / "benches" / "python"
+CLASSES = [
+    ps.Stream,
+    ps.KeyedStream,
+    ps.WindowedStream,
+    ps.ArrowStream,
+    ps.Collection,
+    ps.ColumnCollection,
+    ps.Arranged,
+]
+CALLED_BY_OTHERS = {
+    "Stream.forwarded": "Stream.exchange and Stream.broadcast",
+    "Stream.with_keys": "Stream.key_by",
+    "ArrowStream.map_each_batch": "ArrowStream.filter and its kin",
+    "ArrowStream.with_one_key": "ArrowStream.window without a key",
+}
+"""Methods that make no operator of their own: the rows of these measure them."""
+
+
+def methods() -> set[str]:
+    """Each public method; one that a class has from another of these is that one's."""
+    found: set[str] = set()
+    for place, owner in enumerate(CLASSES):
+        for name, method in inspect.getmembers(owner, callable):
+            inherited = any(
+                getattr(other, name, None) is method and issubclass(owner, other) for other in CLASSES[:place]
+            )
+            if not name.startswith("_") and not inherited:
+                found.add(f"{owner.__name__}.{name}")
+    return found
+
+
+def rows(*given: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", str(BENCHES / "operators.py"), *given]
+    return finished(command, 300)
+
+
+@pytest.mark.timeout(400)
+def test_every_public_operator_has_a_row_which_runs() -> None:
+    result = rows("--records", "600", "--turns", "1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    measured = {line.split()[0] for line in result.stdout.splitlines() if " ns a record, " in line}
+    wanted = methods() - CALLED_BY_OTHERS.keys()
+    assert sorted(wanted - measured) == [], "these have no row in benches/python/operators.py"
+    assert sorted(measured - wanted) == [], "these rows are of no public method"
+
+
+def test_what_others_call_is_there() -> None:
+    assert CALLED_BY_OTHERS.keys() <= methods()
+
+
+REPORT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import guard, report
+from pathlib import Path
+guard.KEPT = Path(sys.argv[2])
+guard.read.__defaults__ = (guard.KEPT,)
+guard.keep.__defaults__ = (guard.KEPT,)
+tries = iter(map(float, sys.argv[4].split(",")))
+bench = report.Bench("stand-in", [])
+report.benches = lambda wheel: [bench]
+def run(bench, quick, limit, left, more=()):
+    figure = report.Figure("a subject", "slow.map", next(tries), "a loop", 1.0, "s", None)
+    figure = figure._replace(ratio=figure.ours)
+    left.write_text(report.json.dumps(figure._asdict()) + "\\n")
+    assert quick
+    return ""
+report.run = run
+sys.argv[1:] = sys.argv[3].split() + ["--out", sys.argv[5]]
+sys.exit(report.main())
+"""
+
+
+def guarded(tmp_path: Path, arguments: str, tries: str) -> subprocess.CompletedProcess[str]:
+    """`make bench` with a stand-in for a bench, whose ratios are given."""
+    given = [str(BENCHES), str(tmp_path / "short.json"), arguments, tries, str(tmp_path)]
+    return finished([sys.executable, "-W", "error", "-c", REPORT, *given], 150)
+
+
+def test_a_row_that_got_slower_fails_the_check_and_is_named(tmp_path: Path) -> None:
+    kept = guarded(tmp_path, "--quick --keep", "1.3,1.0,1.2")
+    assert kept.returncode == 0, kept.stderr
+    [bench] = json.loads((tmp_path / "short.json").read_text()).values()
+    assert bench["ratios"] == {"a subject: slow.map, beside a loop": 1.0}
+    for tries in ("1.24", "1.5,1.6,1.2"):
+        checked = guarded(tmp_path, "--check", tries)
+        assert checked.returncode == 0, checked.stderr
+        assert "slow.map" not in checked.stderr
+    checked = guarded(tmp_path, "--check", "1.3,1.4,1.26")
+    assert checked.returncode == 1, checked.stderr
+    assert "slow.map, beside a loop: 1.26, and it was 1.00" in checked.stderr
+    refused = guarded(tmp_path, "--keep", "1")
+    assert refused.returncode == 2
+    assert "--quick --keep" in refused.stderr
