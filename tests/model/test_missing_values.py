@@ -1,4 +1,5 @@
 # ruff: noqa: E501  (a case is a line)
+# mypy: disable-error-code="misc,assignment,arg-type"  (cases of one loop are functions of several kinds)
 """One meaning of null, None, NaN, -0.0 and negative counts, in every operator that compares or computes.
 
 Each case is an operator on a few records, and what a model of a few lines of Python says of them. The rows of
