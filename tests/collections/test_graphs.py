@@ -140,7 +140,7 @@ def differences(edges: Edges, tolerance: float, iterations: int, damping: float)
         return exact.join(rounded).capture()
 
     [(_, records)] = ps.example(build).extract()
-    return sum(abs(exact - rounded) for ((_, (exact, rounded)), _) in records)
+    return float(sum(abs(exact - rounded) for ((_, (exact, rounded)), _) in records))
 
 
 @pytest.mark.parametrize("tolerance", [1e-6, 1e-4, 1e-2, 1.0])

@@ -404,12 +404,15 @@ class ColumnCollection(ColumnOutputs):
     ) -> ColumnCollection:
         keys, values = self._key(by), self._key(of)
         arranged = self.core.map((self._part(keys), self._part(values))).arrange()
+        of_kind: Reduction
+        argument: tuple[Any, int]
         if given:
-            of_kind, argument = Reduction.TOP_K_OF_COLUMNS, (*given, len(values))
+            of_kind, argument = Reduction.TOP_K_OF_COLUMNS, (given[0], len(values))
         else:
             how = reduction_of(kind, self.schema.field(self._index(values[0])))
             of_kind, argument = Reduction.OF_COLUMNS, (how, len(values))
-        reduced = Collection(self.scope, _core.reduce_arranged(arranged.core, of_kind, argument, kind))
+        core = _core.reduce_arranged(arranged.core, of_kind, argument, kind)
+        reduced: Collection[Any] = Collection(self.scope, core)
         own = [(column, self.schema.field(column).type) for column in keys]
         types = made or [self.schema.field(column).type for column in values]
         flat = (*columns_of(record[0], keys), *columns_of(record[1], values))
