@@ -1,8 +1,9 @@
 """The guard against lost speed: the ratios of short runs, which are kept in the repository, and compared.
 
 Owns benches/short.json: of each bench the machine that it ran on, and of each row the ratio of ours to the
-peer's in one run. Ratios are compared, never times, so that another machine gives about the same. The least
-ratio of several tries is taken: other work on a machine makes a ratio greater far more often than less.
+peer's in one run. Ratios are compared, never times, so that another machine gives about the same. The median
+of three tries is kept, and the least of three is compared with it: other work on a machine makes a ratio
+greater far more often than less.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from figures import Figure
 
@@ -33,6 +35,11 @@ def ratios(found: Sequence[Figure]) -> Ratios:
 def lesser(one: Ratios, other: Ratios) -> Ratios:
     """The lesser ratio of each row."""
     return {row: min(of[row] for of in (one, other) if row in of) for row in {**one, **other}}
+
+
+def medians(tries: Sequence[Ratios]) -> Ratios:
+    """The median ratio of each row."""
+    return {row: median(one[row] for one in tries if row in one) for row in {**tries[0], **tries[-1]}}
 
 
 def lost(kept: Ratios, found: Ratios) -> list[str]:

@@ -249,6 +249,7 @@ def guarded(known: Sequence[Bench], given: argparse.Namespace, out: Path) -> int
         if bench.name not in names:
             continue
         least: dict[str, float] = {}
+        tries = []
         for _ in range(guard.TRIES):
             left = out / f"{bench.name}.short.jsonl"
             left.unlink(missing_ok=True)
@@ -256,12 +257,13 @@ def guarded(known: Sequence[Bench], given: argparse.Namespace, out: Path) -> int
                 print(f"{bench.name} {reason}", file=sys.stderr)
                 status = 1
                 break
-            least = guard.lesser(least, guard.ratios(figures.read(left)))
+            tries.append(guard.ratios(figures.read(left)))
+            least = guard.lesser(least, tries[-1])
             if not given.keep and not guard.lost(kept.get(bench.name, {}), least):
                 break  # further tries only make ratios less
         else:
             if given.keep:
-                guard.keep(bench.name, machine() | {"profile": given.profile}, least)
+                guard.keep(bench.name, machine() | {"profile": given.profile}, guard.medians(tries))
         if not given.keep:
             for line in guard.report(bench.name, kept.get(bench.name, {}), least):
                 print(line, file=sys.stderr)
