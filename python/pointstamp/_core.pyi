@@ -127,6 +127,8 @@ __all__ = [
     "branch_columns_when",
     "by_worker",
     "check_columns",
+    "check_record",
+    "check_records",
     "collect_columns",
     "collection_stage",
     "column_field",
