@@ -130,6 +130,8 @@ __all__ = [
     "by_worker",
     "check_columns",
     "check_pairs",
+    "check_record",
+    "check_records",
     "collect_columns",
     "collection_stage",
     "column_field",

@@ -22,7 +22,8 @@ def at(record: Any) -> Any:
 
 
 def timed(scope: ps.Scope, records: Any = CLICKS) -> ps.Stream[Any]:
-    return scope.to_stream(records).event_time(at, lateness=HOUR)[0]
+    stream: ps.Stream[Any] = scope.to_stream(records)
+    return stream.event_time(at, lateness=HOUR)[0]
 
 
 def hourly(stream: Any) -> Any:
