@@ -491,7 +491,7 @@ def _set_of(name: str, given: Collection[N]) -> Collection[N]:
 
 
 def _more_nodes(name: str, nodes: Collection[N] | None) -> Collection[N] | None:
-    """Those of `_set_of`, where nodes are given."""
+    """Returns the nodes of `_set_of`, where nodes are given."""
     return None if nodes is None else _set_of(name, nodes)
 
 

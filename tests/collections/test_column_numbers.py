@@ -159,7 +159,7 @@ def both(a: bool | None, b: bool | None) -> bool | None:
 
 
 def known(f: Callable[..., Any], *values: Any) -> Any:
-    """What a function is of values; unknown of an unknown one."""
+    """Applies a function to values; the result of an unknown one is unknown."""
     return None if None in values else f(*values)
 
 

@@ -155,7 +155,7 @@ def test_ranks_are_within_the_bound_that_the_tolerance_gives(
 
 
 def test_a_tolerance_stops_changes_and_leaves_what_computing_anew_gives() -> None:
-    """What a changed edge hardly changes keeps its rank, and the others get those of the new graph."""
+    """A node that a changed edge hardly affects keeps its rank; the others get those of the new graph."""
     chance = random.Random(2)
     edges = sorted({(chance.randrange(400), chance.randrange(400)) for _ in range(1600)})
     gone = edges[7]

@@ -31,7 +31,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 
 
 class Kept(Sink):
-    """What was committed, on all workers."""
+    """The records that were committed, on all workers."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
@@ -54,7 +54,7 @@ class _Writer(SinkWriter):
 
 
 def read(source: Any, **given: Any) -> list[Any]:
-    """What is written of a source, as one worker reads it."""
+    """Returns the records that are written of a source, as one worker reads it."""
     written = Kept()
 
     def main(worker: ps.Worker) -> None:

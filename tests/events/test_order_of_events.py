@@ -321,7 +321,7 @@ RULES = st.builds(Rules, st.none() | st.integers(1, 12), st.lists(ACTIONS, max_s
 
 
 class Stops(NamedTuple):
-    """Where the input of a run stops: ahead of which records, how far ahead, and for how many steps."""
+    """Stops of a run's input: ahead of which records, how far ahead, and for how many steps."""
 
     before: tuple[int, ...]
     steps: tuple[int, ...]
@@ -346,7 +346,7 @@ def ran(
     begin: int = 0,
     end: int | None = None,
 ) -> tuple[Sent, list[bytes]]:
-    """What is sent for the records before `end`, and the state then; all is sent where it is None.
+    """Returns what is sent for the records before `end`, and the state then; of all records where it is None.
 
     A key's records come from one worker, so that those of one time keep their order.
     """
@@ -454,7 +454,7 @@ EVERY = {
 def test_every_operator_by_key_sends_the_same_wherever_its_input_stops(
     name: str, said: list[Said], stops: Stops, workers: int
 ) -> None:
-    """As on one worker that has the whole input in one step."""
+    """Results equal those of one worker that has the whole input in one step."""
     rules = Rules(None, ())
     found, _ = ran(EVERY[name], said, rules, stops, workers)
     whole, _ = ran(EVERY[name], said, rules, AT_ONCE, 1)

@@ -62,7 +62,7 @@ def repeated(step, length):
 
 
 def said_by(program: str) -> str:
-    """What a program prints, which must neither die nor print anything else."""
+    """Returns the output of a program, which must neither die nor print anything else."""
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + textwrap.dedent(program)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What comes and goes leaves nothing: cells of a session, dataflows of a worker, times, keys and inputs.
+"""Memory stays flat: cells of a session, dataflows of a worker, times, keys and inputs leave nothing.
 
 Counted are objects of ours, of which not one may be left for what has gone, and bytes of Python's heap, which
 may grow by less than a kilobyte a round. `make test` runs a hundred rounds, `make soak` a thousand.
@@ -31,7 +31,7 @@ def nothing_is_traced_on() -> Iterator[None]:
 
 
 class Heap:
-    """What there is in this process of our objects, and of bytes in Python's heap."""
+    """Counts our objects in this process, and the bytes in Python's heap."""
 
     before: "tuple[Counter[str], int] | None" = None
 
@@ -216,7 +216,7 @@ def changes(scope: ps.Scope) -> tuple[Round, list[Any], list[Any]]:
 
 
 def rows(scope: ps.Scope) -> tuple[Round, list[Any], list[Any]]:
-    """As `changes`, in columns."""
+    """The same as `changes`, in columns."""
     import pyarrow as pa
 
     schema = pa.schema([("key", pa.int64()), ("text", pa.string())])

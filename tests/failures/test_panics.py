@@ -1,4 +1,4 @@
-"""What panics in Rust is an exception, and prints nothing."""
+"""A panic in Rust is an exception, and prints nothing."""
 
 import os
 import subprocess

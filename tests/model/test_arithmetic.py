@@ -81,7 +81,7 @@ def sums(data: Rows) -> dict[str, int]:
 
 
 def found_or_beyond(run: Callable[[], Any], beyond: Iterable[str], operator: str) -> Any:
-    """What a run returns; None where it says of which key a sum does not fit, and that is one of them."""
+    """Returns the result of a run; None where it names a key whose sum does not fit, and that is one of them."""
     keys = set(beyond)
     if not keys:
         return run()
@@ -131,7 +131,7 @@ WINDOWS = [ps.Tumbling(4), ps.Sliding(6, every=4), ps.Session(gap=3), ps.Count(3
 @settings(max_examples=examples(20))
 @given(data=rows(near(-(2**63), MOST)), kept=st.booleans())
 def test_sums_of_windows(window: Any, data: Rows, kept: bool) -> None:
-    """Those of columns are those of records, whose integers have no bound."""
+    """Sums of columns equal those of records, whose integers have no bound."""
     timed = [(key, 2 * at, value) for at, (key, value) in enumerate(data)]
     schema = pa.schema([("k", pa.string()), ("at", pa.int64()), ("v", pa.int64())])
 

@@ -52,7 +52,7 @@ def order(value: Any) -> Any:
 
 
 def matches(keys: Iterable[Any], others: Iterable[Any], *, null: bool) -> Counter[str]:
-    """How many pairs there are of each key; `null`: whether a null matches."""
+    """Counts the pairs of each key; `null`: whether a null matches."""
     ours, theirs = Counter(map(name, keys)), Counter(map(name, others))
     return Counter(
         {key: n * theirs[key] for key, n in ours.items() if theirs[key] and (null or key != "None")}
@@ -112,7 +112,7 @@ def arrows(build: Callable[..., Any], *given: pa.Table, workers: int) -> list[di
 
 
 def collections(build: Callable[..., Any], *given: list[Any], workers: int) -> Counter[Any]:
-    """What a collection adds up to; an input is updates, or records that are there once."""
+    """Adds up a collection; an input is updates, or records that are there once."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
@@ -135,7 +135,7 @@ def collections(build: Callable[..., Any], *given: list[Any], workers: int) -> C
 def column_collections(
     build: Callable[..., Any], *given: list[tuple[tuple[Any, ...], int]], schema: pa.Schema, workers: int
 ) -> Counter[Any]:
-    """What a collection of columns adds up to, as tuples."""
+    """Adds up a collection of columns, as tuples."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
@@ -192,7 +192,7 @@ def keys_of_records(family: str, operator: str, build: Callable[..., Any], expec
 
 
 def keys_of_columns(family: str, operator: str, build: Callable[..., Any], expected: Counter[str]) -> None:
-    """As `keys_of_records`, of columns `at`, `k` and `v`."""
+    """The same as `keys_of_records`, of columns `at`, `k` and `v`."""
 
     def counted(workers: int) -> Counter[str]:
         given = [table(rows(KEYS), NULLABLE)] * 2
@@ -339,7 +339,7 @@ WITHOUT_NONE = GROUPED[:3]
 
 
 def of_arrow(function: str, values: list[Any]) -> Any:
-    """As Arrow aggregates: without nulls, and the least and the greatest without NaN."""
+    """Aggregates as Arrow does: without nulls, and the least and the greatest without NaN."""
     known = [value for value in values if value is not None]
     numbers = [value for value in known if value == value]
     if function == "count":
@@ -354,7 +354,7 @@ def of_arrow(function: str, values: list[Any]) -> Any:
 
 
 def of_records(function: str, values: list[Any]) -> Any:
-    """As Python computes, in the order in which NaN is the greatest number."""
+    """Aggregates as Python does, in the order in which NaN is the greatest number."""
     if function in {"min", "max"}:
         return (min if function == "min" else max)(values, key=order)
     return of_arrow(function, values)
@@ -484,7 +484,7 @@ for function in ("sum", "count", "min", "max", "mean"):
 
 
 def greatest(values: list[Any]) -> Any:
-    """Of columns: numbers, NaN and nulls, in this order."""
+    """The order of columns: numbers, NaN and nulls."""
     return min(
         values,
         key=lambda value: (value is None, value != value, 0 if value is None or value != value else -value),
@@ -496,7 +496,7 @@ def last(values: list[Any]) -> Any:
 
 
 def in_order(build: Callable[[Any], Any], values: list[Any], workers: int) -> list[Any]:
-    """What an operator sends, in its order; a capture sorts records itself."""
+    """Returns what an operator sends, in its order; a capture sorts records itself."""
     [records] = streams(lambda a: build(a).map_batch(lambda batch: [tuple(batch)]), values, workers=workers)
     return list(records)
 
@@ -888,7 +888,7 @@ for operator in graphs.__all__:
 
 
 def shape(operator: str, names: dict[int, Any], workers: int) -> Any:
-    """What is found of a graph in which some nodes have other names, by the sizes of what is found."""
+    """Returns the sizes of the results of a graph in which some nodes have other names."""
     of = GRAPHS[operator]
     if operator == "shortest_paths":
 
@@ -962,7 +962,7 @@ TABLE = {
         "left out",
     ),
 }
-"""Of each family: null, None, NaN, -0.0 and negative counts. What is empty does not occur."""
+"""The meanings for each family: null, None, NaN, -0.0 and negative counts. An empty one does not occur."""
 
 UNCONCERNED = {
     "binary",

@@ -128,7 +128,7 @@ READ = """
 
 
 def outcomes(folder: Path) -> dict[str, str]:
-    """What came of each, in a process that had to end and has nothing to say besides."""
+    """Returns the outcome of each, in a process that had to end and has nothing to say besides."""
     program = [sys.executable, "-c", textwrap.dedent(READ), str(folder)]
     result = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
     assert (result.returncode, result.stderr) == (0, ""), (result.stdout[-300:], result.stderr[-2000:])

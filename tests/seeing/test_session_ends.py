@@ -1,4 +1,4 @@
-"""What each handle of a session says after something has happened to it: the table in docs/seeing.md."""
+"""The answers of each handle of a session after something has ended it: the table in docs/seeing.md."""
 
 import asyncio
 import os

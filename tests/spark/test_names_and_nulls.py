@@ -87,7 +87,7 @@ def test_times_of_updates_need_a_schema(spark: SparkSession) -> None:
 
 
 def test_a_null_is_unknown_one_group_and_matches_nothing(spark: SparkSession) -> None:
-    """As in Spark's own operators."""
+    """Results are those of Spark's own operators."""
     frame = spark.sql(
         "select * from values (1, 2.0d), (null, 3.0d), (null, null), (1, null), (2, double('nan')) t(k, v)"
     )

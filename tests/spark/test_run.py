@@ -402,7 +402,7 @@ def test_python_has_little_memory(executors: Any) -> None:
     [("9223372036854775807", "Int64"), ("cast(repeat('9', 38) as decimal(38, 0))", r"Decimal128\(38, 0\)")],
 )
 def test_sums_that_do_not_fit_are_errors(spark: Any, num_workers: int, value: str, data_type: str) -> None:
-    """As in Spark, whose ANSI mode does not wrap either."""
+    """Sums raise as in Spark, whose ANSI mode does not wrap either."""
     rows = spark.sql(f"select {value} as amount, id % 2 as half from range(4)")
     words = rf"aggregate: the sum of column 'amount' for the key half=[01] is beyond {data_type}: cast"
     with pytest.raises(OverflowError, match=words):

@@ -1,4 +1,4 @@
-"""What is wrong and known. The lists only shrink: nothing is added, and what is mended is taken off."""
+"""Known violations, and the layers of folders. The list of violations only shrinks."""
 
 # Files of a crate or of the package that lie in a circle. A circle may lose files, not gain any.
 CIRCLES: dict[str, list[set[str]]] = {}

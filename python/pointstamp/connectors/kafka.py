@@ -102,7 +102,7 @@ def _step(patience: float) -> float:
 
 
 def _insist(call: Callable[[], T], patience: float, what: str) -> T:
-    """What a call returns, which is made again while it fails with what passes.
+    """Returns the result of a call, which is made again while it fails with an error that passes.
 
     Raises:
         PointstampError: If it fails with something else, or for `patience` seconds. It says `what` was to be
@@ -123,7 +123,7 @@ def _insist(call: Callable[[], T], patience: float, what: str) -> T:
 
 
 def _answered(call: Callable[[], T], seconds: float) -> T:
-    """What a call returns that may never return, whatever time it is given: then its thread is left behind.
+    """Returns the result of a call that may never return: its thread is left behind then.
 
     Raises:
         KafkaException: If it raises one, or has not returned in time.

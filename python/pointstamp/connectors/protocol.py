@@ -58,7 +58,7 @@ class PartitionReader(ABC, Generic[T]):
     @property
     @abstractmethod
     def offset(self) -> Any:
-        """Where the next `read` begins: after all that was returned.
+        """The place where the next `read` begins: after all that was returned.
 
         Plain JSON data: None, a bool, an int, a float, a str, or a list or a dict with str keys of these.
         What ``json.loads(json.dumps(offset))`` returns is equal to it, and goes on at the same place.
@@ -73,7 +73,7 @@ class PartitionReader(ABC, Generic[T]):
         return None
 
     def take_rejected(self) -> list[Any]:
-        """What could not be read since this was asked last: `Rejected` lines. Asked after each `read`."""
+        """Returns the lines that could not be read since the last call. It is called after each `read`."""
         return []
 
     @abstractmethod

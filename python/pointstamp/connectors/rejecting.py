@@ -1,4 +1,4 @@
-"""What becomes of lines and messages that cannot be read: the argument `on_error` of text sources.
+"""Handling of lines and messages that cannot be read: the argument `on_error` of text sources.
 
 Owns the check of the argument, the form of a rejected line, and the mark of an error that stands for one. A
 reader keeps the lines that it rejects until `Reading` takes them, after each batch.

@@ -161,7 +161,7 @@ class NoNames(PointstampError, ValueError):
 
 
 BAD = (BadLine, ValueError, RecursionError)
-"""What a parser raises for a row that cannot be read."""
+"""The error of a parser for a row that cannot be read."""
 
 
 class TextReader(PartitionReader[Any]):

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @suggesting
 class Retention:
-    """What an operator says of the records that it still needs: `OperatorBuilder.retention` makes one.
+    """The records that an operator still needs, by time: `OperatorBuilder.retention` makes one.
 
     A source that acknowledges its offsets, as Kafka's group, goes by it. Nobody else does: no frontier that
     is read anywhere is held up, and a dataflow ends when the operator needs nothing any more.
@@ -148,7 +148,7 @@ class OperatorBuilder:
         self.core.set_summary(input, output, summary)
 
     def retention(self, *streams: Stream[Any] | ArrowStream) -> Retention:
-        """What the operator says of the records that it still needs.
+        """Makes the object by which the operator says which records it still needs.
 
         An operator that sends at the times of its messages, and holds a capability at the time of each record
         that it keeps, needs none. One that keeps records without, or sends at later times, says by this what

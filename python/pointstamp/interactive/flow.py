@@ -181,7 +181,7 @@ class Flow:
         return Waiting(what, self.cluster.timeout if timeout is None else timeout, explain)
 
     def check(self) -> None:
-        """Whether it is there.
+        """Checks that the dataflow is there.
 
         Raises:
             PointstampError: If it was closed or replaced, or the session closed, restarted or interrupted.

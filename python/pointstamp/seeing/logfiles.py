@@ -210,7 +210,7 @@ _Who = tuple[int, int]
 
 
 class Made:
-    """What the files of a log say is made, checked as it comes: all workers build the same."""
+    """The dataflows that the files of a log describe, checked as they come: all workers build the same."""
 
     def __init__(self) -> None:
         self._made: dict[_Who, tuple[str, tuple[int, ...], int]] = {}
@@ -241,7 +241,7 @@ class Made:
                 )
 
     def _wrong(self, row: dict[str, Any]) -> str | None:
-        """What cannot be in an event that something was made."""
+        """Returns the fault of an event that something was made, if it has one."""
         who = (row["dataflow"], row["operator"])
         named = f"operator {who[1]} of dataflow {who[0]}"
         known = self._made.get(who)

@@ -36,7 +36,7 @@ def speaks(info: OperatorInfo, speaker: Speaks) -> None:
 
 
 def rejected(worker: int, thread: int | None) -> list[tuple[Address, int]]:
-    """How many lines the sources of a worker could not read, which runs on this thread."""
+    """Returns the number of lines that the sources of this thread's worker could not read."""
     return [
         (address, count)
         for (ident, index, address), speaker in list(_speakers.items())

@@ -118,7 +118,7 @@ def _line(other: socket.socket, until: float) -> bytes:
 
 
 def _received(other: socket.socket, until: float) -> bytes:
-    """What comes next, before a time of the monotonic clock that holds for all that comes."""
+    """Returns the next message, until a time of the monotonic clock that holds for the whole exchange."""
     other.settimeout(max(until - time.monotonic(), 0.001))
     return other.recv(1 << 12)
 
