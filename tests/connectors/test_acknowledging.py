@@ -141,7 +141,7 @@ def run(
     steps: int | None = None,
     read: Any = None,
 ) -> tuple[dict[int, Counter[str]], int | None]:
-    """Returns what is shown, and before which time it is all, until a stop: `steps` after the source has given what
+    """Returns the shown, and before which time it is all, until a stop: `steps` after the source has given what
     it gives until then, or when nothing is left to do."""
     times: dict[int, Counter[str]] = {}
     log = Log(kept, stop, columns=columns)

@@ -81,7 +81,7 @@ def sums(data: Rows) -> dict[str, int]:
 
 
 def found_or_beyond(run: Callable[[], Any], beyond: Iterable[str], operator: str) -> Any:
-    """Returns the result of a run; None where it names a key whose sum does not fit, and that is one of them."""
+    """Returns the result of a run; None where it names a key that may not fit, and is one of them."""
     keys = set(beyond)
     if not keys:
         return run()
