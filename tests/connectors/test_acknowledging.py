@@ -141,8 +141,10 @@ def run(
     steps: int | None = None,
     read: Any = None,
 ) -> tuple[dict[int, Counter[str]], int | None]:
-    """Returns the shown, and before which time it is all, until a stop: `steps` after the source has given what
-    it gives until then, or when nothing is left to do."""
+    """Runs a dataflow until a stop; returns what is shown, and the time before which that is all.
+
+    The stop is `steps` after the source has given what it gives until then, or when nothing is left to do.
+    """
     times: dict[int, Counter[str]] = {}
     log = Log(kept, stop, columns=columns)
     meet = threading.Barrier(workers)
