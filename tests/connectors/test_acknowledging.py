@@ -554,3 +554,24 @@ def test_offsets_that_wait_are_not_collected_without_end(monkeypatch: pytest.Mon
     assert most == 5
     run(lambda a: a, columns=False, workers=1, kept=kept)
     assert kept == {"0": 60, "1": 60}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_operators_without_anything_to_read_do_not_keep_a_dataflow_from_its_end(workers: int) -> None:
+    def main(worker: ps.Worker) -> bool:
+        with worker.dataflow() as scope:
+            scope.read(Log({}, None, columns=False))
+            empty = scope.empty()
+            empty.delay(lambda _, time: time + 1)
+            by_key = empty.event_time(lambda row: row)[0].key_by(lambda row: row)
+            by_key.window(ps.Session(gap=1)).count()
+            by_key.interval_join(by_key, lower=0, upper=1)
+            rows = empty.to_arrow(SCHEMA).event_time("at")[0]
+            rows.window(ps.Tumbling(10), "key", SUM)
+            rows.window(ps.Session(gap=10), "key", SUM)
+            rows.window_join(rows, "key", ps.Session(gap=10))
+            rows.delay("at")
+        worker.step_while(lambda: bool(worker.installed_dataflows()), timeout=60)
+        return not worker.installed_dataflows()
+
+    assert all(ps.execute(main, workers=workers))
