@@ -51,7 +51,7 @@ pub fn times_of(column: &ArrayRef, least: u64) -> Result<Int64Array, Error> {
         ..CastOptions::default()
     };
     if let Some(words) = column.as_primitive_opt::<UInt64Type>()
-        && let Some(&time) = words.values().iter().max()
+        && let Some((_, time)) = ends(words.values())
         && i64::try_from(time).is_err()
     {
         return Err(Error::TimeBeyond { time });
@@ -63,12 +63,24 @@ pub fn times_of(column: &ArrayRef, least: u64) -> Result<Int64Array, Error> {
     };
     let words = cast_with_options(&narrow, &DataType::Int64, &strict)?;
     let words = words.as_primitive::<Int64Type>().clone();
-    match words.values().iter().min() {
-        Some(&first) if u64::try_from(first).map_or(true, |first| first < least) => {
+    match ends(words.values()) {
+        Some((first, _)) if u64::try_from(first).map_or(true, |first| first < least) => {
             Err(Error::TimeBefore { time: first, least })
         }
         _ => Ok(words),
     }
+}
+
+/// The least and the greatest of some numbers.
+///
+/// A loop of plain comparisons: the calls of `Iterator::min` are not always inlined, and cost more than all else here.
+pub(crate) fn ends<T: Copy + PartialOrd>(numbers: &[T]) -> Option<(T, T)> {
+    let (mut first, mut last) = (*numbers.first()?, *numbers.first()?);
+    for &number in numbers {
+        first = if number < first { number } else { first };
+        last = if number > last { number } else { last };
+    }
+    Some((first, last))
 }
 
 /// The last instant before `start + length`; of what goes beyond all times, the last of these.

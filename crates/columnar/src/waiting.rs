@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 
 use crate::error::Error;
-use crate::event_time::times_of;
+use crate::event_time::{ends, times_of};
 use crate::ordered::{Order, TOGETHER, in_order};
 
 /// Rows whose times are in a column, and not final.
@@ -38,8 +38,7 @@ impl Waiting {
     /// As [`times_of`].
     pub(crate) fn add(&mut self, batch: RecordBatch, earliest: u64) -> Result<(), Error> {
         let times = times_of(batch.column(self.column), earliest)?;
-        let ends = (times.values().iter().min(), times.values().iter().max());
-        if let (Some(&first), Some(&last)) = ends {
+        if let Some((first, last)) = ends(times.values()) {
             self.batches.push((first, last, batch));
         }
         Ok(())

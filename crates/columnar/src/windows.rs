@@ -18,7 +18,7 @@ use arrow_select::concat::concat_batches;
 
 use crate::aggregate::{Plan, Table};
 use crate::error::Error;
-use crate::event_time::{end_after, last_of, split, time_column, times_of};
+use crate::event_time::{end_after, ends, last_of, split, time_column, times_of};
 
 /// The names of the columns that say which window a row is of.
 pub const BOUNDS: [&str; 2] = ["window_start", "window_end"];
@@ -118,9 +118,7 @@ impl Windows {
     /// As [`times_of`] and [`Table::update`].
     pub fn update(&mut self, batch: &RecordBatch, earliest: u64) -> Result<(), Error> {
         let times = times_of(batch.column(self.column), earliest)?;
-        let (Some(&first), Some(&last)) =
-            (times.values().iter().min(), times.values().iter().max())
-        else {
+        let Some((first, last)) = ends(times.values()) else {
             return Ok(());
         };
         let (first, last) = (self.layout.pane_of(first), self.layout.pane_of(last));
