@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import types
 import warnings
 from operator import index
@@ -23,6 +24,7 @@ __all__ = [
     "is_frame",
     "main_of",
     "names_of",
+    "polling",
     "probe_of",
     "program_line",
     "refuse_async",
@@ -347,6 +349,21 @@ def program_line() -> Line:
     while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith("pointstamp."):
         frame = frame.f_back
     return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
+
+
+class Polling(threading.local):
+    """A thread's calls of `step_while`, whose conditions look for results before there are any."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+polling = Polling()
 
 
 def warn_usage(message: str, line: Line | None = None) -> None:

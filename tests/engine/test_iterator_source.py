@@ -213,5 +213,5 @@ def test_what_cannot_be_sent(items: list[Any], error: type[Exception], message: 
 
 @pytest.mark.parametrize("in_flight", [0, -1])
 def test_a_source_needs_room(in_flight: int) -> None:
-    with pytest.raises(ps.GraphError, match=f"{in_flight} times in flight"):
+    with pytest.raises(ps.GraphError, match=f"times in flight, at least 1, not {in_flight}"):
         ps.example(lambda scope: scope.iterator_source("words", [], in_flight=in_flight))

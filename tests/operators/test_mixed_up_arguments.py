@@ -225,14 +225,14 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
         (
             "top_k of text",
             stream(lambda s: s.top_k("3")),
-            ["top_k takes a number of records, an int, not '3'"],
+            ["top_k takes a number of records, an int of at least 1, not '3'"],
         ),
         ("top_k the other way round", stream(lambda s: s.top_k(abs, 3)), ["top_k takes a number of records"]),
         ("sort by a name", stream(lambda s: s.sort("a")), ["sort needs a function, not 'a'"]),
         (
             "partition the other way round",
             stream(lambda s: s.partition(abs, 2)),
-            ["first into how many parts"],
+            ["partition takes first a number of parts"],
         ),
         ("idle of text", stream(lambda s: s.event_time(abs, idle="1s")), ["idle is a number of seconds"]),
         (

@@ -65,6 +65,7 @@ fn most(list: &[(u64, i64)]) -> impl Iterator<Item = u64> {
 }
 
 /// Gives these.
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 fn reduce_to_most(
     _: &Words,
     inputs: &Lists<Words>,

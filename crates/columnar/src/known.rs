@@ -127,33 +127,8 @@ impl Known {
                 })))
             }
             Known::Sum(known, signed) => {
-                let values: Vec<i64> = if *signed {
-                    let words = cast(&column, &DataType::Int64)?;
-                    words.as_primitive::<Int64Type>().values().to_vec()
-                } else {
-                    let words = cast(&column, &DataType::UInt64)?;
-                    let words = words.as_primitive::<UInt64Type>().values();
-                    words.iter().map(|word| word.cast_signed()).collect()
-                };
-                let is_signed = *signed;
-                let sums = rows().map(|(row, key)| {
-                    if is_valid(row) {
-                        let so_far = known[key].unwrap_or_default();
-                        let sum = if is_signed {
-                            so_far.checked_add(values[row])
-                        } else {
-                            unsigned_sum(so_far, values[row])
-                        };
-                        known[key] = Some(sum.ok_or_else(|| beyond(key, is_signed))?);
-                    }
-                    Ok::<_, Error>(known[key])
-                });
-                let sums = sums.collect::<Result<Int64Array, _>>()?;
-                if is_signed {
-                    Arc::new(sums)
-                } else {
-                    Arc::new(sums.unary::<_, UInt64Type>(i64::cast_unsigned))
-                }
+                let rows = rows().map(|(row, key)| (row, key, is_valid(row)));
+                sums_so_far(known, *signed, &column, rows)?
             }
             Known::Floats(known) => {
                 let values = cast(&column, &DataType::Float64)?;
@@ -297,6 +272,41 @@ impl Known {
         }
         Ok(())
     }
+}
+
+/// The sum of each key's integers after each row `(row, key, whether it is not null)`.
+fn sums_so_far(
+    known: &mut [Option<i64>],
+    is_signed: bool,
+    column: &ArrayRef,
+    rows: impl Iterator<Item = (usize, usize, bool)>,
+) -> Result<ArrayRef, Error> {
+    let values: Vec<i64> = if is_signed {
+        let words = cast(column, &DataType::Int64)?;
+        words.as_primitive::<Int64Type>().values().to_vec()
+    } else {
+        let words = cast(column, &DataType::UInt64)?;
+        let words = words.as_primitive::<UInt64Type>().values();
+        words.iter().map(|word| word.cast_signed()).collect()
+    };
+    let sums = rows.map(|(row, key, is_valid)| {
+        if is_valid {
+            let so_far = known[key].unwrap_or_default();
+            let sum = if is_signed {
+                so_far.checked_add(values[row])
+            } else {
+                unsigned_sum(so_far, values[row])
+            };
+            known[key] = Some(sum.ok_or_else(|| beyond(key, is_signed))?);
+        }
+        Ok::<_, Error>(known[key])
+    });
+    let sums = sums.collect::<Result<Int64Array, _>>()?;
+    Ok(if is_signed {
+        Arc::new(sums)
+    } else {
+        Arc::new(sums.unary::<_, UInt64Type>(i64::cast_unsigned))
+    })
 }
 
 /// The sum of unsigned integers, kept as the signed ones of the same bits.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
-from pointstamp._mistakes import suggesting, warn_usage
+from pointstamp._mistakes import polling, suggesting, warn_usage
 from pointstamp._nan_order import comparable
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Capture(Generic[T]):
         Args:
             extracted: What was extracted.
         """
-        if not extracted and self.core.event(0) is None:
+        if not extracted and self.core.event(0) is None and not polling.depth:
             warn_usage(
                 "extract() was called before the dataflow took a step, and returns nothing: end the block of "
                 "worker.dataflow(), call worker.run(), or step() until a probe has passed, and extract() then"

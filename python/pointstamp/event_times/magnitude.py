@@ -22,6 +22,12 @@ _UNITS = (
 )
 """The least event time of a unit, how many of the unit are a second, and its name."""
 
+_CENTURY = 4_102_444_800
+"""Seconds from 1970 to 2100: later times are no times of this century in that unit."""
+
+_DAY = 86_400
+"""Seconds of a day: a length of more is probably not meant in seconds."""
+
 
 class _Given(NamedTuple):
     what: str
@@ -62,7 +68,7 @@ class Lengths:
             return
         self.is_told, self._time = True, time
         for least, second, _ in _UNITS:
-            if time >= least:
+            if least <= time < _CENTURY * second:
                 self._second = second
         given, self._given = self._given, []
         for one in given:
@@ -101,7 +107,8 @@ def _other_unit(length: int, second: int) -> str:
     """The unit that a length is probably in, if not that of which `second` are a second; empty if it fits."""
     if length <= 0:
         return ""
-    small = second > 1 and (length < second // 10 or (length < second and length % 60 == 0))
+    few = min(second, _DAY)
+    small = second > 1 and (length < few // 10 or (length < few and length % 60 == 0))
     if small:
         return "seconds" if second == 1000 else "seconds or milliseconds"
     thousand, hour = 1000 * second, 3600 * second

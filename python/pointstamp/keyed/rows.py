@@ -13,11 +13,12 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pointstamp.operators.per_time import MOST
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "MOST",
     "Bundle",
     "Keyed",
     "KeyedBundle",
@@ -34,9 +35,6 @@ __all__ = [
 Times = int | list[int]
 Stretch = tuple[Times, list[Any]]
 Keyed = tuple[Times, list[Any], list[Any]]
-
-MOST = 1024
-"""The most records of a stretch that an operator makes: the engine's batches have as many."""
 
 
 class Bundle(NamedTuple):

@@ -386,8 +386,9 @@ def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
     Raises:
         CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
     """
+    parts = written.read(snapshot)
     try:
-        header, *entries = written.read(snapshot)
+        header, *entries = parts
         frontier, operator, given, index, peers, of_rows = header
     except (TypeError, ValueError):
         raise CodecError("this snapshot has a right checksum and says nothing: no run wrote it") from None

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.order import Antichain
 
-__all__ = ["PerTime", "at_closing"]
+__all__ = ["MOST", "PerTime", "at_closing"]
+
+MOST = 1024
+"""The most records that an operator sends at once: the engine's batches have as many."""
 
 S = TypeVar("S")
 

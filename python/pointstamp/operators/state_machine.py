@@ -11,9 +11,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
-from pointstamp.keyed.rows import MOST
 from pointstamp.operators.folds import outputs_of
-from pointstamp.operators.per_time import PerTime
+from pointstamp.operators.per_time import MOST, PerTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

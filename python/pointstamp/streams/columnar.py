@@ -351,7 +351,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         if times is None:
             raise untold()
         at = _core.time_column_of(stream.core_schema, times)
-        unit = unit_of(self.schema.field(at).type, self.scope.lengths_of(stream.core))
+        unit = unit_of(stream.schema.field(at).type, self.scope.lengths_of(stream.core))
         keys = key_names(by)
         if not keys:
             together: ArrowStream = stream.with_one_key()
