@@ -126,35 +126,7 @@ impl Known {
                     known[key]
                 })))
             }
-            Known::Sum(known, signed) => {
-                let values: Vec<i64> = if *signed {
-                    let words = cast(&column, &DataType::Int64)?;
-                    words.as_primitive::<Int64Type>().values().to_vec()
-                } else {
-                    let words = cast(&column, &DataType::UInt64)?;
-                    let words = words.as_primitive::<UInt64Type>().values();
-                    words.iter().map(|word| word.cast_signed()).collect()
-                };
-                let is_signed = *signed;
-                let sums = rows().map(|(row, key)| {
-                    if is_valid(row) {
-                        let so_far = known[key].unwrap_or_default();
-                        let sum = if is_signed {
-                            so_far.checked_add(values[row])
-                        } else {
-                            unsigned_sum(so_far, values[row])
-                        };
-                        known[key] = Some(sum.ok_or_else(|| beyond(key, is_signed))?);
-                    }
-                    Ok::<_, Error>(known[key])
-                });
-                let sums = sums.collect::<Result<Int64Array, _>>()?;
-                if is_signed {
-                    Arc::new(sums)
-                } else {
-                    Arc::new(sums.unary::<_, UInt64Type>(i64::cast_unsigned))
-                }
-            }
+            Known::Sum(known, signed) => sums(known, *signed, rows(), &column)?,
             Known::Floats(known) => {
                 let values = cast(&column, &DataType::Float64)?;
                 let values = values.as_primitive::<Float64Type>();
@@ -297,6 +269,42 @@ impl Known {
         }
         Ok(())
     }
+}
+
+/// The sums so far after each row, of which the key is known.
+fn sums(
+    known: &mut [Option<i64>],
+    is_signed: bool,
+    rows: impl Iterator<Item = (usize, usize)>,
+    column: &ArrayRef,
+) -> Result<ArrayRef, Error> {
+    let nulls = column.logical_nulls();
+    let values: Vec<i64> = if is_signed {
+        let words = cast(column, &DataType::Int64)?;
+        words.as_primitive::<Int64Type>().values().to_vec()
+    } else {
+        let words = cast(column, &DataType::UInt64)?;
+        let words = words.as_primitive::<UInt64Type>().values();
+        words.iter().map(|word| word.cast_signed()).collect()
+    };
+    let sums = rows.map(|(row, key)| {
+        if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+            let so_far = known[key].unwrap_or_default();
+            let sum = if is_signed {
+                so_far.checked_add(values[row])
+            } else {
+                unsigned_sum(so_far, values[row])
+            };
+            known[key] = Some(sum.ok_or_else(|| beyond(key, is_signed))?);
+        }
+        Ok::<_, Error>(known[key])
+    });
+    let sums = sums.collect::<Result<Int64Array, _>>()?;
+    Ok(if is_signed {
+        Arc::new(sums)
+    } else {
+        Arc::new(sums.unary::<_, UInt64Type>(i64::cast_unsigned))
+    })
 }
 
 /// The sum of unsigned integers, kept as the signed ones of the same bits.
