@@ -405,5 +405,6 @@ def test_sums_that_do_not_fit_are_errors(spark: Any, num_workers: int, value: st
     """Sums raise as in Spark, whose ANSI mode does not wrap either."""
     rows = spark.sql(f"select {value} as amount, id % 2 as half from range(4)")
     words = rf"aggregate: the sum of column 'amount' for the key half=[01] is beyond {data_type}: cast"
+    made = run(rows, lambda _, rows: rows.aggregate("half", [("amount", "sum")]), num_workers=num_workers)
     with pytest.raises(OverflowError, match=words):
-        run(rows, lambda _, rows: rows.aggregate("half", [("amount", "sum")]), num_workers=num_workers)
+        made.collect()

@@ -126,10 +126,7 @@ impl Known {
                     known[key]
                 })))
             }
-            Known::Sum(known, signed) => {
-                let rows = rows().map(|(row, key)| (row, key, is_valid(row)));
-                sums_so_far(known, *signed, &column, rows)?
-            }
+            Known::Sum(known, signed) => sums(known, *signed, rows(), &column)?,
             Known::Floats(known) => {
                 let values = cast(&column, &DataType::Float64)?;
                 let values = values.as_primitive::<Float64Type>();
@@ -274,13 +271,14 @@ impl Known {
     }
 }
 
-/// The sum of each key's integers after each row `(row, key, whether it is not null)`.
-fn sums_so_far(
+/// The sums so far after each row, of which the key is known.
+fn sums(
     known: &mut [Option<i64>],
     is_signed: bool,
+    rows: impl Iterator<Item = (usize, usize)>,
     column: &ArrayRef,
-    rows: impl Iterator<Item = (usize, usize, bool)>,
 ) -> Result<ArrayRef, Error> {
+    let nulls = column.logical_nulls();
     let values: Vec<i64> = if is_signed {
         let words = cast(column, &DataType::Int64)?;
         words.as_primitive::<Int64Type>().values().to_vec()
@@ -289,8 +287,8 @@ fn sums_so_far(
         let words = words.as_primitive::<UInt64Type>().values();
         words.iter().map(|word| word.cast_signed()).collect()
     };
-    let sums = rows.map(|(row, key, is_valid)| {
-        if is_valid {
+    let sums = rows.map(|(row, key)| {
+        if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
             let so_far = known[key].unwrap_or_default();
             let sum = if is_signed {
                 so_far.checked_add(values[row])
