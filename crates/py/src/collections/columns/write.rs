@@ -83,16 +83,16 @@ impl Growing {
         Some(())
     }
 
-    fn finish(self, column: &Field) -> PyResult<ArrayRef> {
+    fn finish(self, column: &Field, rows: &Cells) -> PyResult<ArrayRef> {
         let data_type = column.data_type();
         let values: ArrayRef = match self {
             Growing::Ints(values) => Arc::new(Int64Array::from(values)),
             Growing::Wide(values) if *data_type == DataType::UInt64 => {
-                let values = values.into_iter().map(|value| match value {
-                    None => Ok(None),
-                    Some(value) => u64::try_from(value)
-                        .map_err(|_| too_large(column, value))
-                        .map(Some),
+                let values = values.into_iter().enumerate().map(|(row, value)| {
+                    let Some(value) = value else { return Ok(None) };
+                    let word = u64::try_from(value);
+                    let named = || format!("{value}, in the row {}", shown(rows.get(row)));
+                    word.map(Some).map_err(|_| too_large(column, named()))
                 });
                 Arc::new(values.collect::<PyResult<UInt64Array>>()?)
             }
@@ -133,7 +133,7 @@ pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> PyResult<Vec<
     }
     let columns = columns.into_iter().zip(schema.fields());
     columns
-        .map(|(column, field)| column.finish(field))
+        .map(|(column, field)| column.finish(field, rows))
         .collect()
 }
 
