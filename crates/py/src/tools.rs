@@ -243,7 +243,8 @@ impl Tools {
         // The first result tells of the others: a function returns one kind of thing.
         let first = match iterator.next() {
             Some(first) => vec![records_of(Giver::Function(operator), &first?)?],
-            None => Vec::new(),
+            None if records.is_empty() => Vec::new(),
+            None => return Err(stopped()), // by the function
         };
         let results = self.link.bind(py).call1((first, iterator))?;
         let results = self.chain.bind(py).call1((results,))?;
