@@ -20,11 +20,11 @@ __all__ = [
     "called",
     "column_name",
     "count_of",
+    "early",
     "function_of",
     "is_frame",
     "main_of",
     "names_of",
-    "polling",
     "probe_of",
     "program_line",
     "refuse_async",
@@ -351,19 +351,36 @@ def program_line() -> Line:
     return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
 
 
-class Polling(threading.local):
-    """A thread's calls of `step_while`, whose conditions look for results before there are any."""
+class Early(threading.local):
+    """Calls of `extract` on this thread that came before their dataflow's first step, and returned nothing.
 
-    depth = 0
+    Such a call is a mistake where results come later and are not extracted: programs also poll, and drop
+    dataflows. So it is told when the worker has ended.
+    """
 
-    def __enter__(self) -> None:
-        self.depth += 1
+    def __init__(self) -> None:
+        self._calls: list[tuple[Any, Line]] = []
 
-    def __exit__(self, *_: object) -> None:
-        self.depth -= 1
+    def extracted(self, capture: Any, is_early: bool) -> None:
+        """Notes a call on a capture."""
+        if self._calls:
+            self._calls = [call for call in self._calls if call[0] is not capture]
+        if is_early:
+            self._calls = [*self._calls[-15:], (capture, program_line())]  # a session's worker ends late
+
+    def tell(self) -> None:
+        """Warns of the calls whose captures have events now. The worker of this thread has ended."""
+        calls, self._calls = self._calls, []
+        for capture, line in calls:
+            if capture.core.event(0) is not None:
+                warn_usage(
+                    "extract() was called before the dataflow took a step, and returned nothing; the results "
+                    "came later: call worker.run(), or step() until a probe has passed, and extract() then",
+                    line,
+                )
 
 
-polling = Polling()
+early = Early()
 
 
 def warn_usage(message: str, line: Line | None = None) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pointstamp._errors import ConfigError, in_words
 from pointstamp._exit import StoppedAtExit
-from pointstamp._mistakes import main_of
+from pointstamp._mistakes import early, main_of
 from pointstamp._threads import Helper, join, raise_deferred
 from pointstamp._weak import weakly
 from pointstamp.config import Config, checked_stall_report
@@ -180,7 +180,9 @@ def _run(
     def run() -> list[R | None]:
         ident = threading.get_ident()
         try:
-            return [cluster.run(0, wrap, main, ident, signals, weakly(report.on_interruption))]
+            result = cluster.run(0, wrap, main, ident, signals, weakly(report.on_interruption))
+            early.tell()
+            return [result]
         finally:
             raise_deferred()  # what has interrupted the end of its dataflows
 
@@ -221,6 +223,7 @@ def _run_on_threads(
     def run(index: int) -> None:
         try:
             results[index] = cluster.run(index, wrap, main, threading.get_ident(), False)
+            early.tell()
         except BaseException as error:  # before `main` began, or after it: the others stop waiting
             cluster.fail(index, error)
         finally:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
+from pointstamp._mistakes import count_of
 from pointstamp._naming import naming
 from pointstamp.collections import Collection, ColumnCollection
 from pointstamp.collections.arranged import least_of_any
@@ -246,7 +247,8 @@ def pagerank(
 ) -> Collection[tuple[N, float]]:
     """Computes PageRank after a number of turns, as Graphalytics defines it: pairs ``(node, rank)``.
 
-    The ranks add up to 1. What nodes without edges out of them have is shared among all.
+    The ranks add up to 1, within the error that `tolerance` allows. The ranks of nodes without edges out of them
+    are shared among all.
 
     One edge changes the ranks of nearly all nodes, most of them by next to nothing. So ranks are rounded in
     each turn to multiples of `tolerance`, measured in mean ranks, and a change that rounds to nothing is not
@@ -528,5 +530,4 @@ def _check_collections(name: str, *given: Any) -> None:
 
 
 def _check_iterations(name: str, iterations: int) -> None:
-    if iterations < 0:
-        raise GraphError(f"graphs.{name} takes how many turns to make, 0 or more, not {iterations!r}")
+    count_of(f"graphs.{name} takes a number of turns", iterations, least=0, error=GraphError)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError, StallError
-from pointstamp._mistakes import polling, suggesting, without_with
+from pointstamp._mistakes import suggesting, without_with
 from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
@@ -99,8 +99,7 @@ class Worker:
                 input, operator or worker holds which time, since when, and what to do about it.
         """
         try:
-            with polling:
-                over = self.core.step_while(condition, timeout, self._lasting(condition))
+            over = self.core.step_while(condition, timeout, self._lasting(condition))
         except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
             interrupted(self.asking, self.core, error)
             raise

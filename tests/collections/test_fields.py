@@ -25,7 +25,7 @@ MAPS: list[Callable[[Any], Any]] = [
     lambda r: (r[1][0], (r[0], r[1])),
     lambda r: ((r[1][1], "x"), 7, None, r[0]),
     lambda r: (r[0] + 1, r[0] * 3 - 3),
-    lambda r: (r[0] / 2, 1.5 * r[0], 10 - r[0]),
+    lambda r: (r[0] / 2, 1.5 * r[0], 10 - r[0], -r[0]),
     lambda r: (r[0], r[1][0] == 1),
     lambda r: (),
 ]

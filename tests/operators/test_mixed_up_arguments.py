@@ -517,18 +517,35 @@ def test_a_length_that_fits_is_not(time: int, operator: Any) -> None:
     assert told([time, time + 1000], operator) == []
 
 
-def test_extracting_before_the_first_step_is_told() -> None:
-    def main(worker: ps.Worker) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_extracting_before_the_first_step_is_told(workers: int) -> None:
+    def main(worker: ps.Worker) -> list[Any]:
         with worker.dataflow() as scope:
             records = scope.to_stream([1]).capture()
             rows = scope.collection([1]).capture()
-        for captured in (records, rows):
-            with pytest.warns(ps.UsageWarning, match=r"extract\(\) was called before .* worker\.run\(\)"):
-                assert captured.extract() == []
-        worker.run()
-        assert records.extract() == [(0, [1])]
+        return [records.extract(), rows.extract()]
 
-    ps.execute(main)
+    with pytest.warns(ps.UsageWarning, match=r"extract\(\) was called before .* worker\.run\(\)") as told:
+        assert ps.execute(main, workers=workers) == [[[], []]] * workers
+    assert len(told) == 2 * workers
+    assert {Path(one.filename).name for one in told} == {Path(__file__).name}
+
+
+def test_polling_and_dropping_are_no_early_extracts() -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            polled = scope.to_stream([1]).capture()
+        with worker.dataflow() as scope:
+            stepped = scope.to_stream([2]).capture()
+        with worker.dataflow() as scope:
+            dropped = scope.to_stream([3]).capture()
+        worker.drop_dataflow(worker.installed_dataflows()[-1])
+        worker.step_while(lambda: not polled.extract())
+        while not stepped.extract():
+            worker.step()
+        return polled.extract(), stepped.extract(), dropped.extract()
+
+    assert ps.execute(main) == [([(0, [1])], [(0, [2])], [])]
 
 
 def test_a_null_event_time_says_how_to_read_without_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
-from pointstamp._mistakes import polling, suggesting, warn_usage
+from pointstamp._mistakes import early, suggesting
 from pointstamp._nan_order import comparable
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Capture(Generic[T]):
         worker: with several workers, `execute` returns a capture of each.
 
         Warns:
-            UsageWarning: If the dataflow has not taken a step.
+            UsageWarning: When the worker has ended, if this came before the first step and was not called again.
         """
         by_time: dict[Time, list[T]] = {}
         columns = False
@@ -157,16 +157,12 @@ class Capture(Generic[T]):
         return result
 
     def check_empty(self, extracted: list[Any]) -> None:
-        """Warns of an extract that comes too early.
+        """Notes an extract, which may come too early: see `Early`.
 
         Args:
             extracted: What was extracted.
         """
-        if not extracted and self.core.event(0) is None and not polling.depth:
-            warn_usage(
-                "extract() was called before the dataflow took a step, and returns nothing: end the block of "
-                "worker.dataflow(), call worker.run(), or step() until a probe has passed, and extract() then"
-            )
+        early.extracted(self, not extracted and self.core.event(0) is None)
 
 
 @suggesting

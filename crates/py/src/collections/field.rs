@@ -101,6 +101,16 @@ impl Field {
         self.after(Op::Div, other)
     }
 
+    fn __neg__(&self) -> PyResult<Self> {
+        let mut zero = RowBuf::default();
+        zero.int(0);
+        Field::binary(
+            Op::Sub,
+            (Expr::Constant(Arc::new(zero)), 0),
+            self.measured(),
+        )
+    }
+
     fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.with(Op::And, other)
     }

@@ -155,7 +155,7 @@ fn put_ints(layout: Layout, words: &[i64], columns: &mut [Growing]) -> Option<()
 #[cold]
 fn too_large(column: &Field, value: impl Display) -> PyErr {
     PyOverflowError::new_err(format!(
-        "column '{}' is {}, which has no {value}: cast what it is computed of to float64 before it comes into the collection",
+        "column '{}' is {}, which has no {value}: cast what it is computed of to decimal128(38, 0) or float64 before it comes into the collection",
         column.name(),
         column.data_type()
     ))
