@@ -247,8 +247,8 @@ def pagerank(
 ) -> Collection[tuple[N, float]]:
     """Computes PageRank after a number of turns, as Graphalytics defines it: pairs ``(node, rank)``.
 
-    The ranks add up to 1, within the error that `tolerance` allows. The ranks of nodes without edges out of them
-    are shared among all.
+    The ranks add up to 1, within the error that `tolerance` allows. A node without edges out of it shares its
+    rank among all.
 
     One edge changes the ranks of nearly all nodes, most of them by next to nothing. So ranks are rounded in
     each turn to multiples of `tolerance`, measured in mean ranks, and a change that rounds to nothing is not

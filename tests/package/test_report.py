@@ -15,7 +15,7 @@ BENCHES = Path(__file__).parents[2] / "benches" / "python"
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType, ModuleType]:
     found = []
-    for name in ("figures", "book", "report"):
+    for name in ("figures", "book", "guard", "report"):
         spec = importlib.util.spec_from_file_location(name, BENCHES / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -23,7 +23,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType, Mo
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
         found.append(module)
-    return found[0], found[1], found[2]
+    return found[0], found[1], found[3]
 
 
 def test_what_is_left_is_shown(

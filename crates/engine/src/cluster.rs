@@ -177,7 +177,7 @@ impl Cluster {
     /// Has a function hear what the programs of other processes say, also what they have said before, with the number of the
     /// process. It is called on the thread that receives from that process, and must not keep it. Only the first who listens does.
     pub fn listen(&self, hear: Hear) {
-        self.hearing.listen(hear);
+        self.hearing.register(hear);
     }
 
     /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.

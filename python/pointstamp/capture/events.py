@@ -132,7 +132,7 @@ class Capture(Generic[T]):
         worker: with several workers, `execute` returns a capture of each.
 
         Warns:
-            UsageWarning: When the worker has ended, if this came before the first step and was not called again.
+            UsageWarning: When the worker has ended, for a call before the first step with none after it.
         """
         by_time: dict[Time, list[T]] = {}
         columns = False

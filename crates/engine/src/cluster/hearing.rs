@@ -30,7 +30,7 @@ impl Default for Hearing {
 
 impl Hearing {
     /// Passes on what was said so far, and what is said from now on. Only the first who listens hears it.
-    pub(super) fn listen(&self, hear: Hear) {
+    pub(super) fn register(&self, hear: Hear) {
         let hear = Arc::new(hear);
         let kept = match &mut *self.0.lock() {
             State::Listening(_) => return,
@@ -67,14 +67,14 @@ mod tests {
         let (hearing, heard) = (Hearing::default(), Arc::new(Mutex::new(Vec::new())));
         hearing.hear(1, vec![1]);
         hearing.hear(2, vec![2]);
-        let listen = |number: usize| {
+        let register = |number: usize| {
             let heard = Arc::clone(&heard);
-            hearing.listen(Box::new(move |from, what| {
+            hearing.register(Box::new(move |from, what| {
                 heard.lock().push((number, from, what));
             }));
         };
-        listen(0);
-        listen(1);
+        register(0);
+        register(1);
         hearing.hear(1, vec![3]);
         assert_eq!(
             *heard.lock(),
