@@ -575,3 +575,61 @@ def test_operators_without_anything_to_read_do_not_keep_a_dataflow_from_its_end(
         return not worker.installed_dataflows()
 
     assert all(ps.execute(main, workers=workers))
+
+
+class Busy(Source[Any]):
+    """A record of one key every 15 units, which is never silent for 20; it notes what is acknowledged."""
+
+    waits = False
+
+    def __init__(self, kept: dict[str, Any]) -> None:
+        self.kept = kept
+
+    def partitions(self) -> list[str]:
+        return ["p"]
+
+    def open(self, partition: str) -> PartitionReader[Any]:
+        return BusyReader(self.kept)
+
+
+class BusyReader(PartitionReader[Any]):
+    def __init__(self, kept: dict[str, Any]) -> None:
+        self.kept = kept
+        self._read = 0
+
+    def read(self) -> Any:
+        if self._read == 20:
+            return None
+        self._read += 1
+        return [(15 * (self._read - 1), "k")]
+
+    @property
+    def offset(self) -> Any:
+        return self._read
+
+    def seek(self, offset: Any) -> None:
+        self._read = offset
+
+    def durable(self, offset: Any) -> None:
+        self.kept["p"] = offset
+
+
+@pytest.mark.parametrize("stop", range(20, 280, 40))
+def test_a_key_that_is_never_silent_is_one_record_of_dedup(stop: int) -> None:
+    kept: dict[str, Any] = {}
+    found: list[Any] = []
+
+    def main(worker: ps.Worker) -> None:
+        offsets = dict(kept) or None
+        with worker.dataflow() as scope:
+            keyed = scope.read(Busy(kept), time=lambda r: r[0], offsets=offsets).key_by(lambda r: r[1])
+            probe = keyed.dedup(ttl=20).inspect(found.append).probe()
+        if offsets is None and not found:
+            while probe.less_than(stop) and worker.step_or_park(0.1):
+                pass
+            for number in worker.installed_dataflows():
+                worker.drop_dataflow(number)
+
+    ps.execute(main)
+    ps.execute(main)
+    assert set(found) == {(0, "k")}

@@ -98,7 +98,8 @@ class Lengths:
         )
         warn_usage(
             f"{given.what} is {given.length}, and {told}: {_in_seconds(given.length, self._second)}. If "
-            f"{other} were meant, multiply or divide, so that both are of one unit",
+            f"{other} were meant, multiply or divide, so that both are of one unit; if it is meant so, "
+            f"warnings.filterwarnings('ignore', category=pointstamp.UsageWarning)",
             given.line,
         )
 

@@ -301,12 +301,6 @@ class KeyedState(Generic[K, S]):
             heappop(births)
         return min(births[0][0], until) if births else until
 
-    def first_silence(self, until: int) -> int | None:
-        """With a time to live, a time at or before the latest record of each key that is known."""
-        if self.ttl is None:
-            return None
-        return min(self._due[0][0] - self.ttl, until) if self._due else until
-
     def keep_in(self, keeper: Keeper) -> None:
         """Hands what was restored over to the logic that keeps it from now on."""
         states, notes = self.states, self._notes

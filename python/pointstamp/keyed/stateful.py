@@ -171,10 +171,6 @@ class Dedup(Stateful):
                 results.append(value)
         out.give(times, results)
 
-    def needs(self, until: int) -> int | None:
-        """See `Logic`: the latest record of a key says that it is known."""
-        return self.state.first_silence(until)
-
 
 class Largest(Stateful):
     """The greatest few of each key, sent at each time that changes them."""
