@@ -166,20 +166,17 @@ impl<T: ScopeTime> Joining<T> {
         }
     }
 
-    /// Refuses a semijoin with pairs in the place of keys, which would match nothing, as soon as both sides have a key.
+    /// Warns of a semijoin with pairs in the place of keys, which would match nothing, as soon as both sides have a key.
     fn check_keys(&mut self) -> Result<(), BoxError> {
         let Some([Some(left), Some(right)]) = &self.keys else {
             return Ok(());
         };
-        let pairs = match self.result {
-            Makes::Left => attached(|py| pairs_for_keys(py, left.get(), right.get())),
-            _ => Ok(None),
+        let told = match self.result {
+            Makes::Left => attached(|py| warn_of_pairs(py, left.get(), right.get())),
+            _ => Ok(()),
         };
         self.keys = None;
-        match pairs {
-            Ok(None) => Ok(()),
-            Ok(Some(error)) | Err(error) => Err(Raised::by(&self.name, error)),
-        }
+        told.map_err(|error| Raised::by(&self.name, error))
     }
 
     /// Works for a while and sends what comes of it; whether more waits.
@@ -222,25 +219,27 @@ impl<T: ScopeTime> Joining<T> {
     }
 }
 
-/// The error for the keys of a semijoin, if the right one is a pair whose first part is of the left one's type.
-fn pairs_for_keys(py: Python<'_>, left: Row<'_>, right: Row<'_>) -> PyResult<Option<PyErr>> {
+/// Warns where the right side has a pair and the left side the first of such a pair: pairs in the place of keys match
+/// nothing. A program may have keys of both kinds, so that this is no error.
+fn warn_of_pairs(py: Python<'_>, left: Row<'_>, right: Row<'_>) -> PyResult<()> {
     let (left, right) = (left.decode(py)?, right.decode(py)?);
     let Ok(pair) = right.cast::<PyTuple>() else {
-        return Ok(None);
+        return Ok(());
     };
     if left.is_instance_of::<PyTuple>() || pair.len() != 2 {
-        return Ok(None);
+        return Ok(());
     }
-    let first = pair.get_item(0)?;
-    if !first.get_type().is(left.get_type()) {
-        return Ok(None);
+    if !pair.get_item(0)?.get_type().is(left.get_type()) {
+        return Ok(());
     }
-    Ok(Some(PyTypeError::new_err(format!(
+    let message = format!(
         "semijoin and antijoin take a collection of keys, such as {}, and got the pair {}, which is no key of the left \
          side: pass keys.map(lambda pair: pair[0])",
         shown(&left),
         shown(&right)
-    ))))
+    );
+    let warn = py.import("pointstamp._mistakes")?.getattr("warn_usage")?;
+    warn.call1((message,)).map(drop)
 }
 
 /// What a function is to be called with.
