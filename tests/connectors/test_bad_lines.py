@@ -305,19 +305,21 @@ def test_a_bad_line_has_the_time_of_its_arrival(tmp_path: Path) -> None:
     assert written[0] <= rejected.rows[0][0] <= written[0] + 1
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("seed", range(10))
 def test_runs_that_go_on_lose_no_line_and_double_none(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is followed by run after run, each from the offsets that the one before was given."""
+    """Files are followed by run after run, each from the offsets that the one before was given."""
     monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 64)
     rng = random.Random(seed)
-    path, database, kept_at = tmp_path / "a.jsonl", tmp_path / "a.db", tmp_path / "offsets.json"
+    paths = [tmp_path / f"{n}.jsonl" for n in range(files)]
+    database, kept_at = tmp_path / "a.db", tmp_path / "offsets.json"
     good: list[tuple[int, int]] = []
     bad: list[tuple[str]] = []
     kept: dict[str, Any] = {}
     lateness = rng.choice([0, 3])
-    latest = 0
+    latest = [0] * files
 
     def durable(partition: str, offset: Any) -> None:
         kept[partition] = offset
@@ -330,28 +332,35 @@ def test_runs_that_go_on_lose_no_line_and_double_none(
         return found
 
     for run in range(6):
-        pieces = []
+        pieces: list[list[str]] = [[] for _ in paths]
         for _ in range(rng.randrange(1, 30)):
+            to = rng.randrange(files)
             if rng.random() < 0.5:
                 bad.append((f"bad {len(bad)}",))
-                pieces.append(bad[-1][0])
+                pieces[to].append(bad[-1][0])
             else:
-                time = max(latest - rng.randrange(lateness + 1), 0) + rng.choice([0, 0, 1, 5])
-                latest = max(latest, time)
+                time = max(latest[to] - rng.randrange(lateness + 1), 0) + rng.choice([0, 0, 1, 5])
+                latest[to] = max(latest[to], time)
                 good.append((len(good), time))
-                pieces.append(json.dumps({"n": good[-1][0], "t": time}))
-        with path.open("a") as file:
-            file.write("".join(f"{piece}\n" for piece in pieces))
-        complete = sum(time < latest - lateness for _, time in good)
+                pieces[to].append(json.dumps({"n": good[-1][0], "t": time}))
+        for path, some in zip(paths, pieces, strict=True):
+            with path.open("a") as file:
+                file.write("".join(f"{piece}\n" for piece in some))
+        complete = sum(time < min(latest) - lateness for _, time in good)
         last, at_once = run == 5, rng.random() < 0.3
 
         def main(worker: ps.Worker, last: bool = last, at_once: bool = at_once, n: int = complete) -> None:
             lines = SQLiteSink(database, "bad", columns=["text"])
-            source = JSONLinesSource(path, follow=not last, on_error=lines)
+            source = JSONLinesSource(paths, follow=not last, on_error=lines)
             offsets = json.loads(kept_at.read_text()) if kept_at.exists() else None
             with worker.dataflow() as scope:
                 rows = scope.read(
-                    source, time=lambda row: row["t"], lateness=lateness, offsets=offsets, durable=durable
+                    source,
+                    time=lambda row: row["t"],
+                    lateness=lateness,
+                    idle=None,
+                    offsets=offsets,
+                    durable=durable,
                 )
                 rows.write(SQLiteSink(database, "good", columns=["n", "t"]))
             if last:
@@ -372,7 +381,8 @@ def test_runs_that_go_on_lose_no_line_and_double_none(
     found = connection.execute("select text from bad").fetchall()
     connection.close()
     assert sorted(found) == sorted(bad)
-    assert kept[str(path)]["position"] == path.stat().st_size
+    for path in paths:
+        assert kept[str(path)]["position"] == path.stat().st_size
 
 
 def test_a_record_without_a_time_is_named(tmp_path: Path) -> None:
@@ -464,6 +474,10 @@ def test_bad_lines_of_a_document() -> None:
         assert read(HTTPLineSource(url, max_line=20, on_error=rejected)) == GOOD
         assert [(row["line"], row["text"]) for row in rejected.rows] == REJECTED
         assert [row["offset"] for row in rejected.rows] == [4, 15]
+        timed = Timed()
+        source = HTTPLineSource(url, max_line=20, on_error=timed)
+        assert read(source, time=len, lateness=9) == ["one", "four", "three"]
+        assert timed.rows == [(4, "x" * 50), (5, "\\xfftwo")], "as 'four' and as 'three'"
         with pytest.raises(ps.CodecError, match="line 2 is not utf-8"):
             read(HTTPLineSource(url, max_line=20))
 
