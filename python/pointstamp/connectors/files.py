@@ -63,12 +63,12 @@ class _Files(Source[Any]):
         try:
             yield
         except FileNotFoundError as error:
-            waited = text.LOOKS * text.LOOK_AGAIN if self.waits else 0
-            during = f", and was not made within {waited:g} seconds" if waited else ""
+            waited = text.LOOKS * text.LOOK_AGAIN
+            during = f" and was looked for during {waited:g} seconds" if self.waits else ""
             beside = "" if os.path.isabs(path) else f" in the directory {os.getcwd()!r}"
             raise FileNotFoundError(
-                f"{type(self).__name__} is to read {path!r}, which does not exist{beside}{during}. Correct the "
-                "path, or make the file before the dataflow is run"
+                f"{type(self).__name__} is to read {path!r}, which does not exist{beside}{during}. Correct "
+                "the path, or make the file before the dataflow is run"
             ) from error
 
 
@@ -105,7 +105,7 @@ def _expanded(listed: list[str], ending: str) -> Iterator[Path]:
 
 
 class CSVSource(_Files):
-    """Rows of CSV files, as columns.
+    r"""Rows of CSV files, as columns.
 
     Args:
         paths: A path, a pattern such as ``"logs/*.csv"``, a directory, or several of these.
@@ -119,8 +119,8 @@ class CSVSource(_Files):
             `partition`, `offset`, `line`, `text` and `reason` of `Rejected`.
         null_values: The texts that are null in columns of other types than text; None for those of pyarrow:
             an empty value, ``NULL``, ``null``, ``NA``, ``N/A``, ``n/a``, ``#NA``, ``#N/A``, ``#N/A N/A``,
-            ``NaN``, ``nan``, ``-NaN``, ``-nan``, ``1.#IND``, ``-1.#IND``, ``1.#QNAN`` and ``-1.#QNAN``. So NaN
-            is null in a column of floats; with ``[""]`` it is NaN.
+            ``NaN``, ``nan``, ``-NaN``, ``-nan``, ``1.#IND``, ``-1.#IND``, ``1.#QNAN`` and ``-1.#QNAN``. So
+            NaN is null in a column of floats; with ``[""]`` it is NaN.
 
     A value that is null is null with quotes, too. In columns of text nothing is null: ``NA`` is two letters,
     and an empty value the empty text.
@@ -138,7 +138,7 @@ class CSVSource(_Files):
         >>> from pointstamp.connectors import CSVSource
         >>> path = os.path.join(tempfile.mkdtemp(), "rain.csv")
         >>> with open(path, "w") as file:
-        ...     _ = file.write("city,rain\\nUlm,NaN\\nRom,0.5\\n")
+        ...     _ = file.write("city,rain\nUlm,NaN\nRom,0.5\n")
         >>> for nulls in (None, [""]):
         ...     source = CSVSource(path, null_values=nulls)
         ...     ps.example(lambda scope: scope.read(source).to_records().capture()).extract()

@@ -548,12 +548,7 @@ def _opened(path: str, looks: int) -> BinaryIO:
         with suppress(FileNotFoundError):
             return open(path, "rb")
         sleep(LOOK_AGAIN)
-    try:
-        return open(path, "rb")
-    except FileNotFoundError as error:
-        if looks > 1:
-            add_note(error, f"looked for during {looks * LOOK_AGAIN:g} seconds, in case it was being rotated")
-        raise
+    return open(path, "rb")
 
 
 def _together(batches: list[Any]) -> Any:

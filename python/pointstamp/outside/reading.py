@@ -107,7 +107,7 @@ class FromOutside(StreamsOf):
         acknowledge_past_state: bool = False,
         name: str = "read",
     ) -> Any:
-        """The records of a source, whose partitions are shared out to the workers.
+        r"""The records of a source, whose partitions are shared out to the workers.
 
         Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
         the source, unless the source knows times. For times of arrival say `every`, for those that the
@@ -127,8 +127,8 @@ class FromOutside(StreamsOf):
             idle: With a time: after how many seconds without a record a partition holds the others up no
                 longer; None for never. One that is read to its end, such as a file, is never idle.
             every: Seconds: the time of a batch is the number of such intervals since 1970.
-            offsets: Where to begin, for some partitions: offsets that they gave. Partitions that are not named
-                are read from their beginning.
+            offsets: Where to begin, for some partitions: offsets that they gave. Others are read from their
+                beginning.
             durable: A function that is called with a partition and an offset, plain JSON data, when nothing
                 before the offset is needed any more: what was made of it has left the dataflow and was
                 committed by its sinks, and no operator keeps any of it. A later run that is given the latest
@@ -157,7 +157,7 @@ class FromOutside(StreamsOf):
             >>> from pointstamp.connectors import JSONLinesSource
             >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
             >>> with open(path, "w") as file:
-            ...     _ = file.write("1\\n2\\n")
+            ...     _ = file.write("1\n2\n")
             >>> kept = {}
             >>> def build(scope):
             ...     source = JSONLinesSource(path)
@@ -166,7 +166,7 @@ class FromOutside(StreamsOf):
             >>> ps.example(build).extract()
             [(0, [1, 2])]
             >>> with open(path, "a") as file:
-            ...     _ = file.write("3\\n")
+            ...     _ = file.write("3\n")
             >>> ps.example(build).extract()
             [(0, [3])]
         """
