@@ -336,9 +336,21 @@ def test_a_database_that_cannot_be_written_ends_the_dataflow(tmp_path: Path) -> 
 
 # ------------------------------------------------------------ nulls, and files that are not there
 
-NULLS = sorted(
-    "|NULL|null|NA|N/A|n/a|#NA|#N/A|#N/A N/A|NaN|nan|-NaN|-nan|1.#IND|-1.#IND|1.#QNAN|-1.#QNAN".split("|")
-)
+NULLS = [
+    "",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "N/A",
+    "NA",
+]
+NULLS += ["NULL", "NaN", "n/a", "nan", "null"]
 
 
 def column_of(source: CSVSource) -> list[tuple[str, Any]]:
