@@ -18,7 +18,16 @@ import pytest
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.connectors import CSVSource, JSONLinesSource, Sink, SinkWriter, SQLiteSink
+from pointstamp.connectors import (
+    CSVSource,
+    JSONLinesSource,
+    PartitionReader,
+    Rejected,
+    Sink,
+    SinkWriter,
+    Source,
+    SQLiteSink,
+)
 from pointstamp.connectors.network import (
     HTTPEventSource,
     HTTPLineSource,
@@ -385,13 +394,72 @@ def test_runs_that_go_on_lose_no_line_and_double_none(
         assert kept[str(path)]["position"] == path.stat().st_size
 
 
+class Batches(Source[int]):
+    """Numbers in three batches, a bad line behind the first; what comes then waits for an event."""
+
+    def __init__(self, on_error: Sink) -> None:
+        self.on_error = on_error
+        self.event = threading.Event()
+
+    def partitions(self) -> list[str]:
+        return ["a"]
+
+    def open(self, partition: str) -> PartitionReader[int]:
+        return _BatchesReader(self.event)
+
+
+class _BatchesReader(PartitionReader[int]):
+    def __init__(self, event: threading.Event) -> None:
+        self.event = event
+        self.read_so_far = 0
+
+    def read(self) -> list[int] | None:
+        if self.read_so_far == 3:
+            self.event.wait(60)
+            return None
+        self.read_so_far += 1
+        return [[10], [7], [13]][self.read_so_far - 1]
+
+    @property
+    def offset(self) -> int:
+        return self.read_so_far
+
+    def seek(self, offset: Any) -> None:
+        self.read_so_far = offset
+
+    def take_rejected(self) -> list[Rejected]:
+        return [Rejected("a", None, None, "bad", "it is", 1)] if self.read_so_far == 1 else []
+
+
+def test_an_offset_behind_a_line_that_waited_is_not_past_the_records_before_it() -> None:
+    rejected = Timed()
+    source, told = Batches(rejected), list[Any]()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.read(
+                source, time=lambda n: n, lateness=3, durable=lambda _, offset: told.append(offset)
+            ).probe()
+        worker.step_while(lambda: probe.less_than(10), timeout=60)
+        for _ in range(20):
+            worker.step()
+        assert rejected.rows == [(7, "bad")]
+        assert told == []  # the record at 10 may still be on its way
+        source.event.set()
+        worker.run()
+
+    ps.execute(main)
+    assert told[-1] == 3
+
+
 def test_a_record_without_a_time_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"t": 1}\n{"u": 2}\n' + json.dumps({"u": "x" * 500}) + "\n")
     for given in ("time", "event_time"):
 
-        def build(scope: ps.Scope, given: Any = given) -> None:
-            scope.read(JSONLinesSource(path, on_error="skip"), **{given: lambda row: row["t"]})
+        def build(scope: ps.Scope, given: str = given) -> None:
+            times: dict[str, Any] = {given: lambda row: row["t"]}
+            scope.read(JSONLinesSource(path, on_error="skip"), **times)
 
         with pytest.raises(KeyError, match="'t'") as raised:
             ps.example(build)

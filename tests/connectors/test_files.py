@@ -359,7 +359,7 @@ def column_of(source: CSVSource) -> list[tuple[str, Any]]:
 
 
 def test_the_texts_that_are_null(tmp_path: Path) -> None:
-    """As the docstring and the chapter list them: also in quotes, and never in a column of text."""
+    """The docstring and the chapter list them: also in quotes, and never in a column of text."""
     from pyarrow import csv
 
     assert sorted(csv.ConvertOptions().null_values) == NULLS
@@ -396,8 +396,12 @@ def test_a_file_that_is_not_there_is_named_with_its_source(
         made["ParquetSource"] = ParquetSource
     for name, make in made.items():
         for path, where in (("a.log", f" in the directory '{tmp_path}'"), (f"{tmp_path}/a.log", "")):
+
+            def build(scope: ps.Scope, make: Any = make, path: str = path) -> None:
+                scope.read(make(path))
+
             with pytest.raises(FileNotFoundError) as raised:
-                ps.example(lambda scope, make=make, path=path: scope.read(make(path)).probe())
+                ps.example(build)
             waited = " and was looked for during 0.1 seconds" if follow else ""
             assert str(raised.value) == (
                 f"{name} is to read '{path}', which does not exist{where}{waited}. Correct the path, or make "

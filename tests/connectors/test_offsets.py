@@ -217,7 +217,7 @@ def test_of_kafka_and_postgres() -> None:
 
 
 def test_a_function_is_told_of_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every source; as plain data, at which another run goes on."""
+    """Offsets of each kind of file are told as plain data, at which another run goes on."""
     monkeypatch.setattr(of_files, "ROWS", 3)
     monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 7)
     for kind in ("jsonl", "csv", "parquet"):
@@ -226,16 +226,18 @@ def test_a_function_is_told_of_offsets(tmp_path: Path, monkeypatch: pytest.Monke
         reader = source.open(path)
         ends = read_all(reader)[1][-1][0]
 
-        def build(scope: ps.Scope, offsets: Any, source: Any = source, told: Any = told) -> Any:
+        begin: dict[str, Any] = {}
+
+        def build(scope: ps.Scope, source: Any = source, told: Any = told, begin: Any = begin) -> Any:
             return scope.read(
-                source, offsets=offsets, durable=lambda *given: told.append(given), every=0.01
+                source, offsets=begin, durable=lambda *given: told.append(given), every=0.01
             ).capture()
 
-        ps.example(lambda scope, build=build: build(scope, None))
+        ps.example(build)
         assert told[-1] == (path, ends)
         assert json.loads(json.dumps(told)) == [list(pair) for pair in told]
-        again = ps.example(lambda scope, build=build, ends=ends, path=path: build(scope, {path: ends}))
-        assert again.extract() == []
+        begin[path] = ends
+        assert ps.example(build).extract() == []
 
 
 def test_a_function_is_told_of_no_offset_past_state(tmp_path: Path) -> None:
@@ -268,5 +270,6 @@ def test_what_the_function_raises_ends_the_dataflow(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="no space left"):
         ps.example(build)
+    wrong: Any = {}
     with pytest.raises(TypeError, match="durable needs a function"):
-        ps.example(lambda scope: scope.read(source, durable={}).probe())
+        ps.example(lambda scope: scope.read(source, durable=wrong).probe())

@@ -107,7 +107,10 @@ class Lines:
             counted: Whether the number of bytes before a line tells where it is.
         """
         taken, self._rejected = self._rejected, []
-        return [Rejected(partition, at if counted else None, line, *said) for at, line, *said in taken]
+        return [
+            Rejected(partition, at if counted else None, line, text, why, records)
+            for at, line, text, why, records in taken
+        ]
 
     def forget(self) -> None:
         """Drops what is left without an end, and what is wrong with it."""
