@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
+import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,7 +18,16 @@ import pytest
 
 import pointstamp as ps
 from harness import notes
-from pointstamp.connectors import CSVSource, JSONLinesSource, Sink, SinkWriter
+from pointstamp.connectors import (
+    CSVSource,
+    JSONLinesSource,
+    PartitionReader,
+    Rejected,
+    Sink,
+    SinkWriter,
+    Source,
+    SQLiteSink,
+)
 from pointstamp.connectors.network import (
     HTTPEventSource,
     HTTPLineSource,
@@ -231,6 +242,236 @@ def test_what_on_error_may_be(wrong: Any, tmp_path: Path) -> None:
             make()
 
 
+# ------------------------------------------------------------ times and restarts
+
+
+class Timed(Sink):
+    """The texts of lines that were committed, with their times."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, str]] = []
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        return _TimedWriter(self.rows)
+
+
+class _TimedWriter(_Writer):
+    def commit(self, time: Any) -> None:
+        self.rows += [(time, row["text"]) for row in self.open.pop(time, [])]
+
+
+TIMES: dict[str, dict[str, Any]] = {
+    "time": {"time": lambda row: row["t"]},
+    "event_time": {"event_time": lambda row: row["t"]},
+    "time of columns": {"time": "t", "schema": pa.schema([("t", pa.int64())])},
+    "event_time of columns": {"event_time": "t", "schema": pa.schema([("t", pa.int64())])},
+}
+
+
+@pytest.mark.parametrize("block", [1 << 20, 40, 1])
+@pytest.mark.parametrize("times", TIMES)
+def test_a_bad_line_has_the_time_of_the_record_behind_it(
+    times: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the file is cut into batches. Behind the last record lines have the latest time."""
+    monkeypatch.setattr("pointstamp.connectors.text.BLOCK", block)
+    path = tmp_path / "a.jsonl"
+    lines = ["bad 0"]
+    for t in (1, 2, 4, 3, 5, 9, 2, 7):  # with a lateness of 3 the last 2 is late, and the 7 is not
+        lines += [json.dumps({"t": t}), f"bad {t}"]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    given = dict(TIMES[times])
+    source = {"schema": given.pop("schema", None)}
+    rejected = Timed()
+
+    def build(scope: ps.Scope) -> None:
+        scope.read(JSONLinesSource(path, on_error=rejected, **source), lateness=3, **given)
+
+    ps.example(build)
+    assert rejected.rows == [
+        (1, "bad 0"),
+        (2, "bad 1"),
+        (3, "bad 4"),
+        (4, "bad 2"),
+        (5, "bad 3"),
+        (6, "bad 9"),  # as the late record behind it: at the watermark of the partition
+        (7, "bad 2"),
+        (9, "bad 5"),
+        (9, "bad 7"),
+    ]
+
+
+def test_a_bad_line_has_the_time_of_its_arrival(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("1\nbad\n")
+    rejected, written = Timed(), []
+
+    def build(scope: ps.Scope) -> None:
+        numbers = scope.read(JSONLinesSource(path, on_error=rejected), every=1000.0)
+        numbers.inspect_time(lambda time, _: written.append(time))
+
+    ps.example(build)
+    assert written[0] <= rejected.rows[0][0] <= written[0] + 1
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("seed", range(10))
+def test_runs_that_go_on_lose_no_line_and_double_none(
+    seed: int, files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are followed by run after run, each from the offsets that the one before was given."""
+    monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 64)
+    rng = random.Random(seed)
+    paths = [tmp_path / f"{n}.jsonl" for n in range(files)]
+    database, kept_at = tmp_path / "a.db", tmp_path / "offsets.json"
+    good: list[tuple[int, int]] = []
+    bad: list[tuple[str]] = []
+    kept: dict[str, Any] = {}
+    lateness = rng.choice([0, 3])
+    latest = [0] * files
+
+    def durable(partition: str, offset: Any) -> None:
+        kept[partition] = offset
+        kept_at.write_text(json.dumps(kept))
+
+    def count(table: str) -> int:
+        with sqlite3.connect(database) as connection:
+            found: int = connection.execute(f"select count(*) from {table}").fetchone()[0]
+        connection.close()
+        return found
+
+    for run in range(6):
+        pieces: list[list[str]] = [[] for _ in paths]
+        for _ in range(rng.randrange(1, 30)):
+            to = rng.randrange(files)
+            if rng.random() < 0.5:
+                bad.append((f"bad {len(bad)}",))
+                pieces[to].append(bad[-1][0])
+            else:
+                time = max(latest[to] - rng.randrange(lateness + 1), 0) + rng.choice([0, 0, 1, 5])
+                latest[to] = max(latest[to], time)
+                good.append((len(good), time))
+                pieces[to].append(json.dumps({"n": good[-1][0], "t": time}))
+        for path, some in zip(paths, pieces, strict=True):
+            with path.open("a") as file:
+                file.write("".join(f"{piece}\n" for piece in some))
+        complete = sum(time < min(latest) - lateness for _, time in good)
+        last, at_once = run == 5, rng.random() < 0.3
+
+        def main(worker: ps.Worker, last: bool = last, at_once: bool = at_once, n: int = complete) -> None:
+            lines = SQLiteSink(database, "bad", columns=["text"])
+            source = JSONLinesSource(paths, follow=not last, on_error=lines)
+            offsets = json.loads(kept_at.read_text()) if kept_at.exists() else None
+            with worker.dataflow() as scope:
+                rows = scope.read(
+                    source,
+                    time=lambda row: row["t"],
+                    lateness=lateness,
+                    idle=None,
+                    offsets=offsets,
+                    durable=durable,
+                )
+                rows.write(SQLiteSink(database, "good", columns=["n", "t"]))
+            if last:
+                worker.run()
+                return
+            if at_once:
+                for _ in range(rng.randrange(20)):
+                    worker.step()
+            else:
+                worker.step_while(lambda: count("good") < n, timeout=120)
+            worker.drop_dataflow(worker.installed_dataflows()[0])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ps.WrittenBefore)  # of what comes again
+            ps.execute(main)
+    connection = sqlite3.connect(database)
+    assert connection.execute("select n, t from good order by n").fetchall() == good
+    found = connection.execute("select text from bad").fetchall()
+    connection.close()
+    assert sorted(found) == sorted(bad)
+    for path in paths:
+        assert kept[str(path)]["position"] == path.stat().st_size
+
+
+class Batches(Source[int]):
+    """Numbers in three batches, a bad line behind the first; what comes then waits for an event."""
+
+    def __init__(self, on_error: Sink) -> None:
+        self.on_error = on_error
+        self.event = threading.Event()
+
+    def partitions(self) -> list[str]:
+        return ["a"]
+
+    def open(self, partition: str) -> PartitionReader[int]:
+        return _BatchesReader(self.event)
+
+
+class _BatchesReader(PartitionReader[int]):
+    def __init__(self, event: threading.Event) -> None:
+        self.event = event
+        self.read_so_far = 0
+
+    def read(self) -> list[int] | None:
+        if self.read_so_far == 3:
+            self.event.wait(60)
+            return None
+        self.read_so_far += 1
+        return [[10], [7], [13]][self.read_so_far - 1]
+
+    @property
+    def offset(self) -> int:
+        return self.read_so_far
+
+    def seek(self, offset: Any) -> None:
+        self.read_so_far = offset
+
+    def take_rejected(self) -> list[Rejected]:
+        return [Rejected("a", None, None, "bad", "it is", 1)] if self.read_so_far == 1 else []
+
+
+def test_an_offset_behind_a_line_that_waited_is_not_past_the_records_before_it() -> None:
+    rejected = Timed()
+    source, told = Batches(rejected), list[Any]()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.read(
+                source, time=lambda n: n, lateness=3, durable=lambda _, offset: told.append(offset)
+            ).probe()
+        worker.step_while(lambda: probe.less_than(10), timeout=60)
+        for _ in range(20):
+            worker.step()
+        assert rejected.rows == [(7, "bad")]
+        assert told == []  # the record at 10 may still be on its way
+        source.event.set()
+        worker.run()
+
+    ps.execute(main)
+    assert told[-1] == 3
+
+
+def test_a_record_without_a_time_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"t": 1}\n{"u": 2}\n' + json.dumps({"u": "x" * 500}) + "\n")
+    for given in ("time", "event_time"):
+
+        def build(scope: ps.Scope, given: str = given) -> None:
+            times: dict[str, Any] = {given: lambda row: row["t"]}
+            scope.read(JSONLinesSource(path, on_error="skip"), **times)
+
+        with pytest.raises(KeyError, match="'t'") as raised:
+            ps.example(build)
+        said = "\n".join(notes(raised.value))
+        assert f"while the {given.replace('_', ' ')} was taken of the record {{'u': 2}}. on_error=" in said
+        assert "in the batch that ends at offset" in said
+    path.write_text(json.dumps({"u": "x" * 5000}) + "\n")
+    with pytest.raises(KeyError) as raised:
+        read(JSONLinesSource(path), time=lambda row: row["t"])
+    assert max(map(len, notes(raised.value))) < 1000
+
+
 # ------------------------------------------------------------ connections
 
 LINES = b"one\n\xfftwo\nthree\n" + b"x" * 50 + b"\nfour\n"
@@ -301,6 +542,10 @@ def test_bad_lines_of_a_document() -> None:
         assert read(HTTPLineSource(url, max_line=20, on_error=rejected)) == GOOD
         assert [(row["line"], row["text"]) for row in rejected.rows] == REJECTED
         assert [row["offset"] for row in rejected.rows] == [4, 15]
+        timed = Timed()
+        source = HTTPLineSource(url, max_line=20, on_error=timed)
+        assert read(source, time=len, lateness=9) == ["one", "four", "three"]
+        assert timed.rows == [(4, "x" * 50), (5, "\\xfftwo")], "as 'four' and as 'three'"
         with pytest.raises(ps.CodecError, match="line 2 is not utf-8"):
             read(HTTPLineSource(url, max_line=20))
 

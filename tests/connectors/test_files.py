@@ -332,3 +332,80 @@ def test_a_database_that_cannot_be_written_ends_the_dataflow(tmp_path: Path) -> 
         run(2, lambda scope: timed(scope).write(sink))
     assert isinstance(raised.value.__cause__, sqlite3.OperationalError)
     assert threading.active_count() == 1
+
+
+# ------------------------------------------------------------ nulls, and files that are not there
+
+NULLS = [
+    "",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "N/A",
+    "NA",
+]
+NULLS += ["NULL", "NaN", "n/a", "nan", "null"]
+
+
+def column_of(source: CSVSource) -> list[tuple[str, Any]]:
+    captured = ps.example(lambda scope: scope.read(source).to_records().capture())
+    return [(row["s"], row["f"]) for _, records in captured.extract() for row in records]
+
+
+def test_the_texts_that_are_null(tmp_path: Path) -> None:
+    """The docstring and the chapter list them: also in quotes, and never in a column of text."""
+    from pyarrow import csv
+
+    assert sorted(csv.ConvertOptions().null_values) == NULLS
+    book = (Path(__file__).parents[2] / "docs" / "missing-values.md").read_text()
+    assert all(f"`{text}`" in book and f"``{text}``" in str(CSVSource.__doc__) for text in NULLS if text)
+    path = tmp_path / "a.csv"
+    path.write_text("s,f\n" + "".join(f'{text},{text}\n"{text}","{text}"\n' for text in NULLS) + "1,1\n")
+    schema = pa.schema([("s", pa.string()), ("f", pa.float64())])
+    doubled = [text for text in NULLS for _ in range(2)]
+    assert column_of(CSVSource(path, schema=schema)) == [*((text, None) for text in doubled), ("1", 1.0)]
+
+
+def test_other_texts_may_be_null(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("s,f\na,NaN\nb,\nc,-\nd,1\n")
+    for given in (None, pa.schema([("s", pa.string()), ("f", pa.float64())])):
+        found = column_of(CSVSource(path, schema=given, null_values=["", "-"]))
+        assert [(s, repr(f)) for s, f in found] == [("a", "nan"), ("b", "None"), ("c", "None"), ("d", "1.0")]
+    with pytest.raises(TypeError, match="null_values is a list of texts, such as \\['NA'\\], not 'NA'"):
+        CSVSource(path, null_values="NA")
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_file_that_is_not_there_is_named_with_its_source(
+    follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pointstamp.connectors.text.LOOKS", 2)
+    made: dict[str, Any] = {
+        "CSVSource": lambda path: CSVSource(path, schema=SCHEMA, follow=follow),
+        "JSONLinesSource": lambda path: JSONLinesSource(path, follow=follow),
+    }
+    if not follow:
+        made["ParquetSource"] = ParquetSource
+    for name, make in made.items():
+        for path, where in (("a.log", f" in the directory '{tmp_path}'"), (f"{tmp_path}/a.log", "")):
+
+            def build(scope: ps.Scope, make: Any = make, path: str = path) -> None:
+                scope.read(make(path))
+
+            with pytest.raises(FileNotFoundError) as raised:
+                ps.example(build)
+            waited = " and was looked for during 0.1 seconds" if follow else ""
+            assert str(raised.value) == (
+                f"{name} is to read '{path}', which does not exist{where}{waited}. Correct the path, or make "
+                "the file before the dataflow is run"
+            )
+    with pytest.raises(FileNotFoundError, match=r"^CSVSource is to read 'a.log', which does not exist"):
+        CSVSource("a.log")

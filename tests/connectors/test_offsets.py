@@ -214,3 +214,62 @@ def test_of_kafka_and_postgres() -> None:
         if kind is PostgresReader:
             reader.seek(json.loads(json.dumps(1 << 63)))
             assert reader.offset == 1 << 63
+
+
+def test_a_function_is_told_of_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offsets of each kind of file are told as plain data, at which another run goes on."""
+    monkeypatch.setattr(of_files, "ROWS", 3)
+    monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 7)
+    for kind in ("jsonl", "csv", "parquet"):
+        source, path = a_file(tmp_path, kind)
+        told: list[tuple[str, Any]] = []
+        reader = source.open(path)
+        ends = read_all(reader)[1][-1][0]
+
+        begin: dict[str, Any] = {}
+
+        def build(scope: ps.Scope, source: Any = source, told: Any = told, begin: Any = begin) -> Any:
+            return scope.read(
+                source, offsets=begin, durable=lambda *given: told.append(given), every=0.01
+            ).capture()
+
+        ps.example(build)
+        assert told[-1] == (path, ends)
+        assert json.loads(json.dumps(told)) == [list(pair) for pair in told]
+        begin[path] = ends
+        assert ps.example(build).extract() == []
+
+
+def test_a_function_is_told_of_no_offset_past_state(tmp_path: Path) -> None:
+    source, path = a_file(tmp_path, "jsonl")
+    for past in (False, True):
+        told: list[str] = []
+
+        def build(scope: ps.Scope, past: bool = past, told: list[str] = told) -> None:
+            rows = scope.read(
+                source, durable=lambda partition, _: told.append(partition), acknowledge_past_state=past
+            )
+            rows.key_by(lambda n: n % 2).scan(int, lambda sum, n: sum + n).probe()
+
+        if past:
+            ps.example(build)
+        else:
+            with pytest.warns(ps.NotAcknowledged, match="acknowledges no offset"):
+                ps.example(build)
+        assert set(told) == ({path} if past else set())
+
+
+def test_what_the_function_raises_ends_the_dataflow(tmp_path: Path) -> None:
+    source, _ = a_file(tmp_path, "jsonl")
+
+    def durable(partition: str, offset: Any) -> None:
+        raise OSError("no space left")
+
+    def build(scope: ps.Scope) -> None:
+        scope.read(source, durable=durable)
+
+    with pytest.raises(OSError, match="no space left"):
+        ps.example(build)
+    wrong: Any = {}
+    with pytest.raises(TypeError, match="durable needs a function"):
+        ps.example(lambda scope: scope.read(source, durable=wrong).probe())

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from pointstamp.connectors.rejecting import OnError, checked
 from pointstamp.connectors.text import BadLine, NoNames, TextReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     import pyarrow as pa
@@ -55,6 +56,20 @@ class _Files(Source[Any]):
     def partitions(self) -> list[str]:
         """The files' paths."""
         return self._files
+
+    @contextmanager
+    def _finding(self, path: str) -> Iterator[None]:
+        """Makes the error of a file that is not there name the source, and say what to do."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            waited = text.LOOKS * text.LOOK_AGAIN
+            during = f" and was looked for during {waited:g} seconds" if self.waits else ""
+            beside = "" if os.path.isabs(path) else f" in the directory {os.getcwd()!r}"
+            raise FileNotFoundError(
+                f"{type(self).__name__} is to read {path!r}, which does not exist{beside}{during}. Correct "
+                "the path, or make the file before the dataflow is run"
+            ) from error
 
 
 def _listed(paths: Paths) -> list[str]:
@@ -90,7 +105,7 @@ def _expanded(listed: list[str], ending: str) -> Iterator[Path]:
 
 
 class CSVSource(_Files):
-    """Rows of CSV files, as columns.
+    r"""Rows of CSV files, as columns.
 
     Args:
         paths: A path, a pattern such as ``"logs/*.csv"``, a directory, or several of these.
@@ -101,10 +116,34 @@ class CSVSource(_Files):
         on_error: What becomes of rows that cannot be read. ``"raise"``: what was read before the first is
             sent, and written where its times are complete, and then the dataflow ends, by an error that names
             the line. ``"skip"``: they are left out, and counted. A sink: it is written a dict for each, with
-            the fields of `Rejected`.
+            `partition`, `offset`, `line`, `text` and `reason` of `Rejected`.
+        null_values: The texts that are null in columns of other types than text; None for those of pyarrow:
+            an empty value, ``NULL``, ``null``, ``NA``, ``N/A``, ``n/a``, ``#NA``, ``#N/A``, ``#N/A N/A``,
+            ``NaN``, ``nan``, ``-NaN``, ``-nan``, ``1.#IND``, ``-1.#IND``, ``1.#QNAN`` and ``-1.#QNAN``. So
+            NaN is null in a column of floats; with ``[""]`` it is NaN.
+
+    A value that is null is null with quotes, too. In columns of text nothing is null: ``NA`` is two letters,
+    and an empty value the empty text.
 
     Values in quotes may contain line breaks, the names of columns may not. Each file begins with the names of
     its columns; those that the schema does not have are left out.
+
+    Raises:
+        FileNotFoundError: If no file is found; of a path that is no pattern, when the file is opened.
+        TypeError: If `null_values` is one text, and not a list of texts.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import CSVSource
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.csv")
+        >>> with open(path, "w") as file:
+        ...     _ = file.write("city,rain\nUlm,NaN\nRom,0.5\n")
+        >>> for nulls in (None, [""]):
+        ...     source = CSVSource(path, null_values=nulls)
+        ...     ps.example(lambda scope: scope.read(source).to_records().capture()).extract()
+        [(0, [{'city': 'Ulm', 'rain': None}, {'city': 'Rom', 'rain': 0.5}])]
+        [(0, [{'city': 'Ulm', 'rain': nan}, {'city': 'Rom', 'rain': 0.5}])]
     """
 
     ending = ".csv"
@@ -117,13 +156,17 @@ class CSVSource(_Files):
         follow: bool = False,
         delimiter: str = ",",
         on_error: OnError = "raise",
+        null_values: Sequence[str] | None = None,
     ) -> None:
         super().__init__(paths)
         self.on_error = checked(on_error)
         self.waits = follow
         self._delimiter = delimiter
+        if isinstance(null_values, str | bytes):
+            raise TypeError(f"null_values is a list of texts, such as [{null_values!r}], not {null_values!r}")
+        self._nulls = null_values if null_values is None else list(null_values)
         if schema is None:
-            with open(self._files[0], "rb") as file:
+            with self._finding(self._files[0]), open(self._files[0], "rb") as file:
                 block = file.read(text.BLOCK)
             try:
                 self._names(block.partition(b"\n")[0])
@@ -137,9 +180,10 @@ class CSVSource(_Files):
         """A reader of a file."""
         begins = re.escape(self._delimiter.encode())
         quoted = re.compile(rb'(?:^|(?<=[\n%s]))"[^"]*(?:""[^"]*)*("?)' % begins)
-        return TextReader(
-            partition, self._batch, follow=self.waits, header=True, quoted=quoted, on_error=self.on_error
-        )
+        with self._finding(partition):
+            return TextReader(
+                partition, self._batch, follow=self.waits, header=True, quoted=quoted, on_error=self.on_error
+            )
 
     def _batch(self, block: bytes, header: bytes) -> Any:
         assert self.schema is not None
@@ -162,7 +206,7 @@ class CSVSource(_Files):
             io.BytesIO(block),
             read_options=reader.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
             parse_options=reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            convert_options=reader.ConvertOptions(column_types=types),
+            convert_options=reader.ConvertOptions(column_types=types, null_values=self._nulls),
         )
 
 
@@ -175,6 +219,9 @@ class JSONLinesSource(_Files):
         follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
             its name when it was rotated; then the stream does not end.
         on_error: As of `CSVSource`.
+
+    Raises:
+        FileNotFoundError: As `CSVSource`.
     """
 
     ending = ".jsonl"
@@ -195,7 +242,8 @@ class JSONLinesSource(_Files):
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
         parse = self._records if self.schema is None else self._columns
-        return TextReader(partition, parse, follow=self.waits, on_error=self.on_error)
+        with self._finding(partition):
+            return TextReader(partition, parse, follow=self.waits, on_error=self.on_error)
 
     def _records(self, block: bytes, _: bytes) -> list[Any]:
         records = []
@@ -227,6 +275,7 @@ class ParquetSource(_Files):
         columns: The names of the columns to read; None for all.
 
     Raises:
+        FileNotFoundError: If no file is found, or the first does not exist.
         TypeError: If `columns` is one name, and not a list of names.
     """
 
@@ -239,7 +288,8 @@ class ParquetSource(_Files):
         super().__init__(paths)
         self._columns = columns = None if columns is None else names_of("columns", columns)
         try:
-            schema = parquet.read_schema(self._files[0]).remove_metadata()
+            with self._finding(self._files[0]):
+                schema = parquet.read_schema(self._files[0]).remove_metadata()
         except Exception as error:
             add_note(error, f"while the columns were read from {self._files[0]}")
             raise
@@ -251,7 +301,8 @@ class ParquetSource(_Files):
 
     def open(self, partition: str) -> PartitionReader[Any]:
         """A reader of a file."""
-        return _Rows(partition, self._columns)
+        with self._finding(partition):
+            return _Rows(partition, self._columns)
 
 
 class _Rows(PartitionReader[Any]):

@@ -252,6 +252,7 @@ class Reading:
         timing: Timing,
         *,
         past_state: bool = False,
+        durable: Callable[[str, Any], None] | None = None,
     ) -> None:
         """A reading that is not part of a dataflow yet.
 
@@ -261,9 +262,11 @@ class Reading:
             offsets: Where to begin, by partition.
             timing: What times records get.
             past_state: Whether offsets are acknowledged though an operator keeps state of earlier records.
+            durable: Is called with a partition and its offset that is durable; None: readers alone are told.
         """
         self._name = name
         self._past_state = past_state
+        self._durable = durable
         self._source = source
         self._offsets = offsets
         self._timing = timing
@@ -277,6 +280,10 @@ class Reading:
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
         # Lines that could not be read: how many, where they go, and the error of one that ends the dataflow.
         self.rejected: int | None = None if source.on_error is None else 0
+        # Those that no record has followed yet wait for its time, and no offset behind them is acknowledged.
+        self._unplaced: dict[str, list[Rejected]] = {}
+        # Per partition: the latest time at which something was sent since its last offset was remembered.
+        self._sent: dict[str, int] = {}
         self._rejects: OutputPort[Any] | None = None
         self._may_reject: Capability | None = None
         self._shown = ProbeHandle()
@@ -414,7 +421,8 @@ class Reading:
             self._join(batch.names)
             return 0
         if rejected:
-            self._reject(rejected)
+            assert self.rejected is not None
+            self.rejected += len(rejected)
         if isinstance(batch, _End):
             if batch.error is not None:
                 if not is_unreadable(batch.error):
@@ -423,14 +431,17 @@ class Reading:
                 self._failing = _Failing(batch.error, until, clock.monotonic() + GENTLY)
                 self.info.activator.activate()
                 return 0
+            if self._rejects is not None and (lines := self._unplaced.pop(partition, []) + list(rejected)):
+                sent = self._reject(lines, [self._timing.last_time(partition)] * len(lines))
+                self._remember(partition, offset, sent)
             self._left.discard(partition)
             self._timing.ended(partition)
             return 0
-        last = None
         try:
+            last = self._place(partition, batch, rejected)
             parts = list(self._timing.times(partition, batch))
         except Exception as error:
-            add_note(error, f"in partition '{partition}', before offset {offset}")
+            add_note(error, f"in partition '{partition}', in the batch that ends at offset {offset}")
             raise
         for time, part in parts:
             with self._capability.delayed(time) as capability, output.session(capability) as session:
@@ -445,31 +456,64 @@ class Reading:
             last = time if last is None else max(last, time)
         if watermark is not None:
             self._timing.told(partition, watermark)
+        self._remember(partition, offset, last)
+        return len(batch)
+
+    def _remember(self, partition: str, offset: Any, last: int | None) -> None:
+        """Keeps an offset until it is durable. The latest time of what was sent before it is `last`."""
+        assert self._capability is not None
         if last is None:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
-        if self._hears(partition):
+        last = max(last, self._sent.pop(partition, 0))  # type: ignore[type-var]
+        if self._unplaced.get(partition):
+            self._sent[partition] = last  # type: ignore[assignment]
+        elif self._hears(partition):
             pending = self._pending.setdefault(partition, deque())
             if pending and pending[-1][1] == last:
                 pending.pop()  # the later offset is durable when this one is
             pending.append((offset, last))  # type: ignore[arg-type]
             if len(pending) > OFFSETS:
                 self._pending[partition] = _thinned(pending)
-        return len(batch)
 
-    def _reject(self, rejected: Sequence[Rejected]) -> None:
-        """Counts lines that could not be read, and sends them where they go."""
-        assert self.rejected is not None
-        self.rejected += len(rejected)
-        if self._rejects is not None:
-            assert self._may_reject is not None
-            with self._rejects.session(self._may_reject) as session:
-                session.give_all([line._asdict() for line in rejected])
+    def _place(self, partition: str, batch: Any, rejected: Sequence[Rejected]) -> int | None:
+        """Sends lines that could not be read, with the times of the records behind them.
+
+        Lines that no record of the batch follows wait for the next batch.
+
+        Returns:
+            The latest time of a line that was sent; None if none was.
+        """
+        if self._rejects is None:
+            return None
+        waiting = self._unplaced.pop(partition, [])
+        lines = [*waiting, *rejected]
+        if not lines:
+            return None
+        places = [0] * len(waiting) + [line.records for line in rejected]
+        times = self._timing.times_before(partition, batch, places)
+        sent = self._reject(lines, times)
+        if left := [line for line, time in zip(lines, times, strict=True) if time is None]:
+            self._unplaced[partition] = left
+        return sent
+
+    def _reject(self, lines: Sequence[Rejected], times: Sequence[int | None]) -> int | None:
+        """Sends lines that could not be read, each at its time, if it has one; returns the latest."""
+        assert self._rejects is not None
+        assert self._may_reject is not None
+        by_time: dict[int, list[Any]] = {}
+        for line, time in zip(lines, times, strict=True):
+            if time is not None:
+                by_time.setdefault(time, []).append(line.shown())
+        for time, some in sorted(by_time.items()):
+            with self._may_reject.delayed(time) as capability, self._rejects.session(capability) as session:
+                session.give_all(some)
+        return max(by_time, default=None)
 
     def _hears(self, partition: str) -> bool:
-        """Whether the reader of a partition is told of offsets that are durable."""
+        """Whether anybody is told of offsets of a partition that are durable."""
         assert self._threads is not None
         reader = self._threads.readers.get(partition)
-        if reader is None or not reader.acknowledges:
+        if self._durable is None and (reader is None or not reader.acknowledges):
             return False
         if self._refuses is None:
             assert self._retaining is not None
@@ -535,7 +579,7 @@ class Reading:
                 self.info.activator.activate_after(after)
 
     def _acknowledge(self) -> None:
-        """Tells readers which offsets are durable."""
+        """Tells readers, and the function that was given, which offsets are durable."""
         assert self._threads is not None
         for partition, pending in self._pending.items():
             durable: Any = None
@@ -543,8 +587,12 @@ class Reading:
             while pending and not self._reaches(pending[0][1]):
                 durable, _ = pending.popleft()
                 found = True
-            if found and (reader := self._threads.readers.get(partition)) is not None:
+            if not found:
+                continue
+            if (reader := self._threads.readers.get(partition)) is not None:
                 reader.durable(durable)
+            if self._durable is not None:
+                self._durable(partition, durable)
         if self._capability is None and not any(self._pending.values()):
             self._unacknowledged.drop()
             self.stop()

@@ -32,6 +32,7 @@ class Rejected(NamedTuple):
         line: Its number, from 1; None where lines are not counted.
         text: The line, without its end; what is not text is shown as escapes, and a long one is cut off.
         reason: Why it cannot be read.
+        records: How many records of the batch come before it: the line has the time of the record behind it.
     """
 
     partition: str
@@ -39,6 +40,13 @@ class Rejected(NamedTuple):
     line: int | None
     text: str
     reason: str
+    records: int = 0
+
+    def shown(self) -> dict[str, Any]:
+        """Returns the dict that a sink is written: all but the place in the batch."""
+        fields = self._asdict()
+        del fields["records"]
+        return fields
 
 
 def checked(on_error: OnError) -> OnError:

@@ -164,6 +164,23 @@ BAD = (BadLine, ValueError, RecursionError)
 """The error of a parser for a row that cannot be read."""
 
 
+class _Salvaged:
+    """The rows of a block that does not parse.
+
+    Attributes:
+        good: Batches of those that can be read.
+        records: How many records these hold.
+        bad: The others, each with its error and the number of records before it.
+        passed: All rows that were looked at, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.good: list[Any] = []
+        self.records = 0
+        self.bad: list[tuple[bytes, Exception, int]] = []
+        self.passed: list[bytes] = []
+
+
 class TextReader(PartitionReader[Any]):
     """Reads blocks of whole lines.
 
@@ -235,7 +252,7 @@ class TextReader(PartitionReader[Any]):
     def _parsed(self, block: bytes) -> Any:
         if self._unclosed:
             self._unclosed = False
-            self._reject([(block, ValueError("a value in quotes has no end"))])
+            self._reject([(block, ValueError("a value in quotes has no end"), 0)])
             self._advance(block)
             return []
         try:
@@ -252,10 +269,9 @@ class TextReader(PartitionReader[Any]):
 
     def _salvaged(self, block: bytes) -> Any:
         """The rows of a block that can be read; of a reader that raises, those before the first bad one."""
-        good: list[Any] = []
-        bad: list[tuple[bytes, Exception]] = []
-        passed: list[bytes] = []
-        self._split(self._rows(block), good, bad, passed)
+        found = _Salvaged()
+        self._split(self._rows(block), found)
+        good, bad, passed = found.good, found.bad, found.passed
         if not bad or not self._raises:
             self._reject(bad, passed)
             self._advance(block)
@@ -263,7 +279,7 @@ class TextReader(PartitionReader[Any]):
             before = passed[: next(at for at, row in enumerate(passed) if row is bad[0][0])]
             self._advance(b"".join(before))
         else:
-            row, error = bad[0]
+            row, error, _ = bad[0]
             cause = error.error if isinstance(error, BadLine) else error
             raised = ValueError(f"line {self._line()} of {self._path}: {cause}")
             add_note(
@@ -274,40 +290,37 @@ class TextReader(PartitionReader[Any]):
             raise unreadable(raised) from cause
         return _together(good)
 
-    def _split(
-        self, rows: list[bytes], good: list[Any], bad: list[tuple[bytes, Exception]], passed: list[bytes]
-    ) -> None:
+    def _split(self, rows: list[bytes], found: _Salvaged) -> None:
         """Parses rows in parts: the batches of those that can be read, and the others.
 
-        `passed` gets all rows that were looked at, in their order. A reader that raises looks no further than
-        the first row that is bad.
+        A reader that raises looks no further than the first row that is bad.
         """
-        if self._raises and bad:
+        if self._raises and found.bad:
             return
         if not any(row.strip() for row in rows):
-            passed += rows
+            found.passed += rows
             return
         try:
-            good.append(self._parse(b"".join(rows), self._header or b""))
-            passed += rows
-            return
+            batch = self._parse(b"".join(rows), self._header or b"")
         except BAD as error:
             failed = error
+        else:
+            found.good.append(batch)
+            found.records += len(batch)
+            found.passed += rows
+            return
         if len(rows) > 1:
             half = len(rows) // 2
-            self._split(rows[:half], good, bad, passed)
-            self._split(rows[half:], good, bad, passed)
+            self._split(rows[:half], found)
+            self._split(rows[half:], found)
             return
         first, end, rest = rows[0].partition(b"\n")
-        if not rest:
-            bad.append((rows[0], failed))
-            passed += rows
-            return
         # A quote that does not end takes what comes behind it for its value.
         row = first + end
-        bad.append((row, failed))
-        passed.append(row)
-        self._split(self._rows(rest), good, bad, passed)
+        found.bad.append((row, failed, found.records))
+        found.passed.append(row)
+        if rest:
+            self._split(self._rows(rest), found)
 
     def _rows(self, block: bytes) -> list[bytes]:
         """The rows of a block, with their ends."""
@@ -328,14 +341,14 @@ class TextReader(PartitionReader[Any]):
                 row = b""
         return rows + ([row] if row else [])
 
-    def _reject(self, bad: list[tuple[bytes, Exception]], passed: list[bytes] | None = None) -> None:
+    def _reject(self, bad: list[tuple[bytes, Exception, int]], passed: list[bytes] | None = None) -> None:
         """Keeps what is known of rows that are left out."""
         line, at, left = self._line(), self._position, list(bad)
-        for row in passed if passed is not None else [row for row, _ in bad]:
+        for row in passed if passed is not None else [row for row, _, _ in bad]:
             if left and row is left[0][0]:
-                error = left.pop(0)[1]
+                _, error, records = left.pop(0)
                 cause = error.error if isinstance(error, BadLine) else error
-                self._rejected.append(Rejected(self._path, at, line, shown(row), str(cause)))
+                self._rejected.append(Rejected(self._path, at, line, shown(row), str(cause), records))
             line += row.count(b"\n")
             at += len(row)
 
@@ -535,12 +548,7 @@ def _opened(path: str, looks: int) -> BinaryIO:
         with suppress(FileNotFoundError):
             return open(path, "rb")
         sleep(LOOK_AGAIN)
-    try:
-        return open(path, "rb")
-    except FileNotFoundError as error:
-        if looks > 1:
-            add_note(error, f"looked for during {looks * LOOK_AGAIN:g} seconds, in case it was being rotated")
-        raise
+    return open(path, "rb")
 
 
 def _together(batches: list[Any]) -> Any:

@@ -5,13 +5,18 @@ the clock. `EventTime` asks a function, with a watermark for each partition: the
 less the lateness that is allowed. The frontier is the least watermark of the partitions that have not ended
 and are not idle; what comes behind it is sent at the frontier, so that nothing is lost and no promise is
 broken.
+
+A line that cannot be read tells no time. It has that of the record that follows it in its partition, so that
+a run that begins at an offset before the line gives it the same time as the run before.
 """
 
 from __future__ import annotations
 
 import time as clock
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._errors import add_note
 from pointstamp.event_times.columns import split_rows
 
 if TYPE_CHECKING:
@@ -26,11 +31,20 @@ OTHERS = (
     "and timedeltas"
 )
 
+SHOWN = 200
+"""Characters of a record that an error shows."""
+
 
 def _checked(time: Any) -> int:
     if not isinstance(time, int) or time < 0:
         raise TypeError(f"event times of read are ints that are not negative, not {time!r}. {OTHERS}")
     return time
+
+
+def _short(record: Any) -> str:
+    """Returns a record as an error shows it."""
+    shown = repr(record)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
 
 
 class Timing:
@@ -43,6 +57,23 @@ class Timing:
         """The parts of a batch with their times, each at or after the frontier."""
         if len(batch):
             yield 0, batch
+
+    def times_before(self, partition: str, batch: Any, places: Sequence[int]) -> list[int | None]:
+        """Returns the times of lines that could not be read; called before `times` of the same batch.
+
+        Args:
+            partition: The partition.
+            batch: The records that were read with the lines.
+            places: For each line, how many records of the batch come before it.
+
+        Returns:
+            A time for each line, at or after the frontier; None where only a record to come tells it.
+        """
+        return [self.frontier()] * len(places)
+
+    def last_time(self, partition: str) -> int:
+        """Returns the time of lines that could not be read, and that no record follows in the partition."""
+        return self.frontier()
 
     def told(self, partition: str, watermark: int) -> None:
         """Is told by a reader that nothing before an event time comes any more."""
@@ -159,13 +190,49 @@ class EventTime(Timing):
             yield max(watermark, self._frontier), part
         self._latest[partition] = (latest, clock.monotonic())
 
+    def times_before(self, partition: str, batch: Any, places: Sequence[int]) -> list[int | None]:
+        """The times of the records behind the lines, and of late ones the watermark of the partition."""
+        if min(places) >= len(batch):
+            return [None] * len(places)
+        if isinstance(batch, list):
+            told = [self._told_by(record) for record in batch]
+        else:
+            told = [_checked(time) for time in self._column(batch).to_pylist()]
+        latest, _ = self._latest.get(partition, (0, 0.0))
+        before = list(accumulate(told, max, initial=latest))
+        return [
+            max(told[place], before[place] - self._lateness, self._frontier) if place < len(told) else None
+            for place in places
+        ]
+
+    def last_time(self, partition: str) -> int:
+        """The latest time of the partition."""
+        latest, _ = self._latest.get(partition, (0, 0.0))
+        return max(latest, self._frontier)
+
+    def _told_by(self, record: Any) -> int:
+        """Returns the time that a record tells; an error names the record."""
+        assert callable(self._time)
+        try:
+            return _checked(self._time(record))
+        except Exception as error:
+            add_note(
+                error,
+                f"while the {'event time' if self._apart else 'time'} was taken of the record "
+                f"{_short(record)}. on_error= does not cover this: let the function return a time for such a "
+                "record, too, such as 0, with which it is late",
+            )
+            raise
+
+    def _column(self, batch: Any) -> Any:
+        return batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
+
     def _records_apart(self, batch: list[Any], latest: int) -> tuple[Any, Late, int]:
         """The parts of a batch that are on time, what is late, and the latest time of the partition."""
-        assert callable(self._time)
         parts: dict[int, list[Any]] = {}
         late: dict[int, list[Any]] = {}
         for record in batch:
-            time = _checked(self._time(record))
+            time = self._told_by(record)
             watermark = latest - self._lateness
             if time < watermark:
                 late.setdefault(watermark, []).append(record)
@@ -181,16 +248,15 @@ class EventTime(Timing):
         return [] if on_time is None else [(0, on_time)], late, latest
 
     def _records(self, batch: list[Any]) -> Iterator[tuple[int, list[Any]]]:
-        assert callable(self._time)
         parts: dict[int, list[Any]] = {}
         for record in batch:
-            parts.setdefault(_checked(self._time(record)), []).append(record)
+            parts.setdefault(self._told_by(record), []).append(record)
         yield from sorted(parts.items(), key=lambda part: part[0])
 
     def _columns(self, batch: Any) -> Iterator[tuple[int, Any]]:
         import pyarrow.compute as pc
 
-        times = batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
+        times = self._column(batch)
         counted = pc.value_counts(times).to_pylist()
         if len(counted) > 1:
             batch = batch.take(pc.sort_indices(times))

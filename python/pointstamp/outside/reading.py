@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._mistakes import several
+from pointstamp._mistakes import function_of, several
 from pointstamp._naming import named
 from pointstamp.capture.events import replayed
 from pointstamp.streams.kinds import StreamsOf
@@ -103,10 +103,11 @@ class FromOutside(StreamsOf):
         idle: float | None = 10.0,
         every: float | None = None,
         offsets: Mapping[str, Any] | None = None,
+        durable: Callable[[str, Any], None] | None = None,
         acknowledge_past_state: bool = False,
         name: str = "read",
     ) -> Any:
-        """The records of a source, whose partitions are shared out to the workers.
+        r"""The records of a source, whose partitions are shared out to the workers.
 
         Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
         the source, unless the source knows times. For times of arrival say `every`, for those that the
@@ -126,10 +127,16 @@ class FromOutside(StreamsOf):
             idle: With a time: after how many seconds without a record a partition holds the others up no
                 longer; None for never. One that is read to its end, such as a file, is never idle.
             every: Seconds: the time of a batch is the number of such intervals since 1970.
-            offsets: Where to begin, for some partitions: offsets that they gave.
-            acknowledge_past_state: Has offsets acknowledged (`PartitionReader.durable`, a group of Kafka, a
-                slot of PostgreSQL) even where an operator keeps state of the records before them for as long
-                as it runs: for a program that brings the state back itself, or can do without.
+            offsets: Where to begin, for some partitions: offsets that they gave. Others are read from their
+                beginning.
+            durable: A function that is called with a partition and an offset, plain JSON data, when nothing
+                before the offset is needed any more: what was made of it has left the dataflow and was
+                committed by its sinks, and no operator keeps any of it. A later run that is given the latest
+                offset of each partition as `offsets` goes on there. It is called on the thread of the worker
+                that reads the partition; an error that it raises ends the dataflow.
+            acknowledge_past_state: Has offsets acknowledged (`durable`, `PartitionReader.durable`, a group of
+                Kafka, a slot of PostgreSQL) even where an operator keeps state of the records before them for
+                as long as it runs: for a program that brings the state back itself, or can do without.
             name: The operator's name.
 
         Returns:
@@ -138,10 +145,30 @@ class FromOutside(StreamsOf):
 
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+            TypeError: If `durable` is no function.
 
         Warns:
             NotAcknowledged: When the dataflow runs, if somebody wants to hear of offsets, and none is
                 acknowledged because of an operator that keeps state.
+
+        Examples:
+            >>> import os, tempfile
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
+            >>> with open(path, "w") as file:
+            ...     _ = file.write("1\n2\n")
+            >>> kept = {}
+            >>> def build(scope):
+            ...     source = JSONLinesSource(path)
+            ...     numbers = scope.read(source, offsets=kept, durable=kept.__setitem__)
+            ...     return numbers.capture()
+            >>> ps.example(build).extract()
+            [(0, [1, 2])]
+            >>> with open(path, "a") as file:
+            ...     _ = file.write("3\n")
+            >>> ps.example(build).extract()
+            [(0, [3])]
         """
         from pointstamp.connectors.reading import Reading
         from pointstamp.connectors.timing import Arrival, EventTime, Timing
@@ -154,11 +181,13 @@ class FromOutside(StreamsOf):
         columns = None if source.schema is None else _core.Schema(source.schema)
         if not source.waits:
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
-        past = acknowledge_past_state
+        if durable is not None:
+            durable = function_of("durable", durable)
+        told: Any = {"past_state": acknowledge_past_state, "durable": durable}
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
             timing: Timing = EventTime(times, units, idle, apart=True)
-            reading = Reading(name, source, offsets or {}, timing, past_state=past)
+            reading = Reading(name, source, offsets or {}, timing, **told)
             read = reading.install(cast("Scope", self), columns)
             streams = late_apart(self, read, times, columns)
             self.tells_time(streams, unit)
@@ -174,5 +203,5 @@ class FromOutside(StreamsOf):
             timing = Arrival(every)
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
-        reading = Reading(name, source, offsets or {}, timing, past_state=past)
+        reading = Reading(name, source, offsets or {}, timing, **told)
         return self.stream_of(reading.install(cast("Scope", self), columns), columns)

@@ -352,7 +352,7 @@ class _Events(_Reader):
 
     def take_rejected(self) -> list[Rejected]:
         taken, self._dropped = self._dropped, []
-        return super().take_rejected() + taken
+        return [line._replace(records=0) for line in super().take_rejected()] + taken  # of lines, not events
 
     def _line(self, line: str, events: list[Event]) -> None:
         if not line:
@@ -360,7 +360,7 @@ class _Events(_Reader):
             if self._size > self._most:
                 why = f"the event is longer than {self._most} bytes"
                 text = "\n".join(self._data)[:LONGEST]
-                self._dropped.append(Rejected(self.name, None, self._lines.count, text, why))
+                self._dropped.append(Rejected(self.name, None, self._lines.count, text, why, len(events)))
             elif self._data:
                 events.append(Event(self._kind or "message", "\n".join(self._data), self._id))
             self._begin()

@@ -25,13 +25,14 @@ class Lines:
         if "\n".encode(encoding) != b"\n":
             raise ValueError(f"lines of text end with the byte 10, and those of {encoding!r} do not")
         self._raises = raises
-        self._rejected: list[tuple[int, int, str, str]] = []
+        self._rejected: list[tuple[int, int, str, str, int]] = []
         self._cut = 0  # bytes of a line that is too long, which are dropped
         self._most = most
         self._encoding = encoding
         self._wrong: CodecError | None = None
         self._part: list[bytes] = []
         self._length = 0
+        self._given = 0  # lines of the call that runs
         self.bytes = 0
         """Bytes of the lines that were given, with their ends."""
         self.count = 0
@@ -49,6 +50,7 @@ class Lines:
             CodecError: Where there is none before one that is too long, ended or not, or no text.
         """
         self.check()
+        self._given = 0
         *whole, last = data.split(b"\n")
         given: list[str] = []
         try:
@@ -57,6 +59,7 @@ class Lines:
                 text = self._text(b"".join(self._part), 1)
                 if text is not None:
                     given.append(text)
+                    self._given += 1
                 self.forget()
             self._begin(last)
         except CodecError as error:
@@ -90,6 +93,7 @@ class Lines:
     def rest(self) -> list[str]:
         """Returns the text that is left without an end."""
         self.check()
+        self._given = 0
         line = b"".join(self._part)
         text = self._text(line, 0) if line else None
         self._part, self._length, self._cut = [], 0, 0
@@ -103,7 +107,10 @@ class Lines:
             counted: Whether the number of bytes before a line tells where it is.
         """
         taken, self._rejected = self._rejected, []
-        return [Rejected(partition, at if counted else None, line, *said) for at, line, *said in taken]
+        return [
+            Rejected(partition, at if counted else None, line, text, why, records)
+            for at, line, text, why, records in taken
+        ]
 
     def forget(self) -> None:
         """Drops what is left without an end, and what is wrong with it."""
@@ -115,7 +122,7 @@ class Lines:
         text: str | None = None
         if self._cut:
             why = f"it is longer than {self._most} bytes"
-            self._rejected.append((self.bytes, self.count + 1, shown(line), why))
+            self._rejected.append((self.bytes, self.count + 1, shown(line), why, self._given))
         else:
             try:
                 text = line.removesuffix(b"\r").decode(self._encoding)
@@ -123,7 +130,7 @@ class Lines:
                 if self._raises:
                     raise CodecError(f"line {self.count + 1} is not {self._encoding}: {error}") from error
                 why = f"it is not {self._encoding}: {error}"
-                self._rejected.append((self.bytes, self.count + 1, shown(line), why))
+                self._rejected.append((self.bytes, self.count + 1, shown(line), why, self._given))
         self.bytes += self._length + end
         self.count += 1
         return text
