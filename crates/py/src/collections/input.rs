@@ -7,9 +7,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::gil::give_way;
+use super::given::Given;
 use crate::input::InputHandle;
-use crate::iterables::{Giver, records_of, refuse_iterator};
+use crate::iterables::refuse_iterator;
 use crate::raised::shown;
 
 /// The diff of an update, which is not 0.
@@ -67,7 +67,7 @@ pub(crate) fn refuse_negative_counts(handle: &InputHandle) -> PyResult<()> {
     Ok(())
 }
 
-/// Adds the updates of an iterable of pairs, or, with a diff, of an iterable of records.
+/// Adds the updates of an iterable of pairs, or, with a diff, of an iterable of records: all, or none where one is refused.
 #[pyfunction]
 #[pyo3(signature = (handle, updates, diff = None))]
 pub(crate) fn send_updates(
@@ -76,22 +76,12 @@ pub(crate) fn send_updates(
     diff: Option<i64>,
 ) -> PyResult<()> {
     handle.check_open()?;
-    let call = match diff {
-        None => "update_many",
-        Some(1..) => "insert_many",
-        Some(_) => "remove_many",
-    };
-    for (count, update) in records_of(Giver::Call(call), updates)?.enumerate() {
-        let update = update?;
-        let (record, diff) = match diff {
-            Some(diff) => (update, diff),
-            None => pair_of(&update)?,
-        };
-        handle.update(&record, diff)?;
-        if count % 4096 == 4095 {
-            updates.py().check_signals()?; // the iterable may have no end, and be no Python code
-            give_way(updates.py());
-        }
-    }
-    Ok(())
+    handle.update_all(updates.py(), Given::of(updates, diff)?)
+}
+
+/// Checks the updates that `send_updates` would add: what they are, not what a strict input has of them.
+#[pyfunction]
+#[pyo3(signature = (updates, diff = None))]
+pub(crate) fn check_updates(updates: &Bound<'_, PyAny>, diff: Option<i64>) -> PyResult<()> {
+    Given::of(updates, diff).map(drop)
 }
