@@ -88,7 +88,7 @@ def test_a_strict_input_counts_nothing_of_a_call_that_it_refuses() -> None:
         ):
             with pytest.raises(ValueError, match="cannot be removed at time 1: this input has added"):
                 call()
-        with pytest.raises(ValueError, match="1 of 'n' .* added 0 of it"):
+        with pytest.raises(ValueError, match=r"1 of 'n' .* added 0 of it"):
             words.remove("n")
         words.remove_many(["a", "a", "b"])  # all that there is, and was before
 

@@ -325,7 +325,14 @@ def strict_ones(scope: ps.Scope) -> Any:
     words, collection = scope.new_collection(strict=True)
     others, second = scope.new_collection(strict=True)
     table, columns = scope.new_collection(schema=pa.schema({"n": pa.int64()}), strict=True)
-    return {"words": words, "out": collection, "others": others, "second": second, "table": table, "rows": columns}
+    return {
+        "words": words,
+        "out": collection,
+        "others": others,
+        "second": second,
+        "table": table,
+        "rows": columns,
+    }
 
 
 def test_a_strict_input_of_a_session_is_one_input(session: ps.Interactive) -> None:
@@ -370,23 +377,47 @@ def test_a_strict_input_of_a_session_refuses_what_it_has_not_added(session: ps.I
 
 def test_all_refusals_are_told_at_once_or_one_after_the_other(session: ps.Interactive) -> None:
     flow = session.dataflow(strict_ones)
-    refused = [f"w{number}" for number in range(5)]
-    for word in refused:
-        flow.words.remove(word)
-        flow.others.remove(word + "!")
-    told = []
-    for output in (flow.out, flow.second, flow.out):
+    told, removed = [], 0
+    for number in range(5):
+        for one in (flow.words, flow.others):
+            try:
+                one.remove(f"w{number}")
+                removed += 1
+            except ValueError as error:  # of those before: this one is not sent
+                told.append([str(error), *getattr(error, "__notes__", ())])
+    for _ in range(2):
         try:
-            output.read(PATIENCE)
+            flow.settle(PATIENCE)
         except ValueError as error:
             told.append([str(error), *getattr(error, "__notes__", ())])
-    assert told
     more = [note for lines in told for note in lines if "refused: " in note]
-    count = len(told) + sum(int(note.split()[1]) for note in more)
-    assert count == 2 * len(refused), told
-    if len(told) == 1 and len(more) == 1:
-        assert more[0].startswith("and 9 more commands were refused: ValueError: 1 of 'w")
-        assert more[0].endswith("; 6 more")
+    assert len(told) + sum(int(note.split()[1]) for note in more) == removed, told
+
+
+def test_several_refusals_are_one_error_with_a_note() -> None:
+    """The worker is held until all have been sent, so that all are refused before the first is told."""
+    begun, goes = threading.Event(), threading.Event()
+
+    def held(worker: ps.Worker) -> None:
+        begun.set()
+        assert goes.wait(PATIENCE)
+
+    with ps.Interactive() as session:
+        flow = session.dataflow(strict_ones)
+        holding = threading.Thread(target=session.run, args=(held,))
+        holding.start()
+        assert begun.wait(PATIENCE)
+        for number in range(5):
+            flow.words.remove(f"w{number}")
+        reading = session._running[-1].ask("explain", None, 1.0, worker=0)  # behind them
+        goes.set()
+        holding.join()
+        reading.result(PATIENCE)
+        with pytest.raises(ValueError, match="1 of 'w0'") as caught:
+            flow.out.read(PATIENCE)
+        [note] = caught.value.__notes__
+        assert note.startswith("and 4 more commands were refused: ValueError: 1 of 'w1'")
+        assert note.endswith("; 1 more")
 
 
 @pytest.mark.parametrize("end", ["close", "restart"])

@@ -82,7 +82,9 @@ class CollectionScope:
         if schema is None:
             from pointstamp.collections.inputs import CollectionInput
 
-            return several("new_collection", "handle, collection", (CollectionInput(handle, strict=strict), rows))
+            return several(
+                "new_collection", "handle, collection", (CollectionInput(handle, strict=strict), rows)
+            )
         from pointstamp.collections.column_input import ColumnInput
         from pointstamp.collections.columns import ColumnCollection
 

@@ -127,7 +127,7 @@ class LiveInput:
         self._tell(self._next(), "update", record, diff)
 
     def update_many(self, updates: Iterable[tuple[Any, int]]) -> None:
-        """Makes every change of an iterable of pairs ``(record, diff)`` in a collection; after an error, none."""
+        """Makes every change of an iterable of pairs ``(record, diff)`` of a collection; after an error, none."""
         self._check("update_many", "CollectionInput")
         self._spread("update_many", updates)
 

@@ -87,7 +87,9 @@ class Served:
                     f"{', '.join(sorted(TAKEN))}"
                 )
         for name, thing in things.items():
-            self.reached.append(Reached(name, self._add(name, thing), getattr(thing, "strict", False) is True))
+            self.reached.append(
+                Reached(name, self._add(name, thing), getattr(thing, "strict", False) is True)
+            )
 
     def _add(self, name: str, thing: Any) -> str:
         if isinstance(thing, INPUTS):

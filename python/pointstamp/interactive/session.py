@@ -236,7 +236,8 @@ class Interactive:
         Warns:
             UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
         """
-        self._ends()
+        if self._ends.detach() is not None:
+            _close(self._running, CLOSED)
 
     @property
     def closed(self) -> bool:
@@ -273,4 +274,6 @@ def _tell_unreported(clusters: list[SessionWorkers]) -> None:
     """Warns of errors of workers that no call has raised, and none will."""
     errors = [error for cluster in clusters for error in cluster.unreported()]
     if errors:
-        warn_usage(f"the session's workers have ended, with errors that no call has raised: {in_short(errors)}")
+        warn_usage(
+            f"the session's workers have ended, with errors that no call has raised: {in_short(errors)}"
+        )
