@@ -83,9 +83,9 @@ class CollectionInput(Changing, Generic[T]):
     Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the
     input advances past a time or is closed, that time stays open downstream, on every worker.
 
-    A call that raises an error for what it was given has changed nothing, also one of many changes. Such a
-    call therefore keeps its changes until it has read and checked the last one; `play` makes each change as it
-    is read, and takes an iterable without an end.
+    A call that raises an error for what it was given has changed nothing, also one of many changes: it keeps
+    its changes until it has read and checked the last one. `play` makes each change as it is read, and takes
+    an iterable without an end.
 
     Examples:
         >>> import pointstamp as ps

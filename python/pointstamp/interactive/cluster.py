@@ -159,7 +159,7 @@ class SessionWorkers:
             )
 
     def raise_error(self) -> None:
-        """Raises what has gone wrong since this was last asked: the first error, with a note of the others."""
+        """Raises what has gone wrong since this was last asked: the first error, which notes the others."""
         others = self._replies.errors()
         if self.failure is not None:
             error = self.failure.with_traceback(self._traceback)  # which each raising makes longer

@@ -35,10 +35,10 @@ DIFFS = {"insert_many": 1, "remove_many": -1, "update_many": None}
 class LiveInput:
     """An input of a session's dataflow. Records go to the workers in turn; times are those of all.
 
-    The records of a strict input of a collection all go to worker 0, so that it counts what this one input has
-    added, as it does with one worker. It is used as what it is on the workers: an `InputHandle`, an `ArrowInput`, a `CollectionInput` or a
-    `ColumnInput`. What a worker refuses is raised by what is asked of the session next, with
-    a note of all that was refused meanwhile.
+    The records of a strict input of a collection all go to worker 0, which counts them: what was inserted may
+    be removed. An input is used as what it is on the workers: an `InputHandle`, an `ArrowInput`, a
+    `CollectionInput` or a `ColumnInput`. What a worker refuses is raised by what is asked of the session
+    next, with a note of what else was refused meanwhile.
 
     Attributes:
         name: Its name.
@@ -127,7 +127,7 @@ class LiveInput:
         self._tell(self._next(), "update", record, diff)
 
     def update_many(self, updates: Iterable[tuple[Any, int]]) -> None:
-        """Makes every change of an iterable of pairs ``(record, diff)`` of a collection; after an error, none."""
+        """Makes every change of an iterable of ``(record, diff)`` in a collection; after an error, none."""
         self._check("update_many", "CollectionInput")
         self._spread("update_many", updates)
 
