@@ -169,7 +169,7 @@ def test_columns_and_probes_are_reached() -> None:
         assert sorted(n for batch in batches for n in batch.column("n").to_pylist()) == list(range(6))
         with pytest.raises(TypeError, match="is a probe"):
             flow.probe.read()
-        with pytest.raises(TypeError, match="is a InputHandle: use send"):
+        with pytest.raises(TypeError, match="is an InputHandle: use send"):
             flow.rows.insert(1)
         with pytest.raises(ps.TimeError, match="stands at 1 and cannot move to 0"):
             flow.rows.advance_to(0)

@@ -365,3 +365,61 @@ def test_an_imported_dataflow_that_goes_on_by_itself_ends_with_its_importers(pla
         assert two.out.read(PATIENCE) == [(0, [(10, 1)])]
         two.close()
         assert set(session.run(count)) == {0}
+
+
+def test_a_restart_does_not_wait_for_native_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an operator holds the workers, and some that were interrupted before are still there."""
+    monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", float(10**6))  # nothing may wait for that
+    session = ps.Interactive()
+    read, write = os.pipe()
+    begun = threading.Event()
+
+    def blocked(scope: ps.Scope) -> Any:
+        handle, stream = scope.new_input()
+
+        def wait(record: Any) -> Any:
+            begun.set()
+            os.read(read, 1)
+            return record
+
+        return {"records": handle, "out": stream.map(wait)}
+
+    try:
+        with in_native_code(session, {}, tmp_path):
+            flow = session.dataflow(blocked)
+            flow.records.send(1)
+            assert begun.wait(PATIENCE)
+            session.restart()
+            works(session)
+            with pytest.raises(ps.PointstampError, match=RESTART):
+                flow.out.read(PATIENCE)
+            os.write(write, b"x")
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize(("event", "match"), [("close", CLOSED), ("restart", RESTART)])
+def test_a_failure_that_was_before_the_end_is_what_is_raised_and_notes_the_end(
+    place: Any, event: str, match: str
+) -> None:
+    with ps.Interactive(**place) as session:
+        flow = session.dataflow(everything)
+        flow.records.send(0)
+        flow.records.advance_to(1)
+        with pytest.raises(ZeroDivisionError):
+            flow.stream.read(PATIENCE)
+        getattr(session, event)()
+        with pytest.raises(ZeroDivisionError) as caught:
+            flow.stream.read(PATIENCE)
+        assert any(f"since then, {match}" in note for note in getattr(caught.value, "__notes__", ()))
+
+
+def test_a_failure_that_no_call_has_raised_is_told_at_the_end() -> None:
+    session = ps.Interactive()
+    flow = session.dataflow(everything)
+    flow.records.send(0)
+    until(lambda: flow.closed)
+    with pytest.warns(ps.UsageWarning, match="no call has raised: ZeroDivisionError"):
+        session.close()

@@ -317,3 +317,137 @@ def test_names_that_a_dataflow_has_of_its_own_are_refused() -> None:
         explained = session.dataflow(lambda scope: {"close_": scope.to_stream([1]), "read": scope.empty()})
         assert explained.close_.read(PATIENCE) == [(0, [1])]
         assert explained.read.read(PATIENCE) == []
+
+
+def strict_ones(scope: ps.Scope) -> Any:
+    import pyarrow as pa
+
+    words, collection = scope.new_collection(strict=True)
+    others, second = scope.new_collection(strict=True)
+    table, columns = scope.new_collection(schema=pa.schema({"n": pa.int64()}), strict=True)
+    return {
+        "words": words,
+        "out": collection,
+        "others": others,
+        "second": second,
+        "table": table,
+        "rows": columns,
+    }
+
+
+def test_a_strict_input_of_a_session_is_one_input(session: ps.Interactive) -> None:
+    """However its records are given, what was inserted may be removed."""
+    import pyarrow as pa
+
+    flow = session.dataflow(strict_ones)
+    for _ in range(3):  # not a multiple of the number of workers
+        flow.words.insert("a")
+        flow.words.remove("a")
+        flow.table.insert(pa.table({"n": [1, 2]}))
+    flow.words.insert_many(list("abcde"))
+    flow.words.remove_many(list("edcb"))
+    flow.words.update("x", 3)
+    flow.words.update_many([("x", -1), ("x", -1)])
+    flow.words.play((word, 1, diff) for word, diff in (("y", 2), ("y", -1), ("a", -1)))
+    flow.table.update(pa.table({"n": [1]}), -2)
+    flow.table.remove(pa.table({"n": [2]}))
+    flow.table.play(pa.table({"n": [1, 2], "time": [1, 1], "diff": [-1, -1]}))
+    for one in flow.inputs.values():
+        one.close()
+    assert flow.out.read(PATIENCE) == [(0, [("a", 1), ("x", 1)]), (1, [("a", -1), ("y", 1)])]
+    rows = [row for _, batches in flow.rows.read(PATIENCE) for batch in batches for row in batch.to_pylist()]
+    left: dict[int, int] = {}
+    for row in rows:
+        left[row["n"]] = left.get(row["n"], 0) + row["diff"]
+    assert left == {1: 0, 2: 1}
+
+
+def test_a_strict_input_of_a_session_refuses_what_it_has_not_added(session: ps.Interactive) -> None:
+    flow = session.dataflow(strict_ones)
+    flow.words.insert_many(["a", "b", "c"])
+    flow.words.remove_many(["a", "b", "zz"])
+    flow.words.advance_to(1)
+    with pytest.raises(ValueError, match="1 of 'zz' cannot be removed at time 0: this input has added 0"):
+        flow.words.play([])
+        flow.out.read(PATIENCE)
+    for one in flow.inputs.values():
+        one.close()
+    assert flow.out.read(PATIENCE) == [(0, [("a", 1), ("b", 1), ("c", 1)])]
+
+
+def test_all_refusals_are_told_at_once_or_one_after_the_other(session: ps.Interactive) -> None:
+    flow = session.dataflow(strict_ones)
+    told, removed = [], 0
+    for number in range(5):
+        for one in (flow.words, flow.others):
+            try:
+                one.remove(f"w{number}")
+                removed += 1
+            except ValueError as error:  # of those before: this one is not sent
+                told.append([str(error), *getattr(error, "__notes__", ())])
+    for _ in range(2):
+        try:
+            flow.settle(PATIENCE)
+        except ValueError as error:
+            told.append([str(error), *getattr(error, "__notes__", ())])
+    more = [note for lines in told for note in lines if "refused: " in note]
+    assert len(told) + sum(int(note.split()[1]) for note in more) == removed, told
+
+
+def test_several_refusals_are_one_error_with_a_note() -> None:
+    """The worker is held until all have been sent, so that all are refused before the first is told."""
+    begun, goes = threading.Event(), threading.Event()
+
+    def held(worker: ps.Worker) -> None:
+        begun.set()
+        assert goes.wait(PATIENCE)
+
+    with ps.Interactive() as session:
+        flow = session.dataflow(strict_ones)
+        holding = threading.Thread(target=session.run, args=(held,))
+        holding.start()
+        assert begun.wait(PATIENCE)
+        for number in range(5):
+            flow.words.remove(f"w{number}")
+        reading = session._running[-1].ask("explain", None, 1.0, worker=0)  # behind them
+        goes.set()
+        holding.join()
+        reading.result(PATIENCE)
+        with pytest.raises(ValueError, match="1 of 'w0'") as caught:
+            flow.out.read(PATIENCE)
+        [note] = getattr(caught.value, "__notes__", ())
+        assert note.startswith("and 4 more commands were refused: ValueError: 1 of 'w1'")
+        assert note.endswith("; 1 more")
+
+
+@pytest.mark.parametrize("end", ["close", "restart"])
+def test_what_was_refused_and_not_told_is_told_at_the_end(session: ps.Interactive, end: str) -> None:
+    flow = session.dataflow(strict_ones)
+    flow.words.remove("not there")
+    with pytest.warns(ps.UsageWarning, match="no call has raised: ValueError: 1 of 'not there'") as caught:
+        getattr(session, end)()
+    assert [one.filename for one in caught] == [__file__]
+    session.close()  # which has nothing more to tell
+
+
+@pytest.mark.parametrize("call", ["insert_many", "remove_many", "update_many"])
+def test_a_call_that_is_refused_changes_nothing_on_any_worker(session: ps.Interactive, call: str) -> None:
+    flow = session.dataflow(collected)
+    given: Any = ["p", "q", "r", ["s"]]
+    if call == "update_many":
+        given = [(record, 1) for record in given]
+    with pytest.raises(TypeError, match="list"):  # at once, or by what is asked next
+        getattr(flow.words, call)(given)
+        flow.words.advance_to(1)
+        flow.out.read(PATIENCE)
+    flow.words.close()
+    assert flow.out.read(PATIENCE) == []
+
+
+def test_an_input_is_named_with_its_article(session: ps.Interactive) -> None:
+    flow = session.dataflow(numbers)
+    with pytest.raises(TypeError, match=r"input 'numbers' is an InputHandle: use send\(\), not insert\(\)"):
+        flow.numbers.insert(1)
+    flow = session.dataflow(collected)
+    with pytest.raises(TypeError, match=r"input 'words' is a CollectionInput: use insert\(\), not send\(\)"):
+        flow.words.send(1)

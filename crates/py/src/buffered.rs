@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use pointstamp_arrange::Overflow;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::Input;
@@ -21,6 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, in_batches};
+use crate::collections::given::Given;
 use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::IntoException;
@@ -178,12 +180,7 @@ impl Buffered {
     }
 
     /// Adds a row to the updates that wait, at the input's time; whether there are enough to be sent.
-    pub(crate) fn add_row(
-        self: &Rc<Self>,
-        py: Python<'_>,
-        row: Row<'_>,
-        diff: i64,
-    ) -> PyResult<bool> {
+    fn add_row(self: &Rc<Self>, py: Python<'_>, row: Row<'_>, diff: i64) -> PyResult<bool> {
         let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
         self.add_row_at(py, row, &time, diff)
     }
@@ -198,6 +195,27 @@ impl Buffered {
         diff: i64,
     ) -> PyResult<bool> {
         self.count(py, row, time, diff)?;
+        self.push(py, row, time, diff)
+    }
+
+    /// Adds a row whose update has been counted, at the input's time; whether there are enough to be sent.
+    pub(crate) fn add_counted(
+        self: &Rc<Self>,
+        py: Python<'_>,
+        row: Row<'_>,
+        diff: i64,
+    ) -> PyResult<bool> {
+        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
+        self.push(py, row, &time, diff)
+    }
+
+    fn push(
+        self: &Rc<Self>,
+        py: Python<'_>,
+        row: Row<'_>,
+        time: &Point,
+        diff: i64,
+    ) -> PyResult<bool> {
         let full = {
             let mut waiting = self.updates.borrow_mut();
             waiting.push(row, time, diff);
@@ -218,7 +236,32 @@ impl Buffered {
         self.counts.borrow_mut().get_or_insert_default();
     }
 
-    /// Adds an update to the counts, unless that would be below zero.
+    /// Adds updates to the counts, all or none.
+    pub(crate) fn count_all(&self, py: Python<'_>, given: &Given) -> PyResult<()> {
+        if self.counts.borrow().is_none() {
+            return Ok(());
+        }
+        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
+        for (counted, (row, diff)) in given.iter().enumerate() {
+            if let Err(refused) = self.count(py, row, &time, diff) {
+                let mut counts = self.counts.borrow_mut();
+                let counts = counts.get_or_insert_default();
+                for (row, diff) in given.iter().take(counted) {
+                    let record = Counted(RowBuf::of(row));
+                    // It may leave the range of 64 bits on the way back, and is in it in the end.
+                    let before = counts.get(&record).copied().unwrap_or(0);
+                    match before.wrapping_sub(diff) {
+                        0 => counts.remove(&record),
+                        after => counts.insert(record, after),
+                    };
+                }
+                return Err(refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an update to the counts, unless that would be below zero or leave the range of 64 bits.
     fn count(&self, py: Python<'_>, row: Row<'_>, time: &Point, diff: i64) -> PyResult<()> {
         let before = {
             let mut counts = self.counts.borrow_mut();
@@ -236,7 +279,8 @@ impl Buffered {
                     counts.insert(record, after);
                     return Ok(());
                 }
-                _ => before,
+                Some(..0) => before,
+                None => return Err(Overflow.into_exception()),
             }
         };
         let removed = diff.unsigned_abs();

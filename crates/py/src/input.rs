@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use pointstamp_arrange::Rows;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::scope::Scope as EngineScope;
 use pointstamp_engine::stream::Stream as EngineStream;
@@ -15,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::batch::{Batch, MAX_BATCH};
 use crate::bound::ThreadBound;
 use crate::buffered::Buffered;
+use crate::collections::given::Given;
 use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
@@ -22,7 +22,6 @@ use crate::gil::give_way;
 use crate::iterables::{Giver, records_of, refuse_iterator};
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
-use pointstamp_rows::Cells;
 
 /// Introduces records at its current time.
 ///
@@ -84,13 +83,20 @@ impl InputHandle {
         Ok(())
     }
 
-    /// Adds updates of a collection at the current time, of one diff.
-    pub(crate) fn update_rows(&self, py: Python<'_>, rows: &Cells, diff: i64) -> PyResult<()> {
-        for index in 0..rows.len() {
-            let state = self.open_state()?;
-            if state.add_row(py, rows.get(index), diff)? {
-                state.driver.make_room(py)?;
+    /// Adds updates of a collection at the current time: all of them, or none. The worker is stepped behind the last, not
+    /// between them, where an interruption or an operator's error would leave part of the call.
+    pub(crate) fn update_all(&self, py: Python<'_>, given: Given) -> PyResult<()> {
+        let state = self.open_state()?;
+        let mut full = false;
+        state.count_all(py, &given)?;
+        for part in given.into_parts() {
+            for (row, diff) in part.iter() {
+                full |= state.add_counted(py, row, diff)?;
             }
+            give_way(py);
+        }
+        if full {
+            state.driver.make_room(py)?;
         }
         Ok(())
     }

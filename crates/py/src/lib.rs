@@ -143,7 +143,7 @@ mod _core {
         entered::enter_arrangement,
         field::{Field, column_field, source_field},
         fuel::set_collections_fuel,
-        input::{refuse_negative_counts, send_updates, update_input},
+        input::{check_updates, refuse_negative_counts, send_updates, update_input},
         join::join_arranged,
         play::{play_columns, play_updates},
         project::{check_pairs, filter_fields, project},

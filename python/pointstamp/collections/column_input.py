@@ -56,13 +56,14 @@ class ColumnInput(Changing):
 
     Data is a `pyarrow.RecordBatch` or `Table`, or another object with ``__arrow_c_array__`` or
     ``__arrow_c_stream__``: a data frame of pandas or Polars, a result of DuckDB. It has the schema's columns,
-    in its order; text may have offsets of any width, and dictionaries.
+    in its order; text may have offsets of any width, and dictionaries. An `insert`, `remove` or `update` that
+    raises an error for its data has changed nothing, also where only the last of many batches is refused.
     """
 
     __slots__ = ("_columns",)
 
-    def __init__(self, handle: InputHandle[Any], columns: _core.Schema) -> None:
-        super().__init__(handle)
+    def __init__(self, handle: InputHandle[Any], columns: _core.Schema, *, strict: bool = False) -> None:
+        super().__init__(handle, strict=strict)
         self._columns = columns
 
     def insert(self, data: Any) -> None:

@@ -28,10 +28,13 @@ class Changing:
     Subclasses say what is changed. A subclass is a context manager that closes its input.
     """
 
-    __slots__ = ("handle",)
+    __slots__ = ("handle", "strict")
 
-    def __init__(self, handle: InputHandle[Any]) -> None:
+    def __init__(self, handle: InputHandle[Any], *, strict: bool = False) -> None:
         self.handle = handle
+        self.strict = strict
+        if strict:
+            _core.refuse_negative_counts(handle)
 
     @property
     def time(self) -> Time:
@@ -80,6 +83,10 @@ class CollectionInput(Changing, Generic[T]):
     Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the
     input advances past a time or is closed, that time stays open downstream, on every worker.
 
+    A call that raises an error for what it was given has changed nothing, also one of many changes: it keeps
+    its changes until it has read and checked the last one. `play` makes each change as it is read, and takes
+    an iterable without an end.
+
     Examples:
         >>> import pointstamp as ps
         >>> def main(worker):
@@ -107,6 +114,7 @@ class CollectionInput(Changing, Generic[T]):
 
         Raises:
             TypeError: If a collection cannot keep the record: it cannot be hashed.
+            OverflowError: If the input is strict, and has added 2**63 - 1 of the record before.
             PointstampError: If the input is closed.
         """
         _core.update_input(self.handle, record, 1)
@@ -127,12 +135,13 @@ class CollectionInput(Changing, Generic[T]):
         Raises:
             TypeError: If a collection cannot keep the record, or `diff` is not an int.
             ValueError: If `diff` is 0, or the input is strict and has added fewer.
+            OverflowError: If the input is strict, and has added so many that the count leaves 64 bits.
             PointstampError: If the input is closed.
         """
         _core.update_input(self.handle, record, diff)
 
     def update_many(self, updates: Iterable[tuple[T, int]]) -> None:
-        """Makes every change of an iterable of pairs ``(record, diff)``.
+        """Makes every change of an iterable of pairs ``(record, diff)``; after an error, none of them.
 
         Raises:
             TypeError: If an element is no such pair, or a collection cannot keep its record.
@@ -142,7 +151,7 @@ class CollectionInput(Changing, Generic[T]):
         _core.send_updates(self.handle, updates)
 
     def insert_many(self, records: Iterable[T]) -> None:
-        """Adds one of each record of an iterable.
+        """Adds one of each record of an iterable; after an error, none of them.
 
         Raises:
             TypeError: If a collection cannot keep a record.
@@ -151,7 +160,7 @@ class CollectionInput(Changing, Generic[T]):
         _core.send_updates(self.handle, records, 1)
 
     def remove_many(self, records: Iterable[T]) -> None:
-        """Takes one of each record of an iterable away; as `remove`.
+        """Takes one of each record of an iterable away, as `remove`; after an error, none of them.
 
         Raises:
             TypeError: If a collection cannot keep a record.

@@ -57,7 +57,8 @@ class CollectionScope:
             schema: The columns of a collection of columns; None for a collection of Python values.
             strict: Whether an update is refused that takes away more of a record than this input has added so
                 far. The input then keeps a count of each record. Without it counts may be below zero. Each
-                worker's input counts what was added on that worker.
+                worker's input counts what was added on that worker; in a session of `Interactive`, all
+                records of a strict input go to one worker.
             name: The operator's name.
 
         Raises:
@@ -78,18 +79,18 @@ class CollectionScope:
         """
         handle: InputHandle[Any] = InputHandle()
         rows: Collection[Any] = self._scope.collection_of(self._scope.core.input_from(handle))
-        if strict:
-            _core.refuse_negative_counts(handle)
         if schema is None:
             from pointstamp.collections.inputs import CollectionInput
 
-            return several("new_collection", "handle, collection", (CollectionInput(handle), rows))
+            return several(
+                "new_collection", "handle, collection", (CollectionInput(handle, strict=strict), rows)
+            )
         from pointstamp.collections.column_input import ColumnInput
         from pointstamp.collections.columns import ColumnCollection
 
         columns = _core.Schema(schema)
         _core.check_columns(columns)
-        made = (ColumnInput(handle, columns), ColumnCollection(rows, columns))
+        made = (ColumnInput(handle, columns, strict=strict), ColumnCollection(rows, columns))
         return several("new_collection", "handle, collection", made)
 
     def collection(self, records: Iterable[T], *, name: str | None = None) -> Collection[T]:

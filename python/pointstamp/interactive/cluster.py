@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import (
@@ -27,10 +28,11 @@ from pointstamp._errors import (
     add_note,
     in_words,
 )
+from pointstamp._mistakes import warn_usage
 from pointstamp._threads import Helper
 from pointstamp._unpicklable import unpicklable
 from pointstamp.execution import execute
-from pointstamp.interactive.commands import MOST, Command, Commands, Replies, Taken
+from pointstamp.interactive.commands import MOST, Command, Commands, Replies, Taken, in_short
 from pointstamp.interactive.serving import serve
 from pointstamp.launcher.shipped import pack
 from pointstamp.launcher.spawning import run_on_processes
@@ -80,6 +82,10 @@ class SessionWorkers:
         self.separate = processes is not None
         self.failure: BaseException | None = None
         self._traceback: TracebackType | None = None
+        self._is_reported = False
+        # The latest reason that `end` was given, and the time of the first.
+        self._why: str | None = None
+        self._told: float | None = None
         self._commands = Commands(self.workers)
         self._replies = Replies()
         self._asking: Asking | None = None
@@ -94,7 +100,8 @@ class SessionWorkers:
         try:
             self._thread.start()
         except BaseException as error:
-            self.close(f"its workers could not be started: {error}")  # nobody has this object
+            self.end(f"its workers could not be started: {error}")
+            self.close()  # nobody has this object
             raise
 
     @property
@@ -152,12 +159,29 @@ class SessionWorkers:
             )
 
     def raise_error(self) -> None:
-        """Raises what has gone wrong since this was last asked."""
+        """Raises what has gone wrong since this was last asked: the first error, which notes the others."""
+        others = self._replies.errors()
         if self.failure is not None:
-            raise self.failure.with_traceback(self._traceback)  # which each raising makes longer
-        error = self._replies.error()
-        if error is not None:
-            raise error
+            error = self.failure.with_traceback(self._traceback)  # which each raising makes longer
+            self._is_reported = True
+        elif others:
+            error = others.pop(0)
+        else:
+            return
+        if others:
+            commands = "1 more command was" if len(others) == 1 else f"{len(others)} more commands were"
+            note = f"and {commands} refused: {in_short(others)}"
+            if not add_note(error, note):  # Python 3.10 shows none
+                warn_usage(note)
+        raise error
+
+    def unreported(self) -> list[BaseException]:
+        """Takes the errors that no call has raised: of commands, and why the workers have failed."""
+        errors = self._replies.errors()
+        if self.failure is not None and not self._is_reported:
+            errors.append(self.failure)
+            self._is_reported = True
+        return errors
 
     def explain(self, awaited: Awaited | None = None, seconds: float | None = None) -> str:
         """Explains what the workers wait for, also when one of them does not answer.
@@ -178,8 +202,22 @@ class SessionWorkers:
             return "Worker 0 does not answer: it runs the program's own code."
 
     def end(self, why: str) -> None:
-        """Tells the workers to end, and from now on everyone who asks why. Waits for nothing."""
-        self._fails(PointstampError(why))
+        """Tells the workers to end, and from now on everyone who asks why. Waits for nothing.
+
+        The first reason for which they end stays the one that is raised. It has a note of each later one.
+        """
+        if self._told is None:
+            self._told = monotonic()
+        if self._why != why:
+            self._why = why
+            with self._failing:
+                is_first = self.failure is None
+                if is_first:
+                    self._is_reported = True  # the program itself ends them
+            if is_first:
+                self._fails(PointstampError(why))
+            elif self.failure is not None:
+                add_note(self.failure, f"since then, {why}")
         self._commands.put(Command(None, None, "end", ()), wait=False)
 
     def interrupt(self) -> None:
@@ -188,22 +226,26 @@ class SessionWorkers:
             self._asking.stop("the session has ended")
         self._kill()
 
-    def close(self, why: str) -> bool:
-        """Ends the workers, and waits for them; whether they have ended. Closing twice does nothing.
+    def close(self, force: float | None = None) -> bool:
+        """Waits for workers that were told to end, and interrupts those that do not; whether they have ended.
 
         One that runs native code cannot be interrupted. It ends when that returns.
+
+        Args:
+            force: Seconds for which they are interrupted, from a second after they were told to end.
         """
-        self.end(why)
         if threading.get_ident() in self._threads:
             return False  # it ends when what it runs has returned
-        if self._thread.ends(PATIENCE):
+        until = PATIENCE + (monotonic() if self._told is None else self._told)
+        if self._thread.ends(max(0.0, until - monotonic())):
             return True
-        every = 0.1
-        for _ in range(int(FORCE / every)):
+        until += FORCE if force is None else force
+        while True:
             self.interrupt()
-            if self._thread.ends(every):
+            if self._thread.ends(0.1):
                 return True
-        return False
+            if monotonic() > until:
+                return False
 
     def wait(self, seconds: float) -> bool:
         """Waits for the end of workers that were told to; whether they have ended."""
@@ -216,7 +258,8 @@ class SessionWorkers:
             if self.failure is None:
                 self._traceback = failure.__traceback__
                 self.failure = failure
-        self._replies.fail(self.failure)
+        if self._replies.fail(self.failure):
+            self._is_reported = True
 
     # ------------------------------------------------------------ on the background's thread
 

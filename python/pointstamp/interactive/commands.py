@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
 
-__all__ = ["Command", "Commands", "Replies", "Taken"]
+__all__ = ["Command", "Commands", "Replies", "Taken", "in_short"]
+
+TOLD = 3
+"""Errors that are told in words where there are many."""
 
 MOST = 1024
 """Commands that wait for the slowest worker at most."""
@@ -159,19 +162,20 @@ class Replies:
         errors = [value for _, (well, value) in sorted(answers.items()) if not well]
         self._settle(number, errors[0] if errors else [value for _, (_, value) in sorted(answers.items())])
 
-    def error(self) -> BaseException | None:
-        """The first error that was not reported yet, which is forgotten with all others."""
+    def errors(self) -> list[BaseException]:
+        """Takes the errors of commands that were not reported yet, in the order in which they came."""
         with self._lock:
             errors, self._errors = self._errors, []
-        return errors[0] if errors else None
+        return errors
 
-    def fail(self, failure: BaseException) -> None:
-        """No more answers come, for this reason."""
+    def fail(self, failure: BaseException) -> bool:
+        """No more answers come, for this reason; whether anybody waits for one."""
         with self._lock:
             self._failure = failure
             numbers = list(self._open)
         for number in numbers:
             self._settle(number, failure)
+        return bool(numbers)
 
     def _settle(self, number: int, outcome: BaseException | list[Any]) -> None:
         with self._lock:
@@ -182,3 +186,11 @@ class Replies:
             entry[0].set_exception(outcome)
         else:
             entry[0].set_result(outcome)
+
+
+def in_short(errors: list[BaseException]) -> str:
+    """The first few of some errors in words, and how many others there are."""
+    words = [f"{type(error).__name__}: {error}" for error in errors[:TOLD]]
+    if len(errors) > TOLD:
+        words.append(f"{len(errors) - TOLD} more")
+    return "; ".join(words)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from pointstamp.interactive.flow import Flow
+    from pointstamp.interactive.served import Reached
     from pointstamp.seeing.graph import Graph as DataflowGraph
 
 __all__ = ["Live"]
@@ -35,7 +36,7 @@ class Live:
         outputs: Its outputs, by name.
     """
 
-    def __init__(self, flow: Flow, kinds: Iterable[tuple[str, str]], graph: DataflowGraph) -> None:
+    def __init__(self, flow: Flow, reached: Iterable[Reached], graph: DataflowGraph) -> None:
         self.name = flow.name
         self.graph = graph
         self.inputs: dict[str, LiveInput] = {}
@@ -43,9 +44,9 @@ class Live:
         self._flow = flow
         weakref.finalize(self, flow.unheld).atexit = False
         dims = next(iter(graph.scopes.values())).dims
-        for each, kind in kinds:
+        for each, kind, strict in reached:
             if kind in INPUTS:
-                self.inputs[each] = LiveInput(flow, each, kind, dims)
+                self.inputs[each] = LiveInput(flow, each, kind, dims, strict)
             else:
                 self.outputs[each] = LiveOutput(flow, each, kind)
 

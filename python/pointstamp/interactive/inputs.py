@@ -1,6 +1,7 @@
 """An input of a session's dataflow, as a notebook or the prompt holds it.
 
-What is sent goes to the workers in turn, without an answer. Changes that bring their times along go in
+What is sent goes to the workers in turn, without an answer; all of a strict input goes to one worker, which
+counts its records. Changes that bring their times along go in
 portions, each to one worker, which answers how far it has come; then the others follow.
 """
 
@@ -27,12 +28,17 @@ __all__ = ["LiveInput"]
 PORTION = 4096
 """Changes that are played at once by one worker."""
 
+DIFFS = {"insert_many": 1, "remove_many": -1, "update_many": None}
+"""The diff of each record that a method takes; None where the records are pairs with their diffs."""
+
 
 class LiveInput:
     """An input of a session's dataflow. Records go to the workers in turn; times are those of all.
 
-    It is used as what it is on the workers: an `InputHandle`, an `ArrowInput`, a `CollectionInput` or a
-    `ColumnInput`. What a worker refuses is raised by what is asked of the session next.
+    The records of a strict input of a collection all go to worker 0, which counts them: what was inserted may
+    be removed. An input is used as what it is on the workers: an `InputHandle`, an `ArrowInput`, a
+    `CollectionInput` or a `ColumnInput`. What a worker refuses is raised by what is asked of the session
+    next, with a note of what else was refused meanwhile.
 
     Attributes:
         name: Its name.
@@ -40,12 +46,13 @@ class LiveInput:
         time: The time of what is sent now.
     """
 
-    def __init__(self, flow: Flow, name: str, kind: str, dims: int) -> None:
+    def __init__(self, flow: Flow, name: str, kind: str, dims: int, strict: bool) -> None:
         self.name = name
         self.kind = kind
         self.time: Time = 0 if dims == 1 else (0,) * dims
         self._closed = False
         self._flow = flow
+        self._workers = 1 if strict else flow.cluster.workers
         self._turn = -1
         # A portion of `play` whose answer was not waited for, since that was interrupted.
         self._played: tuple[int, Future[list[Any]]] | None = None
@@ -60,7 +67,8 @@ class LiveInput:
         """Checks that there is such a method, and that the input is open."""
         if self.kind not in kinds:
             other = "insert" if "Collection" in self.kind or "Column" in self.kind else "send"
-            raise TypeError(f"input {self.name!r} is a {self.kind}: use {other}(), not {method}()")
+            kind = f"{'an' if self.kind[0] in 'AI' else 'a'} {self.kind}"
+            raise TypeError(f"input {self.name!r} is {kind}: use {other}(), not {method}()")
         self._check_open()
 
     def _check_open(self) -> None:
@@ -70,7 +78,7 @@ class LiveInput:
 
     def _next(self) -> int:
         """The worker whose turn it is."""
-        self._turn = (self._turn + 1) % self._flow.cluster.workers
+        self._turn = (self._turn + 1) % self._workers
         return self._turn
 
     def _tell(self, worker: int | None, method: str, *arguments: Any) -> None:
@@ -98,7 +106,7 @@ class LiveInput:
         self._tell(self._next(), "insert", record)
 
     def insert_many(self, records: Iterable[Any]) -> None:
-        """Adds each record of an iterable to a collection."""
+        """Adds each record of an iterable to a collection; after an error, none of them."""
         self._check("insert_many", "CollectionInput")
         self._spread("insert_many", records)
 
@@ -109,7 +117,7 @@ class LiveInput:
         self._tell(self._next(), "remove", record)
 
     def remove_many(self, records: Iterable[Any]) -> None:
-        """Takes each record of an iterable away from a collection."""
+        """Takes each record of an iterable away from a collection; after an error, none of them."""
         self._check("remove_many", "CollectionInput")
         self._spread("remove_many", records)
 
@@ -119,7 +127,7 @@ class LiveInput:
         self._tell(self._next(), "update", record, diff)
 
     def update_many(self, updates: Iterable[tuple[Any, int]]) -> None:
-        """Makes every change of an iterable of pairs ``(record, diff)`` in a collection."""
+        """Makes every change of an iterable of ``(record, diff)`` in a collection; after an error, none."""
         self._check("update_many", "CollectionInput")
         self._spread("update_many", updates)
 
@@ -127,7 +135,9 @@ class LiveInput:
         self._refuse_frames(method, records)
         _core.check_records(method, records)
         given = list(records)
-        share = max(1, -(-len(given) // self._flow.cluster.workers))
+        if self._workers > 1 and method in DIFFS:  # one worker refuses the call as a whole itself
+            _core.check_updates(given, DIFFS[method])
+        share = max(1, -(-len(given) // self._workers))
         for first in range(0, len(given), share):
             self._tell(self._next(), method, given[first : first + share])
 

@@ -7,7 +7,7 @@ seen and all are told: no record before it is on its way to any of them, so that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError
@@ -22,12 +22,26 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.scope import Scope
 
-__all__ = ["Served", "by_own_time", "named"]
+__all__ = ["Reached", "Served", "by_own_time", "named"]
 
 TAKEN = frozenset(["close", "closed", "graph", "inputs", "name", "outputs", "settle", "to_dot", "to_mermaid"])
 """The attributes that a dataflow of a session has of its own: see `pointstamp.interactive.handles.Live`."""
 
 INPUTS = (InputHandle, ArrowInput, CollectionInput, ColumnInput)
+
+
+class Reached(NamedTuple):
+    """An input or an output of a dataflow that a session reaches.
+
+    Attributes:
+        name: Its name.
+        kind: What it is on the workers, such as ``"InputHandle"``.
+        strict: Whether it is an input that counts its records, to refuse counts below zero.
+    """
+
+    name: str
+    kind: str
+    strict: bool
 
 
 def named(returned: Any) -> dict[str, Any]:
@@ -63,7 +77,7 @@ class Served:
         self._is_read = True
         self._kept: dict[str, list[tuple[Time, Any]]] = {}
         self._probes: dict[str, ProbeHandle] = {}
-        self.kinds: list[tuple[str, str]] = []
+        self.reached: list[Reached] = []
         things = named(returned)
         for name in things:
             if name in TAKEN:
@@ -73,7 +87,9 @@ class Served:
                     f"{', '.join(sorted(TAKEN))}"
                 )
         for name, thing in things.items():
-            self.kinds.append((name, self._add(name, thing)))
+            self.reached.append(
+                Reached(name, self._add(name, thing), getattr(thing, "strict", False) is True)
+            )
 
     def _add(self, name: str, thing: Any) -> str:
         if isinstance(thing, INPUTS):

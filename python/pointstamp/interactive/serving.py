@@ -110,7 +110,7 @@ class _Serving:
         function = unpack(*build) if isinstance(build, tuple) else build
         served = Served(scope, function(scope))
         self._building[flow] = (building, served)
-        return served.kinds
+        return served.reached
 
     def do_install(self, _: int | None, flow: int) -> Any:
         building, served = self._building.pop(flow)

@@ -9,8 +9,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError, PointstampError
-from pointstamp._mistakes import main_of, suggesting
+from pointstamp._mistakes import main_of, suggesting, warn_usage
 from pointstamp.config import Config
+from pointstamp.interactive.commands import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,8 +119,10 @@ class Interactive:
                         "the workers of before still run the program's own code, and hold the page's port or "
                         "the files of the log: call again when that has returned"
                     )
+            ended = [old for old in self._running if old.gone]
             self._running[:] = [old for old in self._running if not old.gone]
             self._running.append(SessionWorkers(self._config, self._processes, self._timeout))
+            _tell_unreported(ended)
         return self._running[-1]
 
     def _check_open(self) -> None:
@@ -151,11 +154,11 @@ class Interactive:
         # An interruption may come when the workers have been told, or have done, all of it.
         try:
             building = cluster.ask("build", number, packed, name, dims)
-            kinds = result_of(cluster, building, f"building {name!r}", None)[0]
+            reached = result_of(cluster, building, f"building {name!r}", None)[0]
             installing = cluster.ask("install", number)
             graph, places = result_of(cluster, installing, f"building {name!r}", None)[0]
             flow = Flow(cluster, number, name, places)
-            live = Live(flow, kinds, graph)
+            live = Live(flow, reached, graph)
             self._replaces(build, flow)
             return live
         except BaseException:
@@ -212,14 +215,29 @@ class Interactive:
         return self._cluster().explain()
 
     def restart(self) -> None:
-        """Ends the workers with all dataflows, whatever they do, and starts new ones."""
+        """Ends the workers with all dataflows, whatever they do, and starts new ones.
+
+        Workers that native code holds are waited for at most 2 seconds, and end when that returns; for 5
+        seconds more where the configuration has a dashboard or a log, which two computations cannot share.
+
+        Warns:
+            UsageWarning: As `close`.
+
+        Raises:
+            PointstampError: If the old workers hold the port of the dashboard or the files of the log.
+        """
         self._check_open()
-        _close(self._running, RESTARTED)
+        _close(self._running, RESTARTED, PATIENCE)
         self._cluster()
 
     def close(self) -> None:
-        """Ends the workers with all dataflows. Closing it twice does nothing."""
-        self._ends()
+        """Ends the workers with all dataflows. Closing it twice does nothing.
+
+        Warns:
+            UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
+        """
+        if self._ends.detach() is not None:
+            _close(self._running, CLOSED)
 
     @property
     def closed(self) -> bool:
@@ -244,7 +262,18 @@ class Interactive:
         return f"<Interactive session: {where}>"
 
 
-def _close(running: list[SessionWorkers], why: str) -> None:
-    for cluster in running:
+def _close(running: list[SessionWorkers], why: str, force: float | None = None) -> None:
+    clusters = list(running)
+    for cluster in clusters:
         cluster.end(why)
-    running[:] = [cluster for cluster in running if not cluster.close(why)]
+    running[:] = [cluster for cluster in clusters if not cluster.close(force)]
+    _tell_unreported(clusters)
+
+
+def _tell_unreported(clusters: list[SessionWorkers]) -> None:
+    """Warns of errors of workers that no call has raised, and none will."""
+    errors = [error for cluster in clusters for error in cluster.unreported()]
+    if errors:
+        warn_usage(
+            f"the session's workers have ended, with errors that no call has raised: {in_short(errors)}"
+        )

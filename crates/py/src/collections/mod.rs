@@ -14,6 +14,7 @@ pub(crate) mod failure;
 pub(crate) mod field;
 mod follow;
 pub(crate) mod fuel;
+pub(crate) mod given;
 mod import;
 pub(crate) mod input;
 pub(crate) mod join;

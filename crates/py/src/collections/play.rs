@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::columns::changes::{Changes, ChangesOf};
-use super::input::diff_of;
+use super::given::diff_of;
 use crate::columns::ffi::import_batches;
 use crate::columns::schema::Schema;
 use crate::errors::{IntoException, TimeError};

@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::input::diff_of;
+use super::given::diff_of;
 use super::sums::Sum;
 use crate::gil::{Held, attached};
 use crate::iterables::results_of;

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::chain::Chain;
-use super::input::pair_of;
+use super::given::pair_of;
 use super::updates::Builder;
 use super::{send, updates_of};
 use crate::batch::{Batch, in_batches};

@@ -25,6 +25,7 @@ use pyo3::types::PyList;
 use self::read::rows_of;
 use self::types::{condition, typed};
 use self::write::columns_of_rows;
+use super::given::Given;
 use super::project::{filter, project_with};
 use super::shape::consolidated;
 use super::updates_of;
@@ -74,11 +75,13 @@ pub(crate) fn update_columns(
     diff: i64,
 ) -> PyResult<()> {
     handle.check_open()?;
+    let mut given = Given::default();
     import_conforming(data, &schema.schema, |batch| {
         let rows = detached(data.py(), || rows_of(&batch));
-        let rows = rows.map_err(IntoException::into_exception)?;
-        handle.update_rows(data.py(), &rows, diff)
-    })
+        given.push_rows(rows.map_err(IntoException::into_exception)?, diff);
+        Ok(())
+    })?;
+    handle.update_all(data.py(), given)
 }
 
 /// Columns that expressions make of the columns of each row, and their schema.
