@@ -28,7 +28,7 @@ CALLS: dict[str, tuple[Any, Any]] = {
     ),
     "pagerank": (
         lambda df: spark_graphs.pagerank(df, iterations=3),
-        lambda _, edges: graphs.pagerank(edges, iterations=3),
+        lambda _, edges: graphs.pagerank(edges, iterations=3, tolerance=0),
     ),
     "bfs": (
         lambda df: spark_graphs.bfs(df, [EDGES[0][0]]),
