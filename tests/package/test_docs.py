@@ -122,7 +122,8 @@ def test_program(program: Program, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert result.stdout == program.output
-    golden_graphs.compare(f"book/{program.chapter}-{program.number}", tmp_path / "graphs")
+    if "GraphError" not in program.output:  # of a build that fails, worker 0 may have a graph or none
+        golden_graphs.compare(f"book/{program.chapter}-{program.number}", tmp_path / "graphs")
 
 
 def test_each_graph_that_is_kept_belongs_to_a_program() -> None:

@@ -198,7 +198,8 @@ def test_a_handle_says_what_has_happened(
             again = FunctionType(everything.__code__, globals(), everything.__name__)
             newer = session.dataflow(again)
             flow.records.send(2)  # both are held
-            flow.records.advance_to(10)
+            for one in flow.inputs.values():  # a read waits for what all inputs have told
+                one.advance_to(10)
             assert flow.stream.read(PATIENCE)
             flow = None
             says_so(parts)
