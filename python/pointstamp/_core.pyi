@@ -132,6 +132,7 @@ __all__ = [
     "check_pairs",
     "check_record",
     "check_records",
+    "check_updates",
     "collect_columns",
     "collection_stage",
     "column_field",

@@ -415,7 +415,7 @@ def test_several_refusals_are_one_error_with_a_note() -> None:
         reading.result(PATIENCE)
         with pytest.raises(ValueError, match="1 of 'w0'") as caught:
             flow.out.read(PATIENCE)
-        [note] = getattr(caught.value, "__notes__", ())
+        [note] = list(getattr(caught.value, "__notes__", ()))
         assert note.startswith("and 4 more commands were refused: ValueError: 1 of 'w1'")
         assert note.endswith("; 1 more")
 
