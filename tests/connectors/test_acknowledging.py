@@ -561,7 +561,7 @@ def test_operators_without_anything_to_read_do_not_keep_a_dataflow_from_its_end(
     def main(worker: ps.Worker) -> bool:
         with worker.dataflow() as scope:
             scope.read(Log({}, None, columns=False))
-            empty: ps.Stream[Any] = scope.empty()
+            empty: Any = scope.empty()
             empty.delay(lambda _, time: time + 1)
             by_key = empty.event_time(lambda row: row)[0].key_by(lambda row: row)
             by_key.window(ps.Session(gap=1)).count()

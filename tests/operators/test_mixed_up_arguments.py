@@ -530,7 +530,7 @@ def test_keys_may_be_of_two_kinds(workers: int) -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             left = scope.collection([("zz", 1), (("a", 1), 2), (5, 3)] if worker.index == 0 else [])
-            right = scope.collection([("a", 1)] if worker.index == 0 else [])
+            right: Any = scope.collection([("a", 1)] if worker.index == 0 else [])
             captured = left.semijoin(right).capture()
         worker.run()
         return captured.extract()

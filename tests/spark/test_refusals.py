@@ -183,7 +183,7 @@ BUILT: list[tuple[str, Any, Any, str]] = [
         "a type that Spark does not have",
         lambda scope, rows: rows.map_batches(lambda batch: batch, pa.schema([("n", pa.uint64())])),
         None,
-        "column 'n' of the output is uint64, and no integer of Spark holds all of its values: give the schema",
+        "column 'n' of the output is uint64, and no integer of Spark holds all of its values",
     ),
     (
         "a stream of a loop",
