@@ -85,6 +85,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     yield open_
     for reader in readers:
         reader.close()
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "pointstamp-kafka"])
 
 
 def ends(call: Callable[[], Any]) -> bool:

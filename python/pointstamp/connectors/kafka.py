@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import PointstampError, TimeError
+from pointstamp._threads import Helper
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source, number_of
@@ -285,7 +286,7 @@ class _Commits:
         self._patience = patience
         self._what = what
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._thread: Helper | None = None
         self._wanted: int | None = None
         self._since = 0.0
         self._error: BaseException | None = None
@@ -299,7 +300,7 @@ class _Commits:
             self._wanted = offset
             self._changed.notify_all()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pointstamp-kafka", daemon=True)
+                self._thread = Helper(self._run, "pointstamp-kafka", daemon=True)
                 self._thread.start()
 
     def check(self) -> None:
@@ -330,7 +331,10 @@ class _Commits:
             self._look()
             self._ended = True
             self._changed.notify_all()
-            return self._wanted is None
+            is_done, thread = self._wanted is None, self._thread
+        if is_done and thread is not None:
+            thread.ends(GOODBYE)  # it has nothing to do
+        return is_done
 
     def _run(self) -> None:
         while True:
@@ -344,11 +348,11 @@ class _Commits:
                 self._commit(offset)
             except BaseException as error:
                 with self._changed:
-                    if not self._comes_again(offset, error):
-                        self._wanted = self._thread = None
+                    if self._comes_again(offset, error):
+                        self._changed.wait_for(lambda: self._ended, RETRY)
+                    else:
+                        self._wanted = None
                         self._changed.notify_all()
-                        return
-                    self._changed.wait_for(lambda: self._ended, RETRY)
             else:
                 with self._changed:
                     if self._wanted == offset:
