@@ -223,6 +223,43 @@ def test_many_bad_lines_in_many_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     assert [row["line"] for row in rejected.rows] == [n + 2 for n in range(2000) if n % 7 == 0]
 
 
+def test_lines_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many blocks have a bad line; and from the file's beginning after a jump."""
+    monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 1 << 12)
+    path = tmp_path / "a.jsonl"
+    lines = ["bad" if n % 100 == 0 else f'"{n:036}"' for n in range(20_000)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    reader: Any = JSONLinesSource(path, on_error="skip").open(str(path))
+    file, taken = reader._file, []
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(file, name)
+
+        def read(self, size: int) -> bytes:
+            data: bytes = file.read(size)
+            taken.append(len(data))
+            return data
+
+    reader._file = Counting()
+    rejected = []
+    middle = None
+    while reader.read() is not None:
+        rejected += reader.take_rejected()
+        middle = middle or reader.offset
+    reader.close()
+    assert [each.line for each in rejected] == [n + 1 for n in range(20_000) if n % 100 == 0]
+    assert sum(taken) < 10 * path.stat().st_size
+    reader = JSONLinesSource(path, on_error="skip").open(str(path))
+    reader.seek(middle)
+    again = []
+    while reader.read() is not None:
+        again += reader.take_rejected()
+    reader.close()
+    assert again == [each for each in rejected if each in again]
+    assert again[-1] == rejected[-1]
+
+
 @pytest.mark.parametrize("wrong", ["ignore", None, 3, print])
 def test_what_on_error_may_be(wrong: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"

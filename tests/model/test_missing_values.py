@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp import graphs
+from pointstamp import _nan_order, graphs
 from pointstamp.fields import col, record
+from pointstamp.keyed import reducers
 from pointstamp.keyed.stream import KeyedStream
 from pointstamp.keyed.windowed import WindowedStream
 
@@ -1072,3 +1073,41 @@ def test_every_operator_is_in_a_family() -> None:
 def test_it_is_as_the_model_says(case: Case, workers: int) -> None:
     expected = case.expected(workers) if callable(case.expected) else case.expected
     assert case.run(workers) == expected
+
+
+def test_only_values_that_have_no_order_need_more_than_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The helpers are slow: they are called where a NaN, or a tuple that may hold one, is."""
+    called: list[str] = []
+    for module, name in ((reducers, "is_greater"), (reducers, "is_less"), (_nan_order, "comparable")):
+        monkeypatch.setattr(module, name, lambda *_, name=name: called.append(name))
+    monkeypatch.setattr(reducers, "comparable", _nan_order.comparable, raising=False)
+    for values in ([3, 1, 2, 2, 5], [2.5, 1.0, 1.0], ["b", "a"]):
+        for reducer in (
+            reducers.Extreme(None, greatest=True),
+            reducers.Extreme(None, greatest=False),
+            reducers.TopK(2, None),
+            reducers.TopK(2, lambda value: value),
+        ):
+            states: dict[Any, Any] = {}
+            reducer.extend(states, [0] * len(values), reducer.prepared(values))
+            reducer.finish(states[0])
+    assert called == []
+
+
+def test_columns_of_a_window_are_reduced_as_values_one_by_one() -> None:
+    nan = float("nan")
+    for pool in ([1, 1.0, 2, nan, True], [(1, nan), (1, 2), (nan, 0), (1, 2.0)]):
+        for values in permutations(pool):
+            for greatest in (True, False):
+                reducer = reducers.Extreme(None, greatest=greatest)
+                states: dict[Any, Any] = {}
+                reducer.extend(states, [0] * len(values), list(values))
+                state = reducer.first(values[0])
+                for value in values[1:]:
+                    state = reducer.step(state, value)
+                assert states[0] is state
+            top = reducers.TopK(3, None)
+            states = {}
+            top.extend(states, [0] * len(values), list(values))
+            wanted = sorted(values, key=_nan_order.key_function(None), reverse=True)[:3]
+            assert list(map(id, top.finish(states[0]))) == list(map(id, wanted))

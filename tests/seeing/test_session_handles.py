@@ -1,13 +1,16 @@
 """Methods of a session's inputs and outputs: those of a dataflow in `main`."""
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
 import pytest
 
 import pointstamp as ps
+from harness import wait_until
 from pointstamp.interactive import flow as waiting
+from pointstamp.interactive import serving
 from pointstamp.interactive.inputs import PORTION
 from pointstamp.interactive.outputs import LiveOutput
 from pointstamp.seeing.asking import Asking
@@ -240,6 +243,90 @@ def test_a_read_that_takes_too_long_names_what_it_waits_for(session: ps.Interact
         assert "input" not in said, "an input that is open and not waited for"
     assert flow.other.read(PATIENCE) == [(0, [1])]
     assert "The input 'input'" in session.explain()
+
+
+def held(scope: ps.Scope) -> Any:
+    words, collection = scope.new_collection()
+
+    def keeper(capability: Any, info: Any) -> Any:
+        kept.append(capability)
+        return lambda output: None
+
+    return {"words": words, "out": scope.source("keeper", keeper).concat(collection.updates())}
+
+
+@pytest.fixture
+def servings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What runs the commands of each worker of this process."""
+    made: list[Any] = []
+
+    class Noted(serving._Serving):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(serving, "_Serving", Noted)
+    return made
+
+
+def test_a_wait_that_is_given_up_leaves_no_question_behind(servings: list[Any], pair: ps.Interactive) -> None:
+    flow = pair.dataflow(held)
+    flow.words.advance_to(1)
+    cluster = pair._running[-1]
+
+    def play() -> None:
+        flow.words.play([("a", 2, 1)], probe=flow.out)
+
+    async def cancelled(wait: Callable[[], Awaitable[Any]]) -> None:
+        asking = asyncio.ensure_future(wait())
+        while not any(each._waiting for each in servings):
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    async def settled() -> None:
+        await flow
+
+    for wait in (lambda: flow.out.read(0.1), lambda: flow.settle(0.1), play):
+        cluster.timeout = 0.1
+        with pytest.raises(ps.StallError):
+            wait()
+        cluster.timeout = None
+        pair.run(id, timeout=PATIENCE)  # behind what they are told of it
+        assert [each._waiting for each in servings] == [[], []]
+        wait_until(lambda: not cluster._replies._open)
+    for waits in (flow.out.next, settled):
+        asyncio.run(cancelled(waits))
+        pair.run(id, timeout=PATIENCE)
+        assert [each._waiting for each in servings] == [[], []]
+        wait_until(lambda: not cluster._replies._open)
+
+
+@pytest.mark.parametrize("what", ["settle", "read", "play"])
+def test_a_wait_for_a_dataflow_that_is_closed_meanwhile_is_an_error(
+    what: str, servings: list[Any], pair: ps.Interactive
+) -> None:
+    flow = pair.dataflow(held)
+    flow.words.advance_to(1)
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            if what == "play":
+                flow.words.play([("a", 2, 1)], probe=flow.out)
+            else:
+                (flow.settle if what == "settle" else flow.out.read)(PATIENCE)
+        except ps.PointstampError as error:
+            raised.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    wait_until(lambda: any(each._waiting for each in servings))
+    flow.close()
+    waiting.join(PATIENCE)
+    assert [type(error) for error in raised] == [ps.PointstampError]
+    assert "was closed" in str(raised[0])
 
 
 def test_what_is_waited_for_is_asked_within_the_time_that_there_is(

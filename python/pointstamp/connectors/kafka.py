@@ -13,16 +13,17 @@ from __future__ import annotations
 import logging
 import threading
 import time as clock
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._errors import PointstampError, TimeError
+from pointstamp._threads import Helper
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source, number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pointstamp._types import Time
 
@@ -47,6 +48,9 @@ STEP = 0.25
 
 RETRY = 0.25
 """Seconds between attempts."""
+
+GOODBYE = 5.0
+"""Seconds for which a reader that is closed before its end waits for the commit of an offset."""
 
 NO_TOPIC = 5.0
 """Seconds for which a topic that is not there is looked for: brokers may make it when they are asked."""
@@ -122,11 +126,16 @@ def _insist(call: Callable[[], T], patience: float, what: str) -> T:
             clock.sleep(RETRY)
 
 
-def _answered(call: Callable[[], T], seconds: float) -> T:
+class _Unwanted(Exception):
+    """A reader is closed, and what it asks for is not wanted any more."""
+
+
+def _answered(call: Callable[[], T], seconds: float, closed: Callable[[], bool] = bool) -> T:
     """Returns the result of a call that may never return: its thread is left behind then.
 
     Raises:
         KafkaException: If it raises one, or has not returned in time.
+        _Unwanted: If `closed` says so meanwhile.
     """
     said: list[tuple[bool, Any]] = []
 
@@ -138,7 +147,11 @@ def _answered(call: Callable[[], T], seconds: float) -> T:
 
     asking = threading.Thread(target=ask, name="pointstamp-kafka", daemon=True)
     asking.start()
-    asking.join(seconds)
+    until = clock.monotonic() + seconds
+    while asking.is_alive() and (left := until - clock.monotonic()) > 0:
+        if closed():
+            raise _Unwanted
+        asking.join(min(left, LOOK_UP))
     client = _client()
     well, value = (
         said[0] if said else (False, client.KafkaException(client.KafkaError(TIMED_OUT, "no answer")))
@@ -259,7 +272,124 @@ class KafkaSource(Source[Any]):
         return _Reader(self._config, place, self._record, kept, self._start, self._on_lost, self._patience)
 
 
+class _Commits:
+    """Commits the newest of the offsets that it is given, on a thread of its own.
+
+    Args:
+        commit: Commits an offset.
+        patience: Seconds for which brokers are waited for.
+        what: Says what is being done with an offset, for errors.
+    """
+
+    def __init__(self, commit: Callable[[int], None], patience: float, what: Callable[[int], str]) -> None:
+        self._commit = commit
+        self._patience = patience
+        self._what = what
+        self._changed = threading.Condition()
+        self._thread: Helper | None = None
+        self._wanted: int | None = None
+        self._since = 0.0
+        self._error: BaseException | None = None
+        self._ended = False
+
+    def put(self, offset: int) -> None:
+        """Has an offset committed, in place of an earlier one that is not yet."""
+        with self._changed:
+            if self._wanted is None:
+                self._since = clock.monotonic()
+            self._wanted = offset
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = Helper(self._run, "pointstamp-kafka", daemon=True)
+                self._thread.start()
+
+    def check(self) -> None:
+        """Raises why an offset cannot be committed, once.
+
+        Raises:
+            PointstampError: If the broker refuses it, or no broker has done it for `patience` seconds.
+        """
+        with self._changed:
+            self._look()
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _look(self) -> None:
+        """Notes that a commit does not return: its thread is left behind with it."""
+        wanted, waited = self._wanted, clock.monotonic() - self._since
+        if wanted is not None and not self._ended and waited >= self._patience:
+            self._ended = True
+            self._error = self._late(wanted, "no answer")
+
+    def end(self, seconds: float) -> bool:
+        """Waits so long for the offset that is to be committed, and ends; whether none is left."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._wanted is None or self._ended, min(seconds, threading.TIMEOUT_MAX)
+            )
+            self._look()
+            self._ended = True
+            self._changed.notify_all()
+            is_done, thread = self._wanted is None, self._thread
+        if is_done and thread is not None:
+            thread.ends(GOODBYE)  # it has nothing to do
+        return is_done
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                # No limit: `end` ends it.
+                self._changed.wait_for(lambda: self._wanted is not None or self._ended)
+                if self._ended or self._wanted is None:
+                    return
+                offset = self._wanted
+            try:
+                self._commit(offset)
+            except BaseException as error:
+                with self._changed:
+                    if self._comes_again(offset, error):
+                        self._changed.wait_for(lambda: self._ended, RETRY)
+                    else:
+                        self._wanted = None
+                        self._changed.notify_all()
+            else:
+                with self._changed:
+                    if self._wanted == offset:
+                        self._wanted = None
+                    self._since = clock.monotonic()
+                    self._changed.notify_all()
+
+    def _comes_again(self, offset: int, error: BaseException) -> bool:
+        """Whether a commit that failed is tried again; if not, the error is kept for who asks."""
+        if self._ended:
+            return False
+        if isinstance(error, _client().KafkaException):
+            said = error.args[0]
+            if not _passes(said):
+                self._error = PointstampError(f"{self._what(offset)}: {said.str()}")
+            elif clock.monotonic() - self._since > self._patience:
+                self._error = self._late(offset, said.str())
+            else:
+                return True
+            self._error.__cause__ = error
+        else:
+            self._error = error
+        return False
+
+    def _late(self, offset: int, said: str) -> PointstampError:
+        return PointstampError(
+            f"{self._what(offset)}: no broker did it for {self._patience:g} s (patience=): {said}"
+        )
+
+
 class _Reader(PartitionReader[Any]):
+    """Reads a partition.
+
+    Nobody waits for a broker on a worker's thread, nor holds the lock meanwhile. The client must not be
+    closed while a thread uses it: who uses it last closes it.
+    """
+
     def __init__(
         self,
         config: dict[str, Any],
@@ -280,52 +410,109 @@ class _Reader(PartitionReader[Any]):
         self._start = start
         self._on_lost = on_lost
         self._patience = patience
+        self._begun = False
         self._over = False
         self._closed = threading.Event()
         self._lock = threading.Lock()
+        self._uses = 0
+        """Threads that use the client at the moment."""
         self._heard = clock.monotonic()
         self._looked = self._heard
-        position = self._client.TopicPartition(*place)
-        if kept:
-            what = f"the offset of group '{self._group}' in {self._name} cannot be looked up"
-            (position,) = _insist(
-                lambda: self._consumer.committed([position], timeout=_step(patience)), patience, what
-            )
-        self._known = position.offset >= 0
+        self._commits = _Commits(
+            self._commit,
+            patience,
+            lambda offset: f"offset {offset} of {self._name} cannot be kept in '{self._group}'",
+        )
+        self._known = False
         """Whether the offset was somebody's, and not only where a partition begins."""
-        self._offset: int = position.offset if self._known else self._end(start)
+        self._offset = 0
+
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        """The client, for as long as it is used.
+
+        Raises:
+            _Unwanted: If the reader is closed.
+        """
+        with self._lock:
+            if self._closed.is_set():
+                raise _Unwanted
+            self._uses += 1
+        try:
+            yield self._consumer
+        finally:
+            with self._lock:
+                self._uses -= 1
+                is_last = self._closed.is_set() and not self._uses
+            if is_last:
+                self._consumer.close()
+
+    def _ask(self, question: Callable[[Any], T]) -> T:
+        """The answer to a question to a broker, which nobody waits for once the reader is closed."""
+
+        def ask() -> T:
+            with self._using() as consumer:
+                return question(consumer)
+
+        return _answered(ask, self._patience, self._closed.is_set)
+
+    def _begin(self) -> None:
+        """Finds out where to begin: where `seek` says, or the group is, or at the start."""
+        if not self._known:
+            place = self._client.TopicPartition(*self._place)
+            if self._kept:
+                what = f"the offset of group '{self._group}' in {self._name} cannot be looked up"
+                step = _step(self._patience)
+                (place,) = _insist(
+                    lambda: self._ask(lambda consumer: consumer.committed([place], timeout=step)),
+                    self._patience,
+                    what,
+                )
+            self._known = place.offset >= 0
+            self._offset = place.offset if self._known else self._end(self._start)
         self._assign()
+        self._begun = True
+        self._heard = clock.monotonic()
 
     def _assign(self) -> None:
-        self._consumer.assign([self._client.TopicPartition(*self._place, self._offset)])
+        with self._using() as consumer:
+            consumer.assign([self._client.TopicPartition(*self._place, self._offset)])
 
     def _there(self) -> tuple[int, int]:
         """The offsets of the first message, and behind the last."""
         place = self._client.TopicPartition(*self._place)
 
-        def look() -> tuple[int, int]:
-            found = self._consumer.get_watermark_offsets(place, timeout=_step(self._patience))
+        def look(consumer: Any) -> tuple[int, int]:
+            found = consumer.get_watermark_offsets(place, timeout=_step(self._patience))
             if found is None:  # by which the client says that no answer came in time
                 raise self._client.KafkaException(self._client.KafkaError(TIMED_OUT, "no answer"))
             low, high = found
             return low, high
 
-        return _insist(look, self._patience, f"the offsets of {self._name} cannot be looked up")
+        what = f"the offsets of {self._name} cannot be looked up"
+        return _insist(lambda: self._ask(look), self._patience, what)
 
     def _end(self, which: str) -> int:
         low, high = self._there()
         return low if which == "earliest" else high
 
     def read(self) -> Any:
+        try:
+            return self._read()
+        except _Unwanted:
+            return None
+
+    def _read(self) -> Any:
+        if not self._begun:
+            self._begin()
         while not self._over:
-            with self._lock:
-                if self._closed.is_set():
-                    return None
-                messages = self._consumer.consume(MESSAGES, LOOK_UP)
-                if messages:
-                    self._heard = clock.monotonic()
-                else:
-                    self._look_for_a_broker()
+            self._commits.check()
+            with self._using() as consumer:
+                messages = consumer.consume(MESSAGES, LOOK_UP)
+            if messages:
+                self._heard = clock.monotonic()
+            else:
+                self._look_for_a_broker()
             records = []
             ended = False
             for message in messages:
@@ -354,7 +541,7 @@ class _Reader(PartitionReader[Any]):
             return
         self._looked = now
         try:
-            self._consumer.list_topics(self._place[0], timeout=_step(self._patience))
+            self._ask(lambda consumer: consumer.list_topics(self._place[0], timeout=_step(self._patience)))
         except self._client.KafkaException as error:
             silent = clock.monotonic() - self._heard
             if silent > self._patience or not _passes(error.args[0]):
@@ -389,41 +576,58 @@ class _Reader(PartitionReader[Any]):
 
     @property
     def offset(self) -> int:
+        """The number of the next message; 0 until the first is read, unless `seek` has said it."""
         return self._offset
 
     def seek(self, offset: Any) -> None:
         self._offset = number_of(offset, f"partition {self._place}", "the number of a message")
         self._known = True
-        self._assign()
+        self._begun = False
 
     @property
     def acknowledges(self) -> bool:
         return bool(self._kept)
 
     def durable(self, offset: int) -> None:
-        if not self._kept:
-            return
+        """Has the offset committed by another thread.
+
+        Raises:
+            PointstampError: If an earlier one could not be. `read` and `close` raise that, too.
+        """
+        if self._kept:
+            self._commits.check()
+            self._commits.put(offset)
+
+    def _commit(self, offset: int) -> None:
         position = self._client.TopicPartition(*self._place, offset)
-        consumer = self._consumer
-
-        def commit() -> None:
-            try:
-                # Once: a commit that is not answered stays where it is.
-                _answered(lambda: consumer.commit(offsets=[position], asynchronous=False), self._patience)
-            except self._client.KafkaException as error:
-                if error.args[0].code() not in FOREIGN:
-                    raise
-                raise PointstampError(
-                    f"consumer group '{self._group}' has members that the broker gives partitions to, "
-                    "and a source reads all of them: give it a group of its own"
-                ) from error
-
-        _insist(commit, self._patience, f"offset {offset} of {self._name} cannot be kept in '{self._group}'")
+        try:
+            with self._using() as consumer:
+                consumer.commit(offsets=[position], asynchronous=False)
+        except self._client.KafkaException as error:
+            if error.args[0].code() not in FOREIGN:
+                raise
+            raise PointstampError(
+                f"consumer group '{self._group}' has members that the broker gives partitions to, "
+                "and a source reads all of them: give it a group of its own"
+            ) from error
 
     def close(self) -> None:
-        self._closed.set()
+        """Lets go of the client. Who has read all waits for the last offset to be committed.
+
+        Raises:
+            PointstampError: If an offset could not be committed, and no other call has said so.
+        """
+        committed = self._commits.end(self._patience if self._over else GOODBYE)
         with self._lock:
+            if self._closed.is_set():
+                return
+            self._closed.set()
+            is_used = self._uses > 0
+        if not is_used:
             self._consumer.close()
+        self._commits.check()
+        if not committed:
+            _log.warning("the last offset of %s may not be in group '%s'", self._name, self._group)
 
 
 class KafkaSink(Sink):

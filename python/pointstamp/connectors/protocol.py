@@ -90,8 +90,9 @@ class PartitionReader(ABC, Generic[T]):
         keeps any of it. Where an operator keeps state for as long as it runs, this is never called, and a
         `NotAcknowledged` warning says so: see `Scope.read`.
 
-        It is called on the worker's thread. A reader that keeps positions for others, as a broker does,
-        stores this one.
+        It is called on the worker's thread, which does other work, too: it must not wait. A reader that keeps
+        positions for others, as a broker does, leaves this one for a thread that stores it, and has stored
+        the last when `close` returns.
         """
 
     @property

@@ -211,6 +211,7 @@ class TextReader(PartitionReader[Any]):
         self._raises = on_error == "raise"
         self._rejected: list[Rejected] = []
         self._position = 0
+        self._counted = (0, 1)  # a position, and the number of the line that begins there
         self._head = self._tail = b""  # of what is before the position
         self._marks = self._marked()
         self._behind = False  # whether the file that is read has another name by now
@@ -359,12 +360,13 @@ class TextReader(PartitionReader[Any]):
 
     def _line(self) -> int:
         """The number of the line that is read next, from 1."""
-        self._file.seek(0)
-        left, lines = self._position, 1
-        while left > 0 and (block := self._file.read(min(left, BLOCK))):
-            lines += block.count(b"\n")
-            left -= len(block)
-        return lines
+        at, line = self._counted if self._counted[0] <= self._position else (0, 1)
+        self._file.seek(at)
+        while at < self._position and (block := self._file.read(min(self._position - at, BLOCK))):
+            line += block.count(b"\n")
+            at += len(block)
+        self._counted = (at, line)
+        return line
 
     # ------------------------------------------------------------ blocks
 
@@ -450,6 +452,7 @@ class TextReader(PartitionReader[Any]):
         self._file.close()
         self._file = file
         self._position = position
+        self._counted = (0, 1)
         self._head, self._tail = _around(file, position)
         self._marks = self._marked()
         self._header = None if self._has_header else b""

@@ -139,7 +139,18 @@ class SessionWorkers:
         self.raise_error()
         number, future = self._replies.ask(self.workers if worker is None else 1)
         self._commands.put(Command(worker, number, what, arguments), wait=False)
+        future.add_done_callback(lambda asked: self._forget(number) if asked.cancelled() else None)
         return future
+
+    def forget(self, future: Future[list[Any]]) -> None:
+        """Tells the workers that nobody waits until its time has come. What they do at once is answered."""
+        number = self._replies.number_of(future)
+        if number is not None:
+            self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        if not self.over:
+            self.tell("forget", number, wait=False)
 
     def tell(self, what: str, *arguments: Any, worker: int | None = None, wait: bool = True) -> None:
         """Tells one worker or all, without an answer.

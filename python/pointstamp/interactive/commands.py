@@ -147,6 +147,11 @@ class Replies:
             self._settle(number, failure)
         return number, future
 
+    def number_of(self, future: Future[list[Any]]) -> int | None:
+        """The number of a question whose answers have not all come; None for others."""
+        with self._lock:
+            return next((number for number, entry in self._open.items() if entry[0] is future), None)
+
     def hear(self, worker: int, number: int | None, well: bool, value: Any) -> None:
         """Takes an answer; one without a request is an error, which is kept for the next who asks."""
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from pointstamp._errors import PointstampError, StallError, add_note
 from pointstamp.seeing.stalls import Awaited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from pointstamp._types import Time
@@ -51,12 +52,20 @@ class Waiting:
         what: What is waited for.
         timeout: For how many seconds at most; None for as long as it takes.
         explain: Says in so many seconds at most what holds it up.
+        forget: Is told of an answer that is not waited for any longer.
     """
 
-    def __init__(self, what: str, timeout: float | None, explain: Callable[[float], str]) -> None:
+    def __init__(
+        self,
+        what: str,
+        timeout: float | None,
+        explain: Callable[[float], str],
+        forget: Callable[[Future[list[Any]]], None] = lambda _: None,
+    ) -> None:
         self._what = what
         self._timeout = timeout
         self._explain = explain
+        self._forget = forget
         self._until = None if timeout is None else monotonic() + timeout
         self._saying = 0.0 if timeout is None else min(SAYING, max(timeout, 0.0) / 2)
 
@@ -79,6 +88,7 @@ class Waiting:
                         break
         except KeyboardInterrupt as error:
             if not future.done():
+                self._forget(future)
                 add_note(error, f"{self._what} was waited for\n{self._explain(SAYING)}")
             raise
         said = self._explain(self._left(0.0))
@@ -87,6 +97,7 @@ class Waiting:
         except (TimeoutError, FutureTimeout):
             if future.done():
                 return future.result()  # No limit: as before.
+        self._forget(future)
         raise StallError(f"{self._what} is not over after {self._timeout:g} s\n{said}")
 
     def _left(self, less: float) -> float:
@@ -178,7 +189,23 @@ class Flow:
         def explain(seconds: float) -> str:
             return self.cluster.explain(Awaited(places, list(self.times.values())), seconds)
 
-        return Waiting(what, self.cluster.timeout if timeout is None else timeout, explain)
+        seconds = self.cluster.timeout if timeout is None else timeout
+        return Waiting(what, seconds, explain, self.cluster.forget)
+
+    @contextmanager
+    def settling(self) -> Iterator[None]:
+        """For waiting until nothing is on its way: says so where the dataflow has ended meanwhile.
+
+        Raises:
+            BaseException: As `check`, and what a command before this one raised.
+        """
+        try:
+            yield
+        except PointstampError:
+            self.check()
+            raise
+        self.check()
+        self.cluster.raise_error()
 
     def check(self) -> None:
         """Checks that the dataflow is there.

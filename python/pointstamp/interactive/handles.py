@@ -79,15 +79,16 @@ class Live:
 
         Raises:
             StallError: When it is not over in time; it says what is waited for.
+            PointstampError: If the dataflow is closed meanwhile, by another thread.
             BaseException: What the dataflow, or a command before this one, raised.
         """
         wait_for = self._flow.waiting(f"dataflow {self.name!r}", timeout)
-        wait_for(self._flow.ask("settle", None))
-        self._flow.cluster.raise_error()
+        with self._flow.settling():
+            wait_for(self._flow.ask("settle", None))
 
     def __await__(self) -> Generator[Any, None, None]:
-        yield from asyncio.wrap_future(self._flow.ask("settle", None)).__await__()
-        self._flow.cluster.raise_error()
+        with self._flow.settling():
+            yield from asyncio.wrap_future(self._flow.ask("settle", None)).__await__()
 
     def close(self) -> None:
         """Ends the dataflow, complete or not. Closing it twice does nothing.

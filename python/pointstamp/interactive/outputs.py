@@ -113,8 +113,8 @@ class LiveOutput:
 
     async def next(self) -> list[tuple[Time, Any]]:
         """Reads as `read`, with `await`. The next call returns what a cancelled one leaves."""
-        await asyncio.shield(asyncio.wrap_future(self._flow.ask("settle", self._kept())))
-        self._flow.cluster.raise_error()
+        with self._flow.settling():
+            await asyncio.wrap_future(self._flow.ask("settle", self._kept()))
         telling = self._flow.ask("frontier", self.name, worker=0)
         frontier = await asyncio.shield(asyncio.wrap_future(telling))
         asked: list[Future[Any]] = []
@@ -129,8 +129,8 @@ class LiveOutput:
     def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
         kept, wait_for = self._kept(), self._waiting(timeout)
         if wait:
-            wait_for(self._flow.ask("settle", kept))
-            self._flow.cluster.raise_error()  # of what was sent before; nothing has been taken yet
+            with self._flow.settling():  # which raises errors of what was sent before taking anything
+                wait_for(self._flow.ask("settle", kept))
         frontier = wait_for(self._flow.ask("frontier", self.name, worker=0))[0]
         asked: list[Future[Any]] = []
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pointstamp._errors import GraphError, WorkerStopped
+from pointstamp._errors import GraphError, PointstampError, WorkerStopped
 from pointstamp.interactive.commands import Taken
 from pointstamp.interactive.served import Served
 from pointstamp.launcher.shipped import unpack
@@ -73,7 +73,8 @@ class _Serving:
         self._flows: dict[int, Served] = {}
         self._ending: list[Served] = []
         self._building: dict[int, tuple[Any, Any]] = {}
-        self._waiting: list[tuple[int, Callable[[], bool]]] = []
+        # The number of a question, the dataflow that it is about, and whether it can be answered.
+        self._waiting: list[tuple[int, int, Callable[[], bool]]] = []
 
     def do_some(self) -> bool:
         """Does what there is to do, but not for ever; whether there was anything."""
@@ -96,10 +97,17 @@ class _Serving:
     def look(self) -> None:
         """Answers those whose time has come."""
         for entry in list(self._waiting):
-            number, is_over = entry
+            number, _flow, is_over = entry
             if is_over():
                 self._waiting.remove(entry)
                 self._channel.answer(number, True, None)
+
+    def _refuse(self, error: Exception, which: Callable[[int, int], bool]) -> None:
+        """Answers questions that nobody waits for any more, or that cannot be answered."""
+        refused = [entry for entry in self._waiting if which(*entry[:2])]
+        self._waiting = [entry for entry in self._waiting if entry not in refused]
+        for number, *_ in refused:
+            self._channel.answer(number, False, error)
 
     # ------------------------------------------------------------ what workers are told
 
@@ -130,6 +138,7 @@ class _Serving:
         served = self._flows.pop(flow, None)
         if served is None:
             return
+        self._refuse(PointstampError("the dataflow was closed"), lambda _, about: about == flow)
         self._ending.append(served)
         # It goes on while others import its traces, and completes, since nothing comes into it any more.
         served.release()
@@ -160,16 +169,21 @@ class _Serving:
     def do_pass(self, number: int, flow: int, name: str, time: Time) -> Any:
         probe = self._flows[flow].probe(name)
         probe.less_than(time)  # it raises an error for a time of another scope
-        self._waiting.append((number, lambda: not probe.less_than(time)))
+        self._waiting.append((number, flow, lambda: not probe.less_than(time)))
         return _LATER
 
     def do_probe(self, _: int | None, flow: int, name: str, method: str, arguments: tuple[Any, ...]) -> Any:
         return getattr(self._flows[flow].probe(name), method)(*arguments)
 
     def do_settle(self, number: int, flow: int, name: str | None) -> Any:
-        served = self._flows[flow]
-        self._waiting.append((number, lambda: served.is_settled(name)))
+        served = self._flows.get(flow)
+        if served is None:
+            raise PointstampError("the dataflow was closed")
+        self._waiting.append((number, flow, lambda: served.is_settled(name)))
         return _LATER
+
+    def do_forget(self, _: int | None, number: int) -> None:
+        self._refuse(PointstampError("nobody waits for the answer"), lambda asked, _: asked == number)
 
     def do_frontier(self, _: int | None, flow: int, name: str) -> Any:
         return list(self._flows[flow].probe(name).frontier)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import deepcopy
-from heapq import nlargest
+from operator import ne
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import Sketch, with_one_nan
-from pointstamp._nan_order import is_greater, is_less, key_function
+from pointstamp._nan_order import comparable, is_greater, is_less
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -149,17 +149,40 @@ class Sum(Reducer):
 class Extreme(Reducer):
     """The least or the greatest: the first of those that are equal. NaN is the greatest number."""
 
-    __slots__ = ("_is_better",)
+    __slots__ = ("_greatest",)
 
     def __init__(self, of: Callable[[Any], Any] | None, *, greatest: bool) -> None:
         super().__init__(of)
-        self._is_better = is_greater if greatest else is_less
+        self._greatest = greatest
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""
         if state is _MISSING:
             return value
-        return value if self._is_better(value, state) else state
+        is_better = is_greater if self._greatest else is_less
+        return value if is_better(value, state) else state
+
+    def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
+        """See `Reducer`. Values that have an order are compared here, without a call for each."""
+        get = states.get
+        if self._greatest:
+            for key, value in zip(keys, values, strict=True):
+                state = get(key, _MISSING)
+                if (
+                    state is _MISSING
+                    or value > state
+                    or (not value < state and value != state and is_greater(value, state))
+                ):
+                    states[key] = value
+        else:
+            for key, value in zip(keys, values, strict=True):
+                state = get(key, _MISSING)
+                if (
+                    state is _MISSING
+                    or value < state
+                    or (not value > state and value != state and is_less(value, state))
+                ):
+                    states[key] = value
 
 
 class Mean(Reducer):
@@ -222,7 +245,7 @@ class TopK(Reducer):
     def __init__(self, count: int, by: Callable[[Any], Any] | None) -> None:
         super().__init__()
         self._count = count
-        self._by = key_function(by)
+        self._by = by
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""
@@ -233,9 +256,28 @@ class TopK(Reducer):
             state = self.finish(state)
         return state
 
+    def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
+        """See `Reducer`."""
+        get, most = states.get, 2 * self._count + 16
+        for key, value in zip(keys, values, strict=True):
+            state = get(key)
+            if state is None:
+                states[key] = [value]
+                continue
+            state.append(value)
+            if len(state) > most:
+                states[key] = self.finish(state)
+
     def finish(self, state: Any) -> Any:
         """See `Reducer`."""
-        return nlargest(self._count, state, key=self._by)
+        keys = state if self._by is None else list(map(self._by, state))
+        kinds = set(map(type, keys))
+        if any(issubclass(kind, tuple) for kind in kinds) or (
+            any(issubclass(kind, float) for kind in kinds) and any(map(ne, keys, keys))
+        ):
+            keys = list(map(comparable, keys))
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
+        return [state[at] for at in order[: self._count]]
 
 
 class Quantiles(Reducer):

@@ -17,6 +17,7 @@ import select
 import struct
 import threading
 import time as clock
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import PointstampError, add_note
@@ -47,7 +48,7 @@ connections that are silent for 60.
 """
 
 GOODBYE = 5.0
-"""Seconds for which a reader that has come to its end tries to tell the server of it."""
+"""Seconds for which a reader that is closed tries to tell the server what is durable."""
 
 RETRY = 0.25
 """Seconds between attempts to connect again."""
@@ -143,8 +144,9 @@ def _lsn(change: Change) -> int:
 class _Reader(PartitionReader[Change]):
     """Reads a slot.
 
-    The lock is held by who uses the connection, and never while waiting for changes. `durable` may come when
-    the thread that reads has ended.
+    The lock is held by who uses the connection, and never while waiting for changes: the thread that reads,
+    and in the end who closes. `durable` only leaves the offset for that thread; where it has ended, `close`
+    tells the server.
     """
 
     def __init__(
@@ -167,7 +169,11 @@ class _Reader(PartitionReader[Change]):
         self._values = values
         self._lock = threading.Lock()
         self._closed = False
+        self._ends = 0.0
+        """Until when `close` goes on."""
         self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._wake, False)
         self._stream: ChangeStream | None = None
         self._begun = False
         self._rows: Generator[list[Change], None, None] | None = None
@@ -175,6 +181,8 @@ class _Reader(PartitionReader[Change]):
         self._until: int | None = None
         self._offset = 0
         self._durable = 0
+        self._acknowledged = 0
+        """The last durable offset that the server was told."""
         self._told = 0.0
         self._asked: float | None = None
         """Since when the server owes an answer."""
@@ -205,6 +213,8 @@ class _Reader(PartitionReader[Change]):
             for number in waits:
                 poll.register(number, select.POLLIN)
             poll.poll(seconds * 1000)
+            with suppress(BlockingIOError):
+                os.read(self._woken, select.PIPE_BUF)
 
     @property
     def offset(self) -> int:
@@ -220,34 +230,61 @@ class _Reader(PartitionReader[Change]):
         self._offset = number_of(offset, f"slot {self._slot}", "a place in the server's log", 1 << 64)
 
     def durable(self, offset: int) -> None:
-        with self._lock:
-            if self._closed or offset <= self._durable:
-                return
+        """Leaves the offset for the thread that reads, which tells the server."""
+        if offset > self._durable:
             self._durable = offset
-            until = clock.monotonic() + GOODBYE
-            while True:
-                try:
-                    if 0 < self._begins <= offset:
-                        self._lose()
-                        self._connect()  # which makes the slot
-                    elif self._stream is not None:
-                        self._tell()
-                    return
-                except client().OperationalError:
-                    self._lose()
-                    # The thread connects again, and tells; where it has ended, no other does.
-                    if not self._over or clock.monotonic() > until:
-                        return
-                    clock.sleep(0.01)
+            self._wake_up()
 
     def close(self) -> None:
         self._closed = True  # which ends a wait for the server, under the lock
+        self._wake_up()
         with self._lock:
-            if self._rows is not None:
-                self._rows.close()
-            self._lose()
-            os.write(self._wake, b".")
+            try:
+                self._ends = clock.monotonic() + GOODBYE
+                self._tell_last()
+            finally:
+                if self._rows is not None:
+                    self._rows.close()
+                self._lose()
         # The ends stay open until the reader is dropped: the thread may be waiting for them.
+
+    def _wake_up(self) -> None:
+        with suppress(BlockingIOError):  # so much was written that was not read: it wakes up
+            os.write(self._wake, b".")
+
+    def _is_unwanted(self) -> bool:
+        """Whether who uses the connection is to give up."""
+        return self._closed and clock.monotonic() > self._ends
+
+    # ------------------------------------------------------------ what is durable
+
+    def _may_settle(self) -> bool:
+        """Whether the snapshot is durable, and the slot not yet there that says so."""
+        return 0 < self._begins <= self._durable
+
+    def _acknowledge(self) -> None:
+        """Tells the server what is durable, if it was not told."""
+        if self._may_settle():
+            self._lose()
+            self._connect()  # which makes the slot
+        elif not self._begins and self._acknowledged < self._durable:
+            self._tell()
+
+    def _tell_last(self) -> None:
+        """Tells the server what is durable, where no thread reads any more."""
+        # A connection that was lost before the end is not made again for this.
+        while self._durable and (self._over or self._stream is not None):
+            try:
+                if self._stream is None and (self._may_settle() or self._acknowledged < self._durable):
+                    self._connect()
+                else:
+                    self._acknowledge()
+                return
+            except client().OperationalError:
+                self._lose()
+                if self._is_unwanted():
+                    return
+                clock.sleep(0.01)
 
     def __del__(self) -> None:
         os.close(self._woken)
@@ -263,6 +300,7 @@ class _Reader(PartitionReader[Change]):
             if self._stream is None:
                 self._connect()
                 return []
+            self._acknowledge()
             return self._changes()
         except client().OperationalError as error:
             refused = (error.sqlstate or "").startswith(FOR_GOOD)
@@ -290,10 +328,10 @@ class _Reader(PartitionReader[Change]):
 
     def _control(self) -> Any:
         """A connection for queries."""
-        return connected(self._conninfo, self._patience, lambda: self._closed)
+        return connected(self._conninfo, self._patience, self._is_unwanted)
 
     def _replication(self) -> ChangeStream:
-        return ChangeStream(self._conninfo, self._patience, lambda: self._closed)
+        return ChangeStream(self._conninfo, self._patience, self._is_unwanted)
 
     def _every(self) -> float:
         """Seconds between two times that the server is told and asked."""
@@ -393,6 +431,7 @@ class _Reader(PartitionReader[Change]):
         assert self._stream is not None
         durable = 0 if self._begins else self._durable
         self._stream.tell(durable, max(self._offset, durable), answer=answer)
+        self._acknowledged = durable
         self._told = clock.monotonic()
         if answer and self._asked is None:
             self._asked = self._told
