@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pointstamp_engine::error::Error;
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::{Found, Scope as EngineScope};
@@ -14,7 +15,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use crate::activator::Activator;
 use crate::batch::{Batch, MAX_BATCH};
-use crate::bound::ThreadBound;
+use crate::bound::{Home, ThreadBound};
 use crate::capability::Capability;
 use crate::columns::schema::Schema;
 use crate::driver::Driver;
@@ -276,7 +277,7 @@ impl Scope {
 }
 
 /// An operator's name, and the file and the line that made it, if they are known.
-type Made = (String, Option<(String, i32)>);
+pub(crate) type Made = (String, Option<(String, i32)>);
 
 /// Operators that may need any record of a source for as long as they run; found when the dataflow is installed.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -289,17 +290,19 @@ impl Retaining {
     /// Each with its name, and the file and the line of the program that made it, if they are known.
     fn operators(&self) -> PyResult<Vec<Made>> {
         let (home, found) = (self.found.home(), self.found.get()?);
-        let line_of = |id| {
-            let noted = home.notes().operator(id)?;
-            let made = &noted.made;
-            (made.number > 0).then(|| (made.file.to_string(), made.number))
-        };
         let operators = found.operators();
         Ok(operators
             .into_iter()
-            .map(|(id, name)| (name, line_of(id)))
+            .map(|(id, name)| (name, line_of(home, id)))
             .collect())
     }
+}
+
+/// The file and the line of the program that made an operator, if they are known.
+pub(crate) fn line_of(home: &Home, id: OperatorId) -> Option<(String, i32)> {
+    let noted = home.notes().operator(id)?;
+    let made = &noted.made;
+    (made.number > 0).then(|| (made.file.to_string(), made.number))
 }
 
 /// The end of a loop that is still open; pass it to `Stream.connect_loop`.

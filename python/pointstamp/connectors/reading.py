@@ -289,7 +289,9 @@ class Reading:
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
         """Adds the operator to a scope; returns its stream."""
-        scope.core.acknowledges()
+        acknowledges = self._source.acknowledges
+        if acknowledges:
+            scope.core.acknowledges()
         core = scope.core.operator(self._name)
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
@@ -307,12 +309,14 @@ class Reading:
         self._share_out()
         if beats is not None:
             scope.core.watch_downstream(beats, self._beats, self.info.activator, False)
-        scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
-        self._retaining = scope.core.retaining_forever(stream)
+        if acknowledges:
+            scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
+            self._retaining = scope.core.retaining_forever(stream)
         if self._source.on_error == "raise":
             scope.core.watch_downstream(stream, self._shown, self.info.activator, False)
         if lines is not None:
-            scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
+            if acknowledges:
+                scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
             scope.stream_of(lines, None).write(self._source.on_error, name=f"{self._name}: rejected")
         core.build(self._run, (output,), False, True)
         return stream
@@ -468,7 +472,7 @@ class Reading:
     def _hears(self, partition: str) -> bool:
         """Whether the reader of a partition is told of offsets that are durable."""
         assert self._threads is not None
-        reader = self._threads.readers.get(partition)
+        reader = self._threads.readers.get(partition) if self._source.acknowledges else None
         if reader is None or not reader.acknowledges:
             return False
         if self._refuses is None:

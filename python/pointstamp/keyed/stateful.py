@@ -53,7 +53,7 @@ class Stateful:
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: a state follows from all records since its key came up."""
-        return self.state.first_birth(until)
+        return self.state.known_since(until)
 
 
 class Scan(Stateful):
@@ -173,7 +173,7 @@ class Dedup(Stateful):
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: the latest record of a key says that it is known."""
-        return self.state.first_silence(until)
+        return self.state.heard_since(until)
 
 
 class Largest(Stateful):
