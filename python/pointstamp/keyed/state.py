@@ -177,6 +177,7 @@ class KeyedState(Generic[K, S]):
 
         Raises:
             ValueError: If it is no operator's yet.
+            CodecError: If a key or a state cannot be pickled. Then offsets do not move on, either.
         """
         if self._terms is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
