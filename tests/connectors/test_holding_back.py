@@ -162,3 +162,16 @@ def test_a_snapshot_that_cannot_be_made_is_none() -> None:
 
     ps.execute(main)
     assert not log.kept
+
+
+def test_a_source_that_says_too_little_is_told() -> None:
+    log = Log()
+    log.acknowledges = False
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(log)
+        worker.run()
+
+    with pytest.raises(ps.GraphError, match="Log have a durable.*acknowledges = False: set it to True"):
+        ps.execute(main)

@@ -472,9 +472,14 @@ class Reading:
     def _hears(self, partition: str) -> bool:
         """Whether the reader of a partition is told of offsets that are durable."""
         assert self._threads is not None
-        reader = self._threads.readers.get(partition) if self._source.acknowledges else None
+        reader = self._threads.readers.get(partition)
         if reader is None or not reader.acknowledges:
             return False
+        if not self._source.acknowledges:
+            raise GraphError(
+                f"the readers of {type(self._source).__name__} have a durable(), which is not called, as "
+                "the source says acknowledges = False: set it to True"
+            )
         if self._refuses is None:
             assert self._retaining is not None
             found = [] if self._past_state else self._retaining.operators()
