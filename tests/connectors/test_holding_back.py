@@ -173,5 +173,5 @@ def test_a_source_that_says_too_little_is_told() -> None:
             scope.read(log)
         worker.run()
 
-    with pytest.raises(ps.GraphError, match="Log have a durable.*acknowledges = False: set it to True"):
+    with pytest.raises(ps.GraphError, match=r"Log have a durable.*acknowledges = False: set it to True"):
         ps.execute(main)

@@ -18,7 +18,7 @@ use crate::kinds::PactKind;
 use crate::pact::pact;
 use crate::port::{FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
-use crate::scope::{Made, line_of};
+use crate::seeing::notes::Made;
 use crate::sources::Sources;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
@@ -40,10 +40,8 @@ impl Retention {
     /// The operator, and where it was made, if a source that acknowledges is upstream: known when the dataflow runs.
     fn asked(&self) -> PyResult<Option<Made>> {
         let asked = self.retention.get()?.is_asked();
-        Ok(asked.then(|| {
-            let made = line_of(self.retention.home(), self.id);
-            (self.name.clone(), made)
-        }))
+        let notes = self.retention.home().notes();
+        Ok(asked.then(|| notes.named(self.id, self.name.clone())))
     }
 
     /// Notes a message that was taken in, with the latest time that its records tell.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pointstamp_engine::error::Error;
-use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::{Found, Scope as EngineScope};
@@ -15,7 +14,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use crate::activator::Activator;
 use crate::batch::{Batch, MAX_BATCH};
-use crate::bound::{Home, ThreadBound};
+use crate::bound::ThreadBound;
 use crate::capability::Capability;
 use crate::columns::schema::Schema;
 use crate::driver::Driver;
@@ -27,7 +26,7 @@ use crate::iterables::{Giver, records_of};
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
-use crate::seeing::notes::Kept;
+use crate::seeing::notes::{Kept, Made};
 use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
@@ -276,9 +275,6 @@ impl Scope {
     }
 }
 
-/// An operator's name, and the file and the line that made it, if they are known.
-pub(crate) type Made = (String, Option<(String, i32)>);
-
 /// Operators that may need any record of a source for as long as they run; found when the dataflow is installed.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retaining {
@@ -293,16 +289,9 @@ impl Retaining {
         let operators = found.operators();
         Ok(operators
             .into_iter()
-            .map(|(id, name)| (name, line_of(home, id)))
+            .map(|(id, name)| home.notes().named(id, name))
             .collect())
     }
-}
-
-/// The file and the line of the program that made an operator, if they are known.
-pub(crate) fn line_of(home: &Home, id: OperatorId) -> Option<(String, i32)> {
-    let noted = home.notes().operator(id)?;
-    let made = &noted.made;
-    (made.number > 0).then(|| (made.file.to_string(), made.number))
 }
 
 /// The end of a loop that is still open; pass it to `Stream.connect_loop`.
