@@ -165,6 +165,7 @@ def test_what_is_before_a_bad_line_is_written_before_the_error(case: Any) -> Non
             return reader
 
         source.open = noted
+        source.acknowledges = True
         with worker.dataflow() as scope:
             scope.read(source, every=0.01, offsets=dict(kept) or None).write(written)
         worker.run()

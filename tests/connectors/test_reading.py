@@ -178,6 +178,7 @@ def test_a_worker_without_a_partition_follows_the_others(workers: int) -> None:
 
 def test_offsets_that_wait_for_the_end_are_one_entry() -> None:
     queue: QueueSource[int] = QueueSource()
+    queue.acknowledges = True
     waiting: list[int] = []
 
     def main(worker: ps.Worker) -> None:

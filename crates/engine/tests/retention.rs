@@ -6,14 +6,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pointstamp_engine::error::Error;
-use pointstamp_engine::operators::{Input, Probe};
+use pointstamp_engine::operators::{Input, Probe, concatenate};
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::retention::Retention;
 use pointstamp_engine::scope::Scope;
 use pointstamp_engine::stream::Stream;
 use pointstamp_engine::worker::Worker;
-use pointstamp_order::Point;
+use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Mode;
 
 type Batch = Vec<u64>;
@@ -200,6 +200,91 @@ fn an_operator_whose_input_has_ended_before_it_began_holds_nothing() {
             worker.step()?;
         }
         assert!(worker.installed_dataflows().is_empty(), "it ends");
+        Ok(())
+    });
+    told.unwrap();
+}
+
+#[test]
+fn on_a_cycle_there_is_none_and_what_is_downstream_of_it_comes_to_its_end() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let input = Input::new();
+        let (mut probes, mut all, mut found) = (None, None, None);
+        worker.dataflow("a loop", 1, |scope| {
+            scope.acknowledges();
+            let stream = input.attach(scope)?;
+            probes = Some(watched(&stream)?);
+            found = Some(Scope::retaining_forever(&stream));
+            let (before, first) = keeper(&stream)?;
+            let (handle, again) = scope.feedback(Summary::step(1, 1))?;
+            let (round, second) = keeper(&concatenate(scope, [before, again])?)?;
+            let (back, third) = keeper(&round)?;
+            handle.connect(&back)?;
+            let (_, last) = keeper(&round)?;
+            all = Some([first, second, third, last]);
+            Ok(())
+        })?;
+        let ([retained, _], all) = (probes.unwrap(), all.unwrap());
+        let asked: Vec<_> = all
+            .iter()
+            .map(|of| of.borrow().as_ref().unwrap().is_asked())
+            .collect();
+        assert_eq!(asked, [true, false, false, true]);
+        assert_eq!(found.unwrap().operators().len(), 2, "those that go round");
+        input.close();
+        settle(worker)?;
+        assert!(!retained.is_done(), "two have said nothing yet");
+        for of in [&all[0], &all[3]] {
+            says(of, |of| of.keep(None, 0));
+        }
+        settle(worker)?;
+        assert!(retained.is_done());
+        Ok(())
+    });
+    told.unwrap();
+}
+
+#[test]
+fn of_many_messages_some_are_merged_and_more_is_needed_than_was_said() {
+    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+        let input = Input::new();
+        let (mut probes, mut of) = (None, None);
+        worker.dataflow("one keeper", 1, |scope| {
+            scope.acknowledges();
+            let stream = input.attach(scope)?;
+            probes = Some(watched(&stream)?);
+            of = Some(keeper(&stream)?.1);
+            Ok(())
+        })?;
+        let ([retained, _], of) = (probes.unwrap(), of.unwrap());
+        let many = 100_000;
+        input.send(vec![1]).unwrap();
+        for time in 0..many {
+            // Nothing leaves the dataflow meanwhile: what is no longer needed waits.
+            says(&of, |of| {
+                of.take(time, time + 3);
+                of.keep(Some(time + 1), time);
+            });
+        }
+        assert!(of.borrow().as_ref().unwrap().entries() <= 2 * 4096);
+        input.advance_to(&at(many))?;
+        settle(worker)?;
+        let needed = retained.frontier().elements()[0].last().unwrap();
+        assert_eq!(needed, many - 4, "the latest is never left out");
+        says(&of, |of| {
+            for time in 0..many {
+                of.take(many + time, many + time + 3);
+            }
+        });
+        assert!(of.borrow().as_ref().unwrap().entries() <= 4096);
+        input.advance_to(&at(2 * many))?;
+        settle(worker)?;
+        let middle = many + many / 2;
+        says(&of, |of| of.keep(Some(2 * many), middle));
+        settle(worker)?;
+        let needed = retained.frontier().elements()[0].last().unwrap();
+        assert!(needed <= middle - 3, "{needed}");
+        assert!(needed > middle - 200, "{needed}");
         Ok(())
     });
     told.unwrap();

@@ -1,6 +1,7 @@
 //! Building operators whose logic is a Python function.
 
 use pointstamp_engine::error::Error;
+use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
 use pointstamp_engine::retention::Retention as EngineRetention;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use crate::kinds::PactKind;
 use crate::pact::pact;
 use crate::port::{FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
+use crate::seeing::notes::Made;
 use crate::sources::Sources;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
@@ -29,10 +31,19 @@ fn refused(error: Error) -> PyErr {
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retention {
     retention: ThreadBound<EngineRetention>,
+    id: OperatorId,
+    name: String,
 }
 
 #[pymethods]
 impl Retention {
+    /// The operator, and where it was made, if a source that acknowledges is upstream: known when the dataflow runs.
+    fn asked(&self) -> PyResult<Option<Made>> {
+        let asked = self.retention.get()?.is_asked();
+        let notes = self.retention.home().notes();
+        Ok(asked.then(|| notes.named(self.id, self.name.clone())))
+    }
+
     /// Notes a message that was taken in, with the latest time that its records tell.
     fn take(&self, time: u64, latest: u64) -> PyResult<()> {
         self.retention.get()?.take(time, latest);
@@ -155,9 +166,12 @@ impl Builder {
             .map(|stream| stream.engine())
             .collect::<PyResult<Vec<_>>>()?;
         let streams: Vec<_> = streams.iter().collect();
-        let made = self.builder.get()?.retention(&streams).map_err(refused)?;
+        let builder = self.builder.get()?;
+        let made = builder.retention(&streams).map_err(refused)?;
         Ok(made.map(|made| Retention {
             retention: ThreadBound::new(self.builder.home(), made),
+            id: builder.id(),
+            name: builder.name(),
         }))
     }
 

@@ -26,7 +26,7 @@ use crate::iterables::{Giver, records_of};
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
-use crate::seeing::notes::Kept;
+use crate::seeing::notes::{Kept, Made};
 use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
@@ -275,9 +275,6 @@ impl Scope {
     }
 }
 
-/// An operator's name, and the file and the line that made it, if they are known.
-type Made = (String, Option<(String, i32)>);
-
 /// Operators that may need any record of a source for as long as they run; found when the dataflow is installed.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retaining {
@@ -289,15 +286,10 @@ impl Retaining {
     /// Each with its name, and the file and the line of the program that made it, if they are known.
     fn operators(&self) -> PyResult<Vec<Made>> {
         let (home, found) = (self.found.home(), self.found.get()?);
-        let line_of = |id| {
-            let noted = home.notes().operator(id)?;
-            let made = &noted.made;
-            (made.number > 0).then(|| (made.file.to_string(), made.number))
-        };
         let operators = found.operators();
         Ok(operators
             .into_iter()
-            .map(|(id, name)| (name, line_of(id)))
+            .map(|(id, name)| home.notes().named(id, name))
             .collect())
     }
 }

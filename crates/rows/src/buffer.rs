@@ -238,7 +238,7 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// The rows of both elements, as [`cut_pair`] gives them.
+    /// The rows of both elements, as `cut_pair` gives them.
     #[inline]
     pub fn cut<'a>(&'a mut self, row: Row<'a>) -> Option<(Row<'a>, Row<'a>)> {
         let Row::Ints(layout, words) = row else {

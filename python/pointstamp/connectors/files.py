@@ -44,6 +44,8 @@ NULL = re.compile(rb"^[ \t\r]*null[ \t\r]*$", re.MULTILINE)
 class _Files(Source[Any]):
     """Files, by paths, patterns and directories."""
 
+    acknowledges = False
+
     ending: str
 
     def __init__(self, paths: Paths) -> None:

@@ -220,6 +220,7 @@ class KafkaSource(Source[Any]):
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._record = record
         self._group = group
+        self.acknowledges = group is not None
         self._start = start
         self._on_lost = on_lost
         self._patience = _checked(patience)

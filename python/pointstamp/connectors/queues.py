@@ -44,6 +44,8 @@ class QueueSource(Source[T]):
         [(0, [1, 2, 3])]
     """
 
+    acknowledges = False
+
     def __init__(self, *, size: int = 100_000, schema: pa.Schema | None = None) -> None:
         size = count_of("a queue holds a number of records", size)
         self.schema = schema

@@ -296,7 +296,9 @@ class Reading:
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
         """Adds the operator to a scope; returns its stream."""
-        scope.core.acknowledges()
+        acknowledges = self._source.acknowledges
+        if acknowledges:
+            scope.core.acknowledges()
         core = scope.core.operator(self._name)
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
@@ -314,12 +316,14 @@ class Reading:
         self._share_out()
         if beats is not None:
             scope.core.watch_downstream(beats, self._beats, self.info.activator, False)
-        scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
-        self._retaining = scope.core.retaining_forever(stream)
+        if acknowledges:
+            scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
+            self._retaining = scope.core.retaining_forever(stream)
         if self._source.on_error == "raise":
             scope.core.watch_downstream(stream, self._shown, self.info.activator, False)
         if lines is not None:
-            scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
+            if acknowledges:
+                scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
             scope.stream_of(lines, None).write(self._source.on_error, name=f"{self._name}: rejected")
         core.build(self._run, (output,), False, True)
         return stream
@@ -515,6 +519,11 @@ class Reading:
         reader = self._threads.readers.get(partition)
         if self._durable is None and (reader is None or not reader.acknowledges):
             return False
+        if not self._source.acknowledges:
+            raise GraphError(
+                f"the readers of {type(self._source).__name__} have a durable(), which is not called, as "
+                "the source says acknowledges = False: set it to True"
+            )
         if self._refuses is None:
             assert self._retaining is not None
             found = [] if self._past_state else self._retaining.operators()

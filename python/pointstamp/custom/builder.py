@@ -152,7 +152,8 @@ class OperatorBuilder:
 
         An operator that sends at the times of its messages, and holds a capability at the time of each record
         that it keeps, needs none. One that keeps records without, or sends at later times, says by this what
-        a source may not acknowledge yet. In a nested scope such a source acknowledges nothing.
+        a source may not acknowledge yet. In a nested scope, and on a loop, such a source
+        acknowledges nothing.
 
         Args:
             streams: All streams that the operator sends on.

@@ -17,6 +17,7 @@ from pointstamp._core import PactKind, StageKind, by_worker, with_one_nan
 from pointstamp._errors import GraphError
 from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
+from pointstamp.keyed.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
 from pointstamp.keyed.rows import KeyedBundle, Results, each_time
 
 if TYPE_CHECKING:
@@ -135,12 +136,13 @@ class Ordered:
         "_begins",
         "_given",
         "_held",
+        "_holding_back",
         "_logic",
         "_retention",
+        "_snapshot_at",
         "_stands",
         "_state",
         "_until",
-        "_written",
     )
 
     def __init__(
@@ -156,7 +158,9 @@ class Ordered:
         self._until: int | None = -1
         self._retention: Retention | None = None
         self._given: KeyedState[Any, Any] | None = None
-        self._written = 0
+        self._holding_back: HoldingBack | None = None
+        # Of `KeyedState.snapshot_at`, what was said last.
+        self._snapshot_at = 0
         if logic.next_time(0) is None:
             self._let_go()  # nothing was restored that is to be sent without a record
 
@@ -176,6 +180,8 @@ class Ordered:
             core.retains_forever()
             return
         self._retention = core.retention([results])
+        if self._retention is not None:
+            self._holding_back = HoldingBack(self._retention)
 
     def _keep(self, until: int | None) -> None:
         """Says what is needed at a frontier."""
@@ -186,15 +192,31 @@ class Ordered:
             return
         least = self._logic.needs(until) or 0
         if self._given is not None:
-            self._written = self._given.written
-            least = max(least, self._written)
+            self._snapshot_at = self._given.snapshot_at
+            least = max(least, self._snapshot_at)
         self._retention.keep(until, min(least, until))
+        if self._holding_back is not None:
+            self._holding_back.needs(least, lambda: self._why(least, until))
+
+    def _why(self, least: int, until: int) -> str | None:
+        """Returns why records are needed for long, and what to do; None where that passes."""
+        if self._given is not None and least == self._snapshot_at:
+            return NO_SNAPSHOT
+        key = None if self._state is None else self._state.never_silent(until, TTLS)
+        if key is None:
+            return None
+        return (
+            f"key {key!r} has not been silent for its ttl since then. Give the operator a state=KeyedState() "
+            "and take snapshots of it: then offsets follow these"
+        )
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         """Takes what has come, and runs the logic if times have become final."""
         add, begins, retention = self._arrivals.add, self._begins, self._retention
         for message, stretches in port:
             time: Any = message.time
+            if self._holding_back is not None:
+                self._holding_back.took()
             for stretch in stretches:
                 times, keys, values = stretch if self._bare else stretch[1]
                 part = times, with_one_nan(keys), values
@@ -207,7 +229,7 @@ class Ordered:
         frontier: list[Any] = port.frontier.elements
         until = frontier[0] if frontier else None
         if until == self._until:
-            if self._given is not None and self._written != self._given.written:
+            if self._given is not None and self._snapshot_at != self._given.snapshot_at:
                 self._keep(until)
             return  # nothing that has come is final
         self._until = until

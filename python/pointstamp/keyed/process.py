@@ -263,7 +263,7 @@ class Process:
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: a timer may be of any record before it."""
-        return None if self._on_timer is not None else self.state.first_birth(until)
+        return None if self._on_timer is not None else self.state.known_since(until)
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""

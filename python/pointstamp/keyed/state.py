@@ -88,8 +88,8 @@ class KeyedState(Generic[K, S]):
 
     __slots__ = (
         "__weakref__",
-        "_births",
         "_born",
+        "_born_in_order",
         "_claimed",
         "_due",
         "_entries",
@@ -102,9 +102,9 @@ class KeyedState(Generic[K, S]):
         "begins",
         "frontier",
         "left_out",
+        "snapshot_at",
         "states",
         "ttl",
-        "written",
     )
 
     def __init__(self) -> None:
@@ -117,11 +117,13 @@ class KeyedState(Generic[K, S]):
         self._keeper: Keeper | None = None
         self._notes: dict[K, Any] = {}
         self._seen: dict[K, int] = {}
-        # With a time to live: when each key that is known came up, and these times in a heap.
+        # With a time to live: the time of the first record of each key that is known.
         self._born: dict[K, int] = {}
-        self._births: list[tuple[int, int, K]] = []
-        # The frontier of the snapshot that was taken last, and who wants to know of the next.
-        self.written = 0
+        # A heap of the times in `_born`, `(time, number, key)`, and of some that are not valid any more.
+        self._born_in_order: list[tuple[int, int, K]] = []
+        # The frontier of the latest snapshot; before there is one, that of the snapshot it began with, or 0.
+        self.snapshot_at = 0
+        # Called when a snapshot is taken.
         self._wake: Callable[[], None] | None = None
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
@@ -175,14 +177,20 @@ class KeyedState(Generic[K, S]):
 
         Raises:
             ValueError: If it is no operator's yet.
+            CodecError: If a key or a state cannot be pickled. Then offsets do not move on, either.
         """
         if self._terms is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
+        made = self._as_bytes(self._terms.now())
+        # Not before: what has no snapshot is still needed, and `_as_bytes` may raise.
         if self.frontier is not None:
-            self.written = self.frontier
+            self.snapshot_at = self.frontier
         if self._wake is not None:
             self._wake()
-        of = self._terms.now()
+        return made
+
+    def _as_bytes(self, of: Terms) -> bytes:
+        """Returns the state as bytes, for terms."""
         header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
         if isinstance(self._keeper, Tabular):
             return written.write(
@@ -270,7 +278,7 @@ class KeyedState(Generic[K, S]):
         self.ttl = ttl
         if self.frontier is None:
             self.frontier = 0  # that run had ended: this one has all its records before it
-        self.begins = self.written = self.frontier
+        self.begins = self.snapshot_at = self.frontier
         if ttl is None:
             self._seen = {}  # it is not brought up to date
             return self
@@ -285,21 +293,37 @@ class KeyedState(Generic[K, S]):
         self._wake = wake
 
     def _is_born(self, key: K, time: int) -> None:
+        """Notes the first record of a key that was not known."""
         self._born[key] = time
         self._entries += 1
-        heappush(self._births, (time, self._entries, key))
-        if len(self._births) > 2 * len(self._born) + FEW:  # most are past
-            self._births = [birth for birth in self._births if self._born.get(birth[2]) == birth[0]]
-            heapify(self._births)
+        heappush(self._born_in_order, (time, self._entries, key))
+        if len(self._born_in_order) > 2 * len(self._born) + FEW:  # most are not valid any more
+            self._born_in_order = [born for born in self._born_in_order if self._born.get(born[2]) == born[0]]
+            heapify(self._born_in_order)
 
-    def first_birth(self, until: int) -> int | None:
-        """With a time to live, when the oldest of the keys that are known came up; `until` without any."""
+    def _oldest(self) -> tuple[int, K] | None:
+        """Returns the key that has been known for longest, with the time of its first record."""
+        heap, born = self._born_in_order, self._born
+        while heap and born.get(heap[0][2]) != heap[0][0]:
+            heappop(heap)
+        return (heap[0][0], heap[0][2]) if heap else None
+
+    def known_since(self, until: int) -> int | None:
+        """Returns the time of the first record of the key that has been known for longest.
+
+        That is `until` where no key is known, and None without a time to live.
+        """
         if self.ttl is None:
             return None
-        births, born = self._births, self._born
-        while births and born.get(births[0][2]) != births[0][0]:
-            heappop(births)
-        return min(births[0][0], until) if births else until
+        oldest = self._oldest()
+        return until if oldest is None else min(oldest[0], until)
+
+    def never_silent(self, until: int, ttls: int) -> K | None:
+        """Returns a key that has been known for many times its time to live; None where there is none."""
+        oldest = None if self.ttl is None else self._oldest()
+        if oldest is None or self.ttl is None or until - oldest[0] < ttls * self.ttl:
+            return None
+        return oldest[1]
 
     def keep_in(self, keeper: Keeper) -> None:
         """Hands what was restored over to the logic that keeps it from now on."""

@@ -53,7 +53,7 @@ class Stateful:
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: a state follows from all records since its key came up."""
-        return self.state.first_birth(until)
+        return self.state.known_since(until)
 
 
 class Scan(Stateful):

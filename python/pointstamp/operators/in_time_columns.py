@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp._core import PactKind, Schema, rows_of_worker
 from pointstamp.event_times.columns import whole_times
+from pointstamp.keyed.holding_back import NO_SNAPSHOT, HoldingBack
 from pointstamp.keyed.ordered import root_only
 from pointstamp.keyed.terms import terms_of
 from pointstamp.operators.picked import rows_where
@@ -95,14 +96,15 @@ class _Feeding:
     __slots__ = (
         "_begins",
         "_held",
+        "_holding_back",
         "_kernel",
         "_needs",
         "_retention",
+        "_snapshot_at",
         "_stands",
         "_state",
         "_times",
         "_until",
-        "_written",
     )
 
     def __init__(
@@ -121,12 +123,16 @@ class _Feeding:
         self._state = state
         self._retention: Retention | None = None
         self._needs: Callable[[int], int] | None = None
-        self._written = 0
+        self._holding_back: HoldingBack | None = None
+        # Of `KeyedState.snapshot_at`, what was said last.
+        self._snapshot_at = 0
 
     def retain(self, retention: Retention | None, needs: Callable[[int], int] | None) -> None:
         """Says from now on which rows are needed, if a source wants to know."""
         self._retention = retention
         self._needs = needs
+        if retention is not None and self._state is not None:
+            self._holding_back = HoldingBack(retention)
 
     def _keep(self, until: int | None) -> None:
         """Says what is needed at a frontier; of what a snapshot has, nothing."""
@@ -137,9 +143,11 @@ class _Feeding:
             return
         least = 0 if self._needs is None else self._needs(until)
         if self._state is not None:
-            self._written = self._state.written
-            least = max(least, self._written)
+            self._snapshot_at = self._state.snapshot_at
+            least = max(least, self._snapshot_at)
         self._retention.keep(until, min(least, until))
+        if self._holding_back is not None:
+            self._holding_back.needs(least, lambda: NO_SNAPSHOT if least == self._snapshot_at else None)
 
     def _take(self, side: int, batch: Any, time: int) -> None:
         import pyarrow.compute as pc
@@ -159,12 +167,14 @@ class _Feeding:
                 kernel.add(side == 1, batch if time >= self._begins else self._later(side, batch), time)
                 if self._retention is not None:
                     self._take(side, batch, time)
+                if self._holding_back is not None:
+                    self._holding_back.took()
                 if self._held is None or time < self._stands:
                     self._held, self._stands = message.retain(), time
         frontiers: list[Any] = [time for port in ports for time in port.frontier.elements]
         until = min(frontiers) if frontiers else None
         if until == self._until:
-            if self._state is not None and self._written != self._state.written:
+            if self._state is not None and self._snapshot_at != self._state.snapshot_at:
                 self._keep(until)
             return  # nothing that has come is final
         self._until = until

@@ -79,6 +79,8 @@ impl<P: Payload> Scope<P> {
     }
 
     /// The operators downstream of a stream, in any scope, that may need any of its records for as long as they run.
+    ///
+    /// A source that acknowledges asks this: retentions downstream [are asked](super::retention::Retention::is_asked) from then on.
     pub fn retaining_forever(stream: &Stream<P>) -> Found {
         let found = Found::default();
         let (from, into) = (stream.source, found.clone());
@@ -94,6 +96,18 @@ impl<P: Payload> Scope<P> {
         };
         stream.scope().0.late.borrow_mut().push(Box::new(look));
         found
+    }
+
+    /// Whether a path leads from one of some outputs in this scope to an operator of it, by its node.
+    pub(super) fn leads_to(&self, from: &[Source], node: usize) -> bool {
+        let mut search = Search::new(self, Sought::Paths);
+        for &source in from {
+            search.reach(self.clone(), source);
+        }
+        search.run();
+        let entered =
+            |(scope, target): &(Vec<usize>, Target)| target.node == node && scope == self.address();
+        search.entered.iter().any(entered)
     }
 
     /// Brings the frontier of an output in this scope, without its records, out to an enclosing scope.
@@ -124,6 +138,8 @@ enum Sought {
     Ends { retained: bool },
     /// Operators that may need records for as long as they run.
     Retaining,
+    /// Inputs, whatever summaries say.
+    Paths,
 }
 
 /// The search of what is downstream of one output.
@@ -243,12 +259,15 @@ impl<'a, P: Payload> Search<'a, P> {
     fn enter(&mut self, scope: &Scope<P>, target: Target, draft: &RefCell<Draft<P>>) {
         let Target { node, port: input } = target;
         let Sought::Ends { retained } = self.sought else {
-            let (id, outputs) = (draft.borrow().id(), draft.borrow().shape().1);
-            let known = self.retaining.iter().any(|(known, _)| *known == id);
-            if draft.borrow().retains_forever() && !known {
-                self.retaining.push((id, draft.borrow().name().to_owned()));
+            let draft = draft.borrow();
+            if self.sought == Sought::Retaining {
+                draft.asked.set(true);
+                let known = self.retaining.iter().any(|(known, _)| *known == draft.id());
+                if draft.retains_forever() && !known {
+                    self.retaining.push((draft.id(), draft.name().to_owned()));
+                }
             }
-            for port in 0..outputs {
+            for port in 0..draft.shape().1 {
                 self.reach(scope.clone(), Source { node, port });
             }
             return;

@@ -1,5 +1,6 @@
 //! An operator under construction, and what it tells its scope when it is installed.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -41,6 +42,8 @@ pub(crate) struct Draft<P> {
     pub(super) silent: BTreeMap<usize, usize>,
     /// Whether it may need any record of its inputs for as long as it runs.
     pub(super) retains_forever: bool,
+    /// Whether a source that acknowledges is upstream: known when the dataflow is complete.
+    pub(super) asked: Rc<Cell<bool>>,
     /// What is still missing.
     pub(super) missing: Option<BuildError>,
     pub(super) logic: Option<Logic>,

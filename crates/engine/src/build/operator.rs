@@ -33,7 +33,7 @@ pub use crate::run::notify::Notify;
 /// Builds an operator. Clones build the same one.
 pub struct OperatorBuilder<P: Payload> {
     scope: Scope<P>,
-    index: usize,
+    pub(super) index: usize,
     pub(super) draft: Rc<RefCell<Draft<P>>>,
 }
 
@@ -81,6 +81,7 @@ impl<P: Payload> OperatorBuilder<P> {
             retentions: Vec::new(),
             silent: BTreeMap::new(),
             retains_forever: false,
+            asked: Rc::default(),
             missing: None,
             logic: None,
         }));

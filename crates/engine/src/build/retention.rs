@@ -7,16 +7,17 @@
 //! covers it, across workers, and no frontier that anybody sees is held up.
 //!
 //! What results were made of is needed until they have left the dataflow: a retention watches what is downstream of its operator,
-//! including the retentions of others. So operators follow one another in any number.
+//! including the retentions of others. So operators follow one another in any number. On a cycle each would wait for itself, and
+//! what goes round may be needed for as long as it does: there an operator retains for ever, and its retention says nothing.
 //!
 //! A retention exists only in dataflows with a source that [acknowledges](super::scope::Scope::acknowledges), in the outermost
 //! scope. Elsewhere, and where an operator cannot say what it needs, it is marked as one that
 //! [retains for ever](OperatorBuilder::retains_forever), and such a source acknowledges nothing.
 //!
 //! Cost: where records are taken in, an entry for each message, of which those are kept that a later one does not cover; one
-//! downgrade at most for each change of a frontier.
+//! downgrade at most for each change of a frontier. Of many entries neighbours are merged, so that more is needed than was said.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -30,19 +31,23 @@ use crate::payload::Payload;
 use crate::run::capability::Capability;
 use crate::run::probe::Probe;
 
+/// Entries of a kind that are kept at most: of more, neighbours are merged.
+const MOST: usize = 4096;
+
 /// What an operator still needs of the records that it has taken. Clones are the same.
 #[derive(Clone)]
 pub struct Retention(Rc<State>);
 
 struct State {
-    /// At the earliest time of which something is needed.
+    /// At the earliest time of which something is needed; none when nothing is, and none can be.
     held: RefCell<Option<Capability>>,
-    /// What is needed from the moment on at which nothing at a time is downstream: `(time, needed)`, in the order of both.
+    /// Pending downgrades, `(sent, needed)`, both ascending: once no time ≤ `sent` is downstream, hold `needed`.
     pending: RefCell<VecDeque<(u64, Option<u64>)>>,
     /// What was taken in: the time of a message, and the latest time that its records tell. Both ascend: a message that is
     /// later than another, and tells no later time, is covered by it.
     taken: RefCell<VecDeque<(u64, u64)>>,
     probe: Probe,
+    asked: Rc<Cell<bool>>,
 }
 
 impl<P: Payload> OperatorBuilder<P> {
@@ -68,7 +73,19 @@ impl<P: Payload> OperatorBuilder<P> {
             pending: RefCell::default(),
             taken: RefCell::default(),
             probe: Probe::new(),
+            asked: Rc::clone(&self.draft.borrow().asked),
         }));
+        let (own, node) = (retention.clone(), self.index);
+        let sources: Vec<_> = streams.iter().map(|stream| stream.source).collect();
+        let draft = Rc::clone(&self.draft);
+        let drop_on_cycle = move |scope: &Scope<P>| {
+            if scope.leads_to(&sources, node) {
+                draft.borrow_mut().retains_forever = true;
+                drop(own.0.held.take());
+            }
+        };
+        // First, as sources look for operators that retain for ever when the dataflow is complete, too.
+        scope.0.late.borrow_mut().insert(0, Box::new(drop_on_cycle));
         for stream in streams {
             let watched = retention.clone();
             Scope::watch_downstream(stream, &retention.0.probe, true, move || watched.release())?;
@@ -83,10 +100,23 @@ impl<P: Payload> OperatorBuilder<P> {
 }
 
 impl Retention {
+    /// Whether a source that acknowledges is upstream, and may wait for this: known when the dataflow runs.
+    pub fn is_asked(&self) -> bool {
+        self.0.asked.get() && self.0.held.borrow().is_some()
+    }
+
+    /// How many entries it keeps in memory.
+    pub fn entries(&self) -> usize {
+        self.0.taken.borrow().len() + self.0.pending.borrow().len()
+    }
+
     /// Notes a message that was taken in.
     ///
     /// `latest` is the latest time that its records tell, which is not before the message's.
     pub fn take(&self, time: u64, latest: u64) {
+        if self.0.held.borrow().is_none() {
+            return;
+        }
         let mut taken = self.0.taken.borrow_mut();
         let mut at = taken.partition_point(|&(earlier, _)| earlier <= time);
         if at > 0 && taken[at - 1].1 >= latest {
@@ -102,6 +132,9 @@ impl Retention {
         let covered = covered.count();
         taken.drain(at..at + covered);
         taken.insert(at, (time, latest));
+        if taken.len() > MOST {
+            thin(&mut taken, |before, later| before.1 = later.1);
+        }
     }
 
     /// Says that of what was taken in, records that tell a time before `least` are not needed any more, and that all that was
@@ -124,6 +157,9 @@ impl Retention {
 
     /// Says that nothing before `needed`, or nothing at all, is needed as soon as nothing at or before `sent` is downstream.
     pub fn settle(&self, sent: u64, needed: Option<u64>) {
+        if self.0.held.borrow().is_none() {
+            return;
+        }
         let mut pending = self.0.pending.borrow_mut();
         match pending.back_mut() {
             Some((_, later)) if *later == needed => {}
@@ -136,6 +172,10 @@ impl Retention {
                     pending.push_back((sent, needed));
                 }
             }
+        }
+        if pending.len() > MOST {
+            // What was needed until the later of two is held for as long as that waits.
+            thin(&mut pending, |before, later| *before = later);
         }
         drop(pending);
         self.release();
@@ -164,4 +204,34 @@ impl Retention {
             (Some(_), None) => {}
         }
     }
+}
+
+/// Merges pairs of neighbours: those that are nearest to each other, so that what is old gets no coarser than what is new.
+fn thin<T>(entries: &mut VecDeque<(u64, T)>, merge: impl Fn(&mut (u64, T), (u64, T))) {
+    let next = entries.iter().skip(1);
+    let gaps = entries
+        .iter()
+        .zip(next)
+        .map(|(before, later)| later.0 - before.0);
+    let mut gaps: Vec<_> = gaps.collect();
+    if gaps.is_empty() {
+        return;
+    }
+    let middle = gaps.len() / 2;
+    let near = *gaps.select_nth_unstable(middle).1;
+    let mut thinned: VecDeque<(u64, T)> = VecDeque::new();
+    let mut paired = false;
+    for entry in std::mem::take(entries) {
+        match thinned.back_mut() {
+            Some(before) if !paired && entry.0 - before.0 <= near => {
+                merge(before, entry);
+                paired = true;
+            }
+            _ => {
+                thinned.push_back(entry);
+                paired = false;
+            }
+        }
+    }
+    *entries = thinned;
 }

@@ -17,6 +17,9 @@ use rustc_hash::FxHashMap;
 use super::frames::{Codes, Line};
 use crate::gil::Held;
 
+/// An operator's name, and the file and the line that made it, if they are known.
+pub(crate) type Made = (String, Option<(String, i32)>);
+
 /// How many operators are noted before those of dataflows that have ended are swept out.
 const SWEEP: usize = 256;
 
@@ -207,6 +210,16 @@ impl Notes {
     /// What is noted of an operator.
     pub(crate) fn operator(&self, id: OperatorId) -> Option<Arc<Operator>> {
         self.inner().operators.get(&id).cloned()
+    }
+
+    /// An operator's name, and where it was made.
+    pub(crate) fn named(&self, id: OperatorId, name: String) -> Made {
+        let noted = self.operator(id);
+        let made = noted.and_then(|noted| {
+            let made = &noted.made;
+            (made.number > 0).then(|| (made.file.to_string(), made.number))
+        });
+        (name, made)
     }
 
     /// Notes a capability that Python code gets now; the number of the note.

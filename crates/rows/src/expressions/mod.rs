@@ -1,7 +1,7 @@
 //! Expressions over the parts of records, which run without the interpreter.
 //!
 //! An expression is made while a dataflow is built ([`Expr`]) and applied to rows while it runs ([`Projection`],
-//! [`Condition`]): to rows of integers by a plan made once for their layout ([`plan`]), to others part by part ([`eval`]).
+//! [`Condition`]): to rows of integers by a plan made once for their layout (`plan`), to others part by part (`eval`).
 
 mod eval;
 mod expr;

@@ -40,6 +40,8 @@ class Event(NamedTuple):
 class _Source(Source[Any]):
     """The common part of both sources of HTTP."""
 
+    acknowledges = False
+
     def __init__(
         self,
         urls: str | Iterable[str],

@@ -74,6 +74,8 @@ class TCPListenSource(Source[str]):
         ValueError: For what is no address, and numbers that are not positive.
     """
 
+    acknowledges = False
+
     def __init__(
         self,
         addresses: str | Iterable[str],

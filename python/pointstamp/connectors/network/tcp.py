@@ -45,6 +45,8 @@ class TCPLineSource(Source[str]):
         ValueError: For what is no address.
     """
 
+    acknowledges = False
+
     def __init__(
         self,
         addresses: str | Iterable[str],

@@ -61,6 +61,8 @@ class WebSocketSource(Source[Any]):
         ValueError: For what is no such URL.
     """
 
+    acknowledges = False
+
     def __init__(
         self,
         urls: str | Iterable[str],
