@@ -145,7 +145,7 @@ def test_nobody_is_told_where_no_source_upstream_acknowledges(monkeypatch: pytes
 
 
 def test_a_snapshot_that_cannot_be_made_is_none() -> None:
-    """What a state has taken in is not in a snapshot that raised, and its offsets are not acknowledged."""
+    """A snapshot that raised holds nothing, and no offset of what it was to hold is acknowledged."""
     log = Log(ends=False)
 
     def main(worker: ps.Worker) -> None:

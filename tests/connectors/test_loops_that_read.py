@@ -182,7 +182,7 @@ def test_a_loop_through_a_scope_ends(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_is_beside_a_loop_is_acknowledged(workers: int) -> None:
-    """Of a source whose records do not come to the loop."""
+    """Loops beside a source whose records do not come to them."""
 
     def build(scope: Any, log: Log) -> Any:
         looped(scope.to_stream(ROWS), LOOPS["delay"])

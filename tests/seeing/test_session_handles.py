@@ -257,7 +257,7 @@ def held(scope: ps.Scope) -> Any:
 
 @pytest.fixture
 def servings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What runs the commands of each worker of this process."""
+    """Returns the objects that run the commands of each worker of this process."""
     made: list[Any] = []
 
     class Noted(serving._Serving):

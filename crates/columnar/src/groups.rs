@@ -192,7 +192,7 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// An error of a kernel; [`ArrowError::OffsetOverflowError`] where they are more than one column can hold.
+    /// An error of a kernel; `ArrowError::OffsetOverflowError` where they are more than one column can hold.
     pub fn keys(&self, range: Range<usize>) -> Result<Vec<ArrayRef>, Error> {
         check_reach(self.bytes_of(&range), &range)?;
         match &self.keys {
