@@ -241,6 +241,15 @@ class _Threads:
         return errors
 
 
+def _has_durable(source: Source[Any]) -> bool:
+    """Whether readers of a source may have a `durable` that does something.
+
+    The package's sources say whether theirs have. A program's subclass may give one to those that it opens.
+    """
+    opens = next(kind for kind in type(source).__mro__ if "open" in vars(kind))
+    return source.acknowledges or "open" in vars(source) or not opens.__module__.startswith("pointstamp.")
+
+
 class Reading:
     """The operator of one worker."""
 
@@ -293,10 +302,11 @@ class Reading:
         self._beat: Capability | None = None
         self._beats = ProbeHandle()
         self.probe = ProbeHandle()
+        self._acknowledges = False
 
     def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
         """Adds the operator to a scope; returns its stream."""
-        acknowledges = self._source.acknowledges
+        acknowledges = self._acknowledges = self._durable is not None or _has_durable(self._source)
         if acknowledges:
             scope.core.acknowledges()
         core = scope.core.operator(self._name)
@@ -519,7 +529,7 @@ class Reading:
         reader = self._threads.readers.get(partition)
         if self._durable is None and (reader is None or not reader.acknowledges):
             return False
-        if not self._source.acknowledges:
+        if not self._acknowledges:
             raise GraphError(
                 f"the readers of {type(self._source).__name__} have a durable(), which is not called, as "
                 "the source says acknowledges = False: set it to True"
