@@ -121,7 +121,6 @@ def test_a_key_that_is_never_silent(workers: int, monkeypatch: pytest.MonkeyPatc
 QUIET: dict[str, Callable[[Any], Any]] = {
     "a long ttl": lambda s: by_key(s).scan(int, lambda n, _: n + 1, ttl=1000),
     "a long window": lambda s: by_key(s).window(ps.Tumbling(1000)).count(),
-    "dedup": lambda s: by_key(s).dedup(ttl=3),
     "keys that end": lambda s: s.key_by(lambda row: row[0] // 10).scan(int, lambda n, _: n + 1, ttl=3),
     "windows with a state": lambda s: by_key(s).window(ps.Tumbling(5), state=ps.KeyedState()).count(),
 }

@@ -30,7 +30,7 @@ fn refused(error: Error) -> PyErr {
 /// What an operator says of the records that it has taken and still needs.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retention {
-    retention: ThreadBound<EngineRetention>,
+    says: ThreadBound<EngineRetention>,
     id: OperatorId,
     name: String,
 }
@@ -39,27 +39,27 @@ pub(crate) struct Retention {
 impl Retention {
     /// The operator, and where it was made, if a source that acknowledges is upstream: known when the dataflow runs.
     fn asked(&self) -> PyResult<Option<Made>> {
-        let asked = self.retention.get()?.is_asked();
-        let notes = self.retention.home().notes();
+        let asked = self.says.get()?.is_asked();
+        let notes = self.says.home().notes();
         Ok(asked.then(|| notes.named(self.id, self.name.clone())))
     }
 
     /// Notes a message that was taken in, with the latest time that its records tell.
     fn take(&self, time: u64, latest: u64) -> PyResult<()> {
-        self.retention.get()?.take(time, latest);
+        self.says.get()?.take(time, latest);
         Ok(())
     }
 
     /// Says that of what was taken in, what tells a time before `least` is not needed once what is sent before `until`, the
     /// frontier of the inputs, has left the dataflow. None: nothing can come any more.
     fn keep(&self, until: Option<u64>, least: u64) -> PyResult<()> {
-        self.retention.get()?.keep(until, least);
+        self.says.get()?.keep(until, least);
         Ok(())
     }
 
     /// Says that nothing before `needed`, or nothing at all, is needed once nothing at or before `sent` is in the dataflow.
     fn settle(&self, sent: u64, needed: Option<u64>) -> PyResult<()> {
-        self.retention.get()?.settle(sent, needed);
+        self.says.get()?.settle(sent, needed);
         Ok(())
     }
 }
@@ -169,7 +169,7 @@ impl Builder {
         let builder = self.builder.get()?;
         let made = builder.retention(&streams).map_err(refused)?;
         Ok(made.map(|made| Retention {
-            retention: ThreadBound::new(self.builder.home(), made),
+            says: ThreadBound::new(self.builder.home(), made),
             id: builder.id(),
             name: builder.name(),
         }))

@@ -117,8 +117,8 @@ class Source(ABC, Generic[T]):
         on_error: Of a source of text, what becomes of lines that cannot be read: ``"raise"``, ``"skip"``, or
             a `Sink`. None of a source of which all can be read.
         acknowledges: Whether a reader may be told which offsets are durable. False where none has a `durable`
-            of its own, or does anything there: then no operator keeps account of what it still needs. One
-            that wraps or extends another, with readers of its own, says it for these.
+            of its own, or does anything there: then no operator keeps account of what it still needs. A
+            subclass of one of the package's sources with an `open` of its own is taken to have some.
         discover: Every so many seconds `partitions` is asked again, for those that were added; None for
             never. A source that is asked again does not end, and needs `worker_of`.
     """

@@ -246,8 +246,12 @@ def _has_durable(source: Source[Any]) -> bool:
 
     The package's sources say whether theirs have. A program's subclass may give one to those that it opens.
     """
-    opens = next(kind for kind in type(source).__mro__ if "open" in vars(kind))
-    return source.acknowledges or "open" in vars(source) or not opens.__module__.startswith("pointstamp.")
+
+    def is_ours(name: str) -> bool:
+        kind = next(kind for kind in type(source).__mro__ if name in vars(kind))
+        return name not in vars(source) and kind.__module__.startswith("pointstamp.")
+
+    return source.acknowledges or (is_ours("acknowledges") and not is_ours("open"))
 
 
 class Reading:
