@@ -201,19 +201,24 @@ def test_of_kafka_and_postgres() -> None:
     pytest.importorskip("confluent_kafka")
     pytest.importorskip("psycopg")
     from pointstamp.connectors.kafka import KafkaSource
-    from pointstamp.connectors.kafka import _Reader as KafkaReader
-    from pointstamp.connectors.postgres.source import _Reader as PostgresReader
+    from pointstamp.connectors.postgres import PostgresSource
 
-    assert KafkaSource("127.0.0.1:1", "a") is not None
-    for kind, own in ((KafkaReader, {"_place": ("a", 0)}), (PostgresReader, {"_slot": "a"})):
-        reader: Any = kind.__new__(kind)
-        vars(reader).update(own)
+    sources = (
+        (KafkaSource("127.0.0.1:1", "a", config={"log_level": 0}), "a/0"),
+        (
+            PostgresSource("host=nowhere", "p", slot="a"),
+            "a",
+        ),
+    )
+    for source, partition in sources:  # which connect when they are read
+        reader: Any = source.open(partition)
         for wrong in ("3", -1, True, 1.0, 1 << 70, {"position": 1}):
             with pytest.raises(ps.PointstampError, match="is no offset of"):
                 reader.seek(wrong)
-        if kind is PostgresReader:
+        if isinstance(source, PostgresSource):
             reader.seek(json.loads(json.dumps(1 << 63)))
             assert reader.offset == 1 << 63
+        reader.close()
 
 
 def test_a_function_is_told_of_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
