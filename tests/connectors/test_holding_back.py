@@ -15,8 +15,8 @@ from keyed_operators import COLUMNS, SCHEMA
 from pointstamp.connectors import PartitionReader, QueueSource, Source
 from pointstamp.keyed import holding_back
 
-BATCHES = 16
-ROWS = [(at, "a", at % 3) for at in range(6 * BATCHES)]
+BATCHES = 3
+ROWS = [(at, "a", at % 3) for at in range(96)]
 
 
 class Log(Source[Any]):
