@@ -15,8 +15,7 @@ from keyed_operators import COLUMNS, SCHEMA
 from pointstamp.connectors import PartitionReader, QueueSource, Source
 from pointstamp.keyed import holding_back
 
-BATCHES = 3
-ROWS = [(at, "a", at % 3) for at in range(96)]
+ROWS = [(at, "a", at % 3) for at in range(400)]
 
 
 class Log(Source[Any]):
@@ -65,10 +64,15 @@ class Part(PartitionReader[Any]):
 
 
 def said(
-    build: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch, *, columns: bool = False, workers: int = 1
+    build: Callable[[Any], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    columns: bool = False,
+    workers: int = 1,
+    batches: int = 3,
 ) -> list[str]:
-    """Runs a dataflow; returns the warnings."""
-    monkeypatch.setattr(holding_back, "BATCHES", BATCHES)
+    """Runs a dataflow whose operators warn after so many batches; returns the warnings."""
+    monkeypatch.setattr(holding_back, "BATCHES", batches)
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -128,7 +132,7 @@ QUIET: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", QUIET)
 def test_what_passes_is_not_worth_a_word(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = said(QUIET[name], monkeypatch)
+    found = said(QUIET[name], monkeypatch, batches=200)
     assert not found
 
 
