@@ -279,9 +279,9 @@ def pagerank(
         >>> def build(scope):
         ...     edges = scope.collection([(1, 2), (2, 1), (3, 1)])
         ...     ranks = graphs.pagerank(edges, iterations=50)
-        ...     return ranks.map(lambda pair: (pair[0], round(pair[1], 3))).capture()
+        ...     return ranks.map(lambda pair: (pair[0], round(pair[1], 2))).capture()
         >>> ps.example(build).extract()
-        [(0, [((1, 0.486), 1), ((2, 0.464), 1), ((3, 0.05), 1)])]
+        [(0, [((1, 0.49), 1), ((2, 0.46), 1), ((3, 0.05), 1)])]
     """
     nodes, edges = _more_nodes("pagerank", nodes), _edges("pagerank", edges)
     _check_iterations("pagerank", iterations)
