@@ -164,12 +164,8 @@ class ChangeStream:
         self._connection = connected(conninfo, patience, closed, replication="database")
         self._link = self._connection.pgconn
         self._started = False
-
-    @property
-    def pid(self) -> int:
-        """The number of the server's process at the other end."""
-        number: int = self._link.backend_pid
-        return number
+        self.pid: int = self._link.backend_pid
+        """The number of the server's process at the other end, kept for when the link is closed."""
 
     def command(self, text: str) -> list[str]:
         """Runs a command of the replication protocol; returns the row that it gives.
