@@ -6,7 +6,7 @@ There is no such module when a program runs: `_core.pyi` has these names.
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
-from pointstamp._core import Schema, Scope, Stream
+from pointstamp._core import Schema, Scope, Stream, StreamKind
 from pointstamp._types import Time
 
 @final
@@ -49,4 +49,4 @@ class EventFeed:
     def seek(self, offset: int, counts: Sequence[tuple[Time, int]], mark: int | None = None) -> None: ...
     def next(self, decode: bool) -> bool | tuple[int, Any, Any] | None: ...
 
-def replay(scope: Scope, captures: list[EventQueue | EventFeed]) -> Stream: ...
+def replay(scope: Scope, captures: list[EventQueue | EventFeed], kind: StreamKind) -> Stream: ...

@@ -89,6 +89,17 @@ class Reduction:
     def __int__(self) -> int: ...
 
 @final
+class StreamKind:
+    RECORDS: ClassVar[StreamKind]
+    COLUMNS: ClassVar[StreamKind]
+    UPDATES: ClassVar[StreamKind]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
 class ProgressMode:
     DEMAND: ClassVar[ProgressMode]
     EAGER: ClassVar[ProgressMode]

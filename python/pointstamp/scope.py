@@ -113,7 +113,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
             if isinstance(handle, ArrowInput):
                 return handle.to_stream(self)
-        return Stream(self, self.core.input_from(handle))
+        return Stream(self, self.core.input_from(handle, _core.StreamKind.RECORDS))
 
     @overload
     def new_unordered_input(

@@ -1,41 +1,33 @@
-//! What streams carry in Python programs: batches of records.
+//! Batches of Python objects: the host's kind of [`Batch`].
 
+use std::any::Any;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use pointstamp_engine::error::BoxError;
+use bytes::Bytes;
+use pointstamp_channels::Encoder;
+use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_operators::{Content, Error, HostBatch, Kind, register_host_decoder};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
 
-use crate::collections::sealed::SealedBatch;
-use crate::collections::updates::Updates;
 use crate::columns::ffi::export_batch;
+use crate::errors::IntoException;
 use crate::gil::Held;
-use crate::wire::memory_of;
+use crate::raised::Raised;
+use crate::wire::{self, memory_of};
 
-/// How many records the operators here put into one batch at most.
+pub(crate) use pointstamp_operators::Batch;
+
+/// The number of records that the operators here put into one batch at most.
 ///
 /// Chosen by measuring word count at several sizes (`make bench`): below this, what a batch costs by itself shows
 /// (about 5 microseconds for each operator); with several times as many, two workers became slower, likely
 /// because the records that a `flat_map` makes of a batch leave the core's cache before they are read.
 pub(crate) const MAX_BATCH: usize = 1024;
 
-/// A batch of records. Clones share it, without the GIL.
-#[derive(Clone)]
-pub(crate) enum Batch {
-    /// Python objects.
-    Records(Arc<Records>),
-    /// Arrow columns.
-    Arrow(RecordBatch),
-    /// Updates of a collection.
-    Updates(Updates),
-    /// A batch of an arrangement, which stays on its worker.
-    Sealed(SealedBatch),
-}
-
 /// A list of Python objects that is not changed while it is shared.
-pub(crate) struct Records {
+struct SharedList {
     list: Held<PyList>,
     /// How many records its elements carry.
     count: usize,
@@ -43,55 +35,74 @@ pub(crate) struct Records {
     size: usize,
 }
 
-impl Records {
-    /// How many there are: elements of the list, or the records in its stretches.
-    pub(crate) fn count(&self) -> usize {
+impl HostBatch for SharedList {
+    fn len(&self) -> usize {
         self.count
     }
 
-    /// About how many bytes they take.
-    pub(crate) fn size(&self) -> usize {
+    fn footprint(&self) -> usize {
         self.size
     }
 
-    /// The records, to be read only.
-    pub(crate) fn list<'py>(&self, py: Python<'py>) -> &Bound<'py, PyList> {
-        self.list.get().bind(py)
+    fn encode(&self, out: &mut Encoder) -> UserResult<()> {
+        wire::encode_records(self.list.get(), out).map_err(Raised::here)
     }
 }
 
-impl Batch {
+/// A batch of Python objects. Clones share it, without the GIL.
+#[derive(Clone)]
+pub(crate) struct Records(Arc<SharedList>);
+
+impl Content for Records {
+    const KIND: Kind = Kind::Host;
+
+    fn into_batch(self) -> Batch {
+        Batch::Host(self.0)
+    }
+
+    fn from_batch(batch: Batch) -> Result<Self, Error> {
+        let host: Arc<dyn Any + Send + Sync> = Arc::<dyn HostBatch>::from_batch(batch)?;
+        match host.downcast() {
+            Ok(list) => Ok(Records(list)),
+            Err(_) => Err(Error::NotABatch),
+        }
+    }
+}
+
+impl Records {
     /// A batch of the records in a list that is not changed from now on.
-    pub(crate) fn records(list: Bound<'_, PyList>) -> Self {
+    pub(crate) fn new(list: Bound<'_, PyList>) -> Self {
         let size = memory_of(&list);
-        Batch::sized(list, size)
+        Records::sized(list, size)
     }
 
     /// The same, of records that are known to take about `size` bytes.
     pub(crate) fn sized(list: Bound<'_, PyList>, size: usize) -> Self {
         let count = records_in(&list);
         let list = Held::new(list.unbind());
-        Batch::Records(Arc::new(Records { list, count, size }))
+        Records(Arc::new(SharedList { list, count, size }))
     }
 
-    /// What a reader in Python gets: the records as a list of its own, or a `pyarrow.RecordBatch`, which shares the
-    /// columns.
-    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        match self {
-            Batch::Records(_) => Ok(self.into_list(py).into_any()),
-            Batch::Arrow(columns) => export_batch(py, &columns),
-            Batch::Updates(_) | Batch::Sealed(_) => not_records(),
-        }
+    /// The records, to be read only.
+    pub(crate) fn list<'py>(&self, py: Python<'py>) -> &Bound<'py, PyList> {
+        self.0.list.get().bind(py)
+    }
+
+    /// The list of the records, to be read only.
+    pub(crate) fn object(&self) -> &Py<PyList> {
+        self.0.list.get()
+    }
+
+    /// The number of records.
+    pub(crate) fn count(&self) -> usize {
+        self.0.count
     }
 
     /// The records as a list of the caller's own: the list itself where it is not shared, else a copy.
     pub(crate) fn into_list(self, py: Python<'_>) -> Bound<'_, PyList> {
-        match self {
-            Batch::Records(records) => match Arc::try_unwrap(records) {
-                Ok(records) => records.list.take().into_bound(py),
-                Err(shared) => copy(shared.list.get().bind(py)),
-            },
-            Batch::Arrow(_) | Batch::Updates(_) | Batch::Sealed(_) => not_records(),
+        match Arc::try_unwrap(self.0) {
+            Ok(records) => records.list.take().into_bound(py),
+            Err(shared) => copy(shared.list.get().bind(py)),
         }
     }
 
@@ -99,34 +110,38 @@ impl Batch {
     pub(crate) fn in_bounds(
         self,
         py: Python<'_>,
-        mut send: impl FnMut(Batch) -> Result<(), BoxError>,
+        mut send: impl FnMut(Records) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
-        let list = self.as_list(py);
+        let list = self.list(py);
         let len = list.len();
         if len <= 2 * MAX_BATCH {
-            drop(list);
             return if len == 0 { Ok(()) } else { send(self) };
         }
         for start in (0..len).step_by(MAX_BATCH) {
-            send(Batch::records(
-                list.get_slice(start, (start + MAX_BATCH).min(len)),
-            ))?;
+            let piece = list.get_slice(start, (start + MAX_BATCH).min(len));
+            send(Records::new(piece))?;
         }
         Ok(())
     }
-
-    /// The records, to be read only.
-    pub(crate) fn as_list<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
-        match self {
-            Batch::Records(records) => records.list(py).clone(),
-            Batch::Arrow(_) | Batch::Updates(_) | Batch::Sealed(_) => not_records(),
-        }
-    }
 }
 
-/// What cannot be: Python's `Stream`, `ArrowStream` and `Collection` give each operator to streams of one kind.
-fn not_records() -> ! {
-    unreachable!("operators over records are on streams of records only")
+/// A batch as a reader in Python gets it: the records as a list of its own, or a `pyarrow.RecordBatch`, which shares the
+/// columns.
+pub(crate) fn into_python(batch: Batch, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    if let Batch::Columns(columns) = batch {
+        return export_batch(py, &columns);
+    }
+    let records = Records::from_batch(batch).map_err(IntoException::into_exception)?;
+    Ok(records.into_list(py).into_any())
+}
+
+/// Registers how batches of Python objects are read that come from other processes.
+pub(crate) fn register() {
+    fn decode(bytes: Bytes) -> UserResult<Arc<dyn HostBatch>> {
+        let records = wire::decode_records(&bytes).map_err(Raised::here)?;
+        Ok(records.0)
+    }
+    register_host_decoder(decode);
 }
 
 /// A list with the same elements.
@@ -137,10 +152,10 @@ pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
 /// Hands the records of a list, which does not change from now on, on in batches of bounded size.
 pub(crate) fn in_batches(
     list: Bound<'_, PyList>,
-    send: impl FnMut(Batch) -> Result<(), BoxError>,
+    send: impl FnMut(Records) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
     let py = list.py();
-    Batch::records(list).in_bounds(py, send)
+    Records::new(list).in_bounds(py, send)
 }
 
 /// How many records the elements of a list carry. A stretch of event time carries those of its columns (see

@@ -16,6 +16,7 @@ use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::Input;
 use pointstamp_engine::port::SendError;
+use pointstamp_operators::Content;
 use pointstamp_order::Point;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,12 +24,12 @@ use pyo3::types::PyList;
 
 use crate::batch::{Batch, in_batches};
 use crate::collections::given::Given;
-use crate::collections::updates::Builder;
 use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
 use crate::raised::{exception_of, shown};
+use pointstamp_operators::collections::Builder;
 use pointstamp_rows::{Row, RowBuf};
 
 /// A record by its row, in the order in which collections keep records.
@@ -106,7 +107,9 @@ impl Buffered {
             .and_then(|()| self.send_updates())
             .and_then(|()| match records {
                 Some(records) => in_batches(records.into_bound(py), |batch| {
-                    self.input.send_now(batch).map_err(SendError::into_cause)
+                    self.input
+                        .send_now(batch.into_batch())
+                        .map_err(SendError::into_cause)
                 }),
                 None => Ok(()),
             })
@@ -162,7 +165,7 @@ impl Buffered {
     }
 
     fn send_now(&self, columns: RecordBatch) -> Result<(), BoxError> {
-        let sent = self.input.send_now(Batch::Arrow(columns));
+        let sent = self.input.send_now(Batch::Columns(columns));
         sent.map_err(SendError::into_cause)
     }
 

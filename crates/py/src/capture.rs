@@ -8,7 +8,7 @@ use pointstamp_engine::wakeups::RemoteActivator;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, into_python};
 use crate::collections::records::records_of;
 use crate::time::point_to_py;
 
@@ -120,7 +120,7 @@ impl EventQueue {
                     .into_pyobject(py)?
                     .into_any()
             }
-            Event::Messages(time, batch) => (point_to_py(py, &time)?, batch.into_python(py)?)
+            Event::Messages(time, batch) => (point_to_py(py, &time)?, into_python(batch, py)?)
                 .into_pyobject(py)?
                 .into_any(),
         }))

@@ -12,14 +12,14 @@ use std::rc::{Rc, Weak};
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::payload::Payload;
-use pointstamp_engine::port::{InputPort, MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::MessageCapability;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_operators::{Input, Output, Typed};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::batch::{Batch, MAX_BATCH, copy};
+use crate::batch::{Batch, MAX_BATCH, Records, copy};
 use crate::errors::{GraphError, IntoException};
 use crate::forks::{self, Process};
 use crate::gil::{Held, attached};
@@ -41,7 +41,7 @@ struct Stage {
 #[derive(Default)]
 struct Readers {
     stages: Vec<usize>,
-    output: Option<OutputPort<Batch>>,
+    output: Option<Output<Records>>,
 }
 
 impl Readers {
@@ -71,7 +71,7 @@ pub(crate) struct Tap {
 impl Chain {
     /// A chain that begins with one stage on a stream; returns the parts of its result.
     pub(crate) fn begin(
-        stream: &EngineStream<Batch>,
+        stream: &Typed<Records>,
         kind: StageKind,
         name: &str,
         function: Py<PyAny>,
@@ -81,9 +81,8 @@ impl Chain {
             .scope()
             .operator(name)
             .map_err(IntoException::into_exception)?;
-        let input = builder
-            .new_input(stream, Pact::Pipeline)
-            .map_err(IntoException::into_exception)?;
+        let input =
+            Input::new(&builder, stream, Pact::Pipeline).map_err(IntoException::into_exception)?;
         let stages: Rc<RefCell<Vec<Stage>>> = Rc::default();
         let streams = RefCell::default();
         let chain = Rc::new(Chain {
@@ -169,7 +168,7 @@ impl Tap {
             .new_late_output()
             .map_err(IntoException::into_exception)?;
         let stages = self.chain.stages()?;
-        stages.borrow_mut()[self.stage].parts[self.part].output = Some(output);
+        stages.borrow_mut()[self.stage].parts[self.part].output = Some(Output::assume(output));
         self.chain
             .streams
             .borrow_mut()
@@ -178,8 +177,8 @@ impl Tap {
     }
 }
 
-fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
-    if !input.has_messages() {
+fn run(input: &Input<Records>, stages: &[Stage]) -> Result<(), BoxError> {
+    if !input.port().has_messages() {
         return Ok(());
     }
     attached(|py| {
@@ -205,13 +204,13 @@ fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
 /// after one run before its siblings.
 enum Task<'py> {
     /// A stage reads a batch.
-    Run(usize, Batch),
+    Run(usize, Records),
     /// A stage goes on with what its function made of a batch: `flat_map`.
     Continue(usize, FlatMap<'py>),
     /// A part of a stage's result goes to those who read it.
-    Pass(usize, usize, Batch),
+    Pass(usize, usize, Records),
     /// A part of a stage's result leaves the operator.
-    Send(usize, usize, Batch),
+    Send(usize, usize, Records),
 }
 
 /// The task that comes next.
@@ -235,25 +234,19 @@ impl<'py> Message<'_, 'py> {
             Task::Send(stage, part, batch) => {
                 let output = self.stages[stage].parts[part].output.as_ref();
                 let output = output.expect("a batch is sent where there is an output");
-                batch.in_bounds(self.py, |batch| {
-                    output
-                        .send(self.capability, batch)
-                        .map_err(SendError::into_cause)
-                })?;
+                batch.in_bounds(self.py, |batch| output.send(self.capability, batch))?;
                 Ok(None)
             }
         }
     }
 
-    fn run_stage(&self, index: usize, batch: Batch, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
+    fn run_stage(&self, index: usize, batch: Records, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
         let (py, stage) = (self.py, &self.stages[index]);
         let raised = |error| Raised::by(&stage.name, error);
         let process = Process::this();
         if stage.kind == StageKind::FlatMap {
             let function = stage.function.get().bind(py);
-            let records = self
-                .tools
-                .flat_map(&stage.name, function, &batch.as_list(py));
+            let records = self.tools.flat_map(&stage.name, function, batch.list(py));
             return self.run_on(index, records.map_err(raised)?, tasks);
         }
         let time = match stage.kind {
@@ -288,7 +281,7 @@ impl<'py> Message<'_, 'py> {
         if chunk.len() == MAX_BATCH {
             tasks.push(Task::Continue(index, records));
         }
-        Ok(self.pass_on(index, 0, Batch::records(chunk), tasks))
+        Ok(self.pass_on(index, 0, Records::new(chunk), tasks))
     }
 
     /// Hands a part of the result to the stages that read it, and after them to the output.
@@ -296,10 +289,10 @@ impl<'py> Message<'_, 'py> {
         &self,
         index: usize,
         part: usize,
-        batch: Batch,
+        batch: Records,
         tasks: &mut Vec<Task<'py>>,
     ) -> Option<Task<'py>> {
-        if batch.is_empty() {
+        if batch.list(self.py).is_empty() {
             return None;
         }
         let readers = &self.stages[index].parts[part];
@@ -335,35 +328,34 @@ impl Stage {
         py: Python<'py>,
         tools: &Tools,
         time: Option<&Bound<'py, PyAny>>,
-        batch: Batch,
-    ) -> PyResult<Vec<Batch>> {
-        let list = batch.as_list(py);
+        batch: Records,
+    ) -> PyResult<Vec<Records>> {
+        let list = batch.list(py);
         let function = self.function.get().bind(py);
         let time = || time.expect("the kinds that use the time were given it");
         let lists = match self.kind {
-            StageKind::Map => vec![tools.map(function, &list)?],
-            StageKind::Filter => vec![tools.filter(function, &list)?],
+            StageKind::Map => vec![tools.map(function, list)?],
+            StageKind::Filter => vec![tools.filter(function, list)?],
             StageKind::Inspect | StageKind::MapInPlace => {
-                tools.for_each(function, &list)?;
+                tools.for_each(function, list)?;
                 return Ok(vec![batch]);
             }
             StageKind::InspectTime => {
-                tools.for_each_with(function, time(), &list)?;
+                tools.for_each_with(function, time(), list)?;
                 return Ok(vec![batch]);
             }
             StageKind::InspectBatch => {
                 let time = time();
                 if self.parts[0].are_none() {
                     // No other stage reads the batch: the function may have it as it is.
-                    drop(list);
                     function.call1((time, batch.into_list(py)))?;
                     return Ok(Vec::new());
                 }
-                function.call1((time, copy(&list)))?;
+                function.call1((time, copy(list)))?;
                 return Ok(vec![batch]);
             }
             StageKind::BranchWhen => {
-                let empty = Batch::records(PyList::empty(py));
+                let empty = Records::new(PyList::empty(py));
                 let yes = function.call1((time(),))?.is_truthy()?;
                 return Ok(if yes {
                     vec![empty, batch]
@@ -372,22 +364,21 @@ impl Stage {
                 });
             }
             StageKind::MapBatch => {
-                drop(list);
                 let results = function.call1((batch.into_list(py),))?;
                 Giver::Function(&self.name).check(&results)?;
                 vec![tools.list(&results)?]
             }
-            StageKind::TryMap => try_map(function, &list)?,
-            StageKind::OkErr => ok_err(&tools.map(function, &list)?)?,
-            StageKind::Partition => partition(self.parts.len(), &tools.map(function, &list)?)?,
+            StageKind::TryMap => try_map(function, list)?,
+            StageKind::OkErr => ok_err(&tools.map(function, list)?)?,
+            StageKind::Partition => partition(self.parts.len(), &tools.map(function, list)?)?,
             StageKind::Branch => {
-                let flags = tools.map_with(function, time(), &list)?;
-                let (no, yes) = tools.split(&list, &flags)?;
+                let flags = tools.map_with(function, time(), list)?;
+                let (no, yes) = tools.split(list, &flags)?;
                 vec![no, yes]
             }
             StageKind::FlatMap => unreachable!("flat_map runs in pieces"),
         };
-        Ok(lists.into_iter().map(Batch::records).collect())
+        Ok(lists.into_iter().map(Records::new).collect())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns the enums that cross the border, so that neither side compares strings. Each has a `label`, which is what
 //! messages and names of operators call it; Python's spelling of a member is the label in capitals.
 
+use pointstamp_operators::Kind;
 use pyo3::prelude::*;
 
 /// An enum that Python sees as a class with a member for each variant.
@@ -111,6 +112,25 @@ crossing! {
         /// As `OfColumns`.
         TopKOfColumns = "top_k",
         Aggregate = "aggregate",
+    }
+}
+
+crossing! {
+    /// The kind of a stream's batches, where a program's handle alone says it.
+    StreamKind {
+        Records = "records",
+        Columns = "columns",
+        Updates = "updates",
+    }
+}
+
+impl From<StreamKind> for Kind {
+    fn from(kind: StreamKind) -> Self {
+        match kind {
+            StreamKind::Records => Kind::Host,
+            StreamKind::Columns => Kind::Columns,
+            StreamKind::Updates => Kind::Updates,
+        }
     }
 }
 

@@ -66,6 +66,7 @@ mod _core {
     #[allow(clippy::unnecessary_wraps, reason = "what pyo3 calls")]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         pointstamp_engine::panics::install();
+        crate::batch::register();
         Ok(())
     }
 
@@ -111,7 +112,7 @@ mod _core {
     // What is said by a name out of a few.
     #[pymodule_export]
     use crate::kinds::{
-        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, StageKind,
+        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, StageKind, StreamKind,
     };
 
     // Arrow: streams of record batches.
@@ -134,24 +135,18 @@ mod _core {
     // Collections.
     #[pymodule_export]
     use crate::collections::{
-        arrange::{Arrangement, arrange, arrangement_updates},
+        arrange::{Arrangement, arrange, arrangement_updates, enter_arrangement, total_updates},
         columns::{
             back::collect_columns, check_columns, column_updates, extract_column_updates,
             filter_columns, select_columns, update_columns,
         },
-        consolidate::consolidate,
-        entered::enter_arrangement,
         field::{Field, column_field, source_field},
-        fuel::set_collections_fuel,
         input::{check_updates, refuse_negative_counts, send_updates, update_input},
         join::join_arranged,
         play::{play_columns, play_updates},
-        project::{check_pairs, filter_fields, project},
+        project::{check_pairs, consolidate, filter_fields, negate, project, set_collections_fuel},
         reduce::reduce_arranged,
-        shape::{
-            Loop, as_collection, collection_stage, extract_updates, follow, negate, to_updates,
-        },
-        totals::total_updates,
+        shape::{Loop, as_collection, collection_stage, extract_updates, follow, to_updates},
         trace::{Trace, import_trace, trace_of},
         values::{decode_term, encode_term},
     };

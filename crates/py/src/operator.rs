@@ -4,6 +4,7 @@ use pointstamp_engine::error::Error;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
 use pointstamp_engine::retention::Retention as EngineRetention;
+use pointstamp_operators::Kind;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -97,7 +98,7 @@ impl Builder {
         key: Option<Py<PyAny>>,
     ) -> PyResult<InputPort> {
         let builder = self.builder.get()?;
-        let pact = pact(kind, key, &builder.name())?;
+        let pact = pact(kind, key, &builder.name(), stream.kind()?)?;
         let port = builder
             .new_input(&stream.engine()?, pact)
             .map_err(refused)?;
@@ -118,7 +119,7 @@ impl Builder {
                 port: ThreadBound::new(home, port),
                 schema: schema.map(|schema| schema.schema.clone()),
             },
-            Stream::plain(home, stream),
+            Stream::plain(home, schema.map_or(Kind::Host, |_| Kind::Columns), stream),
             Capability::new(home, capability),
         ))
     }
@@ -132,7 +133,7 @@ impl Builder {
                 port: ThreadBound::new(home, port),
                 schema: None,
             },
-            Stream::plain(home, stream),
+            Stream::plain(home, Kind::Host, stream),
         ))
     }
 

@@ -1,13 +1,15 @@
 //! How records find their worker: the routers behind `Exchange`.
 
-use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
+use pointstamp_operators::{Content, Error, Kind};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Records};
 use crate::columns::router::pact_by_columns;
+use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
 use crate::kinds::PactKind;
@@ -15,7 +17,26 @@ use crate::raised::{Raised, shown};
 use crate::tools::Tools;
 
 /// The pact of this kind, for the input of the named operator.
-pub(crate) fn pact(kind: PactKind, key: Option<Py<PyAny>>, reader: &str) -> PyResult<Pact<Batch>> {
+///
+/// # Errors
+///
+/// `GraphError` for a pact that looks at records of another kind than the stream's; `ValueError` where a key is missing, or is
+/// not looked at.
+pub(crate) fn pact(
+    kind: PactKind,
+    key: Option<Py<PyAny>>,
+    reader: &str,
+    of: Kind,
+) -> PyResult<Pact<Batch>> {
+    let expected = match kind {
+        PactKind::Pipeline | PactKind::Broadcast | PactKind::Gather => of,
+        PactKind::Exchange | PactKind::ExchangeFirst | PactKind::ExchangeSecond => Kind::Host,
+        PactKind::ExchangeColumns => Kind::Columns,
+    };
+    if expected != of {
+        let found = of;
+        return Err(Error::WrongKind { expected, found }.into_exception());
+    }
     match (kind, key) {
         (PactKind::Pipeline, None) => Ok(Pact::Pipeline),
         (PactKind::Broadcast, None) => Ok(Pact::Broadcast),
@@ -131,22 +152,19 @@ struct KeyRouter {
 
 impl Route<Batch> for KeyRouter {
     fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
-        attached(|py| {
-            self.split(py, batch, parts)
-                .map_err(|error| Raised::by(&self.reader, error))
-        })
-        .map_err(|error| -> BoxError { error })
+        let records = Records::from_batch(batch)?;
+        attached(|py| self.split(py, records, parts))
+            .map_err(|error| Raised::by(&self.reader, error))
     }
 }
 
 impl KeyRouter {
-    fn split(&self, py: Python<'_>, batch: Batch, parts: &mut [Vec<Batch>]) -> PyResult<()> {
-        let list = batch.as_list(py);
+    fn split(&self, py: Python<'_>, batch: Records, parts: &mut [Vec<Batch>]) -> PyResult<()> {
+        let list = batch.list(py);
         // The keys are looked at in any case: a program that cannot be routed fails on one worker, too.
-        let hashes = self.key.hashes(&list, &self.reader)?;
+        let hashes = self.key.hashes(list, &self.reader)?;
         if let [only] = parts {
-            drop(list);
-            only.push(batch);
+            only.push(batch.into_batch());
             return Ok(());
         }
         let peers = parts.len() as u64;
@@ -168,7 +186,7 @@ impl KeyRouter {
         }
         for (part, records) in parts.iter_mut().zip(split) {
             if !records.is_empty() {
-                part.push(Batch::records(PyList::new(py, records)?));
+                part.push(Records::new(PyList::new(py, records)?).into_batch());
             }
         }
         Ok(())

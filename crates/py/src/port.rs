@@ -5,7 +5,7 @@ use pointstamp_engine::port::{InputPort as EngineInput, OutputPort as EngineOutp
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, into_python};
 use crate::bound::ThreadBound;
 use crate::capability::CapabilityRef;
 use crate::errors::IntoException;
@@ -35,8 +35,7 @@ impl InputPort {
         let Some((message, batch)) = port.next().map_err(IntoException::into_exception)? else {
             return Ok(None);
         };
-        let records = batch
-            .into_python(py)
+        let records = into_python(batch, py)
             .map_err(|error| exception(py, &port.fail(Raised::here(error))).0)?;
         let message = ThreadBound::new(self.port.home(), message);
         Ok(Some((CapabilityRef { message }, records)))

@@ -119,6 +119,8 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
         (error.clone().into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<Malformed>() {
         (error.into_exception(), None)
+    } else if let Some(error) = cause.downcast_ref::<pointstamp_operators::Error>() {
+        (error.into_exception(), error.operator().map(str::to_owned))
     } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
         (overflow.into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<ColumnError>() {

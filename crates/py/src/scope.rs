@@ -8,12 +8,13 @@ use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::{Found, Scope as EngineScope};
+use pointstamp_operators::{Content, Error as OperatorError, Kind};
 use pointstamp_order::{PathSummary, Point};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
 use crate::activator::Activator;
-use crate::batch::{Batch, MAX_BATCH};
+use crate::batch::{Batch, MAX_BATCH, Records};
 use crate::bound::ThreadBound;
 use crate::capability::Capability;
 use crate::columns::schema::Schema;
@@ -23,6 +24,7 @@ use crate::generic::generic_alias;
 use crate::gil::{Held, attached};
 use crate::input::InputHandle;
 use crate::iterables::{Giver, records_of};
+use crate::kinds::StreamKind;
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
@@ -44,8 +46,8 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    fn plain(&self, stream: pointstamp_engine::stream::Stream<Batch>) -> Stream {
-        Stream::plain(self.scope.home(), stream)
+    fn plain(&self, kind: Kind, stream: pointstamp_engine::stream::Stream<Batch>) -> Stream {
+        Stream::plain(self.scope.home(), kind, stream)
     }
 }
 
@@ -100,9 +102,14 @@ impl Scope {
     }
 
     /// Connects an input handle.
-    fn input_from(&self, py: Python<'_>, handle: &InputHandle) -> PyResult<Stream> {
+    fn input_from(
+        &self,
+        py: Python<'_>,
+        handle: &InputHandle,
+        kind: StreamKind,
+    ) -> PyResult<Stream> {
         let stream = handle.attach(py, self.scope.get()?, &self.driver)?;
-        Ok(self.plain(stream))
+        Ok(self.plain(kind.into(), stream))
     }
 
     /// An input driven by capabilities.
@@ -116,7 +123,7 @@ impl Scope {
                 place: place(home, "unordered input", self.scope.get()?),
             },
             Capability::new(home, capability),
-            self.plain(stream),
+            self.plain(Kind::Host, stream),
         ))
     }
 
@@ -144,7 +151,7 @@ impl Scope {
                 let len = list.len();
                 if len > 0 {
                     output
-                        .send(held, Batch::records(list))
+                        .send(held, Records::new(list).into_batch())
                         .map_err(SendError::into_cause)?;
                 }
                 Ok::<_, pointstamp_engine::error::BoxError>(len == MAX_BATCH)
@@ -157,30 +164,41 @@ impl Scope {
             }
             Ok(false)
         });
-        Ok(self.plain(stream))
+        Ok(self.plain(Kind::Host, stream))
     }
 
     /// A stream without records, whose frontier is empty from the start.
     fn empty(&self) -> PyResult<Stream> {
         let builder = self.scope.get()?.operator("empty").map_err(refused)?;
         let (_, stream) = builder.new_output().map_err(refused)?;
-        Ok(self.plain(stream))
+        Ok(self.plain(Kind::Host, stream))
     }
 
     /// One stream of many.
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn concatenate(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Stream> {
+        let kind = match streams.first() {
+            Some(first) => first.kind()?,
+            None => Kind::Host,
+        };
+        for stream in &streams {
+            let (expected, found) = (kind, stream.kind()?);
+            if expected != found {
+                return Err(OperatorError::WrongKind { expected, found }.into_exception());
+            }
+        }
         let streams = streams
             .iter()
             .map(|stream| stream.engine())
             .collect::<PyResult<Vec<_>>>()?;
-        Ok(self.plain(operators::concatenate(self.scope.get()?, streams).map_err(refused)?))
+        let made = operators::concatenate(self.scope.get()?, streams).map_err(refused)?;
+        Ok(self.plain(kind, made))
     }
 
     /// A stream of the scope around this one, here.
     fn enter(&self, stream: &Stream) -> PyResult<Stream> {
         let entered = self.scope.get()?.enter(&stream.engine()?);
-        Ok(self.plain(entered.map_err(refused)?))
+        Ok(self.plain(stream.kind()?, entered.map_err(refused)?))
     }
 
     /// Starts an operator.
@@ -249,7 +267,12 @@ impl Scope {
         }
         let handle = ThreadBound::new(self.scope.home(), RefCell::new(Some(handle)));
         let schema = schema.map(|schema| schema.schema.clone());
-        Ok((LoopHandle { handle, schema }, self.plain(stream)))
+        let kind = match &schema {
+            Some(_) => Kind::Columns,
+            None => Kind::Host,
+        };
+        let stream = self.plain(kind, stream);
+        Ok((LoopHandle { handle, schema }, stream))
     }
 
     /// A scope inside this one.

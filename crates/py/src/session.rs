@@ -14,6 +14,7 @@ use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::capability::Capability as EngineCapability;
 use pointstamp_engine::error::{BoxError, Error as EngineError};
 use pointstamp_engine::port::{MessageCapability, OutputPort as EngineOutput, SendError};
+use pointstamp_operators::Content;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
@@ -157,7 +158,7 @@ impl SessionCore {
         }
         self.sending(|send| {
             let full = self.take(py);
-            in_batches(full.into_bound(py), send)
+            in_batches(full.into_bound(py), |records| send(records.into_batch()))
         })
         .map_err(|error| exception_of(py, error))
     }
@@ -191,7 +192,7 @@ impl SessionCore {
         feed: impl FnOnce(&mut Merger, &mut SendColumns<'_>) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
         self.sending(|send| {
-            let mut send = |columns| send(Batch::Arrow(columns));
+            let mut send = |columns| send(Batch::Columns(columns));
             let mut merger = self.columns.take();
             feed(&mut merger, &mut send)?;
             if !self.columns.borrow().is_empty() {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pointstamp_engine::operators;
+use pointstamp_engine::pact::Pact;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_operators::{Content, Error, Kind, Typed, Unary};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -23,26 +25,63 @@ pub(crate) struct Stream {
 }
 
 enum Inner {
-    Plain(EngineStream<Batch>),
+    Plain(EngineStream<Batch>, Kind),
     Tap(Tap),
     /// Of a collection.
     Changes(collections::chain::Tap),
 }
 
 impl Stream {
-    pub(crate) fn plain(home: &Arc<Home>, stream: EngineStream<Batch>) -> Self {
+    /// A stream whose batches are all of one kind.
+    pub(crate) fn plain(home: &Arc<Home>, kind: Kind, stream: EngineStream<Batch>) -> Self {
         Stream {
-            inner: ThreadBound::new(home, Inner::Plain(stream)),
+            inner: ThreadBound::new(home, Inner::Plain(stream, kind)),
         }
+    }
+
+    /// A typed stream of the operators.
+    pub(crate) fn of<C: Content>(home: &Arc<Home>, stream: Typed<C>) -> Self {
+        Stream::plain(home, C::KIND, stream.into_stream())
+    }
+
+    /// The kind of its batches.
+    pub(crate) fn kind(&self) -> PyResult<Kind> {
+        Ok(match self.inner.get_to_build()? {
+            Inner::Plain(_, kind) => *kind,
+            Inner::Tap(_) => Kind::Host,
+            Inner::Changes(_) => Kind::Updates,
+        })
+    }
+
+    /// The stream, for an operator that reads one kind of batches.
+    ///
+    /// # Errors
+    ///
+    /// `GraphError` for a stream of another kind.
+    pub(crate) fn typed<C: Content>(&self) -> PyResult<Typed<C>> {
+        let (expected, found) = (C::KIND, self.kind()?);
+        if expected != found {
+            return Err(Error::WrongKind { expected, found }.into_exception());
+        }
+        Ok(Typed::assume(self.engine()?))
     }
 
     /// The engine's stream; a part of a chain gets an output for it.
     pub(crate) fn engine(&self) -> PyResult<EngineStream<Batch>> {
         match self.inner.get_to_build()? {
-            Inner::Plain(stream) => Ok(stream.clone()),
+            Inner::Plain(stream, _) => Ok(stream.clone()),
             Inner::Tap(tap) => tap.stream(),
             Inner::Changes(tap) => tap.stream(),
         }
+    }
+
+    /// An operator that reads the stream, and has one output.
+    pub(crate) fn unary<I: Content, O: Content>(
+        &self,
+        name: &str,
+        pact: Pact<Batch>,
+    ) -> PyResult<Unary<I, O>> {
+        Unary::new(&self.typed()?, name, pact).map_err(IntoException::into_exception)
     }
 
     /// A part of a collection's chain.
@@ -56,7 +95,7 @@ impl Stream {
     pub(crate) fn changes_tap(&self) -> PyResult<Option<collections::chain::Tap>> {
         Ok(match self.inner.get()? {
             Inner::Changes(tap) => Some(tap.clone()),
-            Inner::Plain(_) | Inner::Tap(_) => None,
+            Inner::Plain(..) | Inner::Tap(_) => None,
         })
     }
 
@@ -78,9 +117,10 @@ impl Stream {
     ) -> PyResult<Vec<Stream>> {
         let name = &*self.home().naming().named(name);
         let taps = match self.inner.get_to_build()? {
-            Inner::Plain(stream) => Chain::begin(stream, kind, name, function, parts)?,
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
-            Inner::Changes(tap) => Chain::begin(&tap.stream()?, kind, name, function, parts)?,
+            Inner::Plain(..) | Inner::Changes(_) => {
+                Chain::begin(&self.typed()?, kind, name, function, parts)?
+            }
         };
         let home = self.home();
         Ok(taps
@@ -94,12 +134,12 @@ impl Stream {
     /// The same records, moved by a pact.
     #[pyo3(signature = (name, kind, key = None))]
     fn forward(&self, name: &str, kind: PactKind, key: Option<Py<PyAny>>) -> PyResult<Stream> {
-        let pact = pact(kind, key, name)?;
+        let pact = pact(kind, key, name, self.kind()?)?;
         let stream = self
             .engine()?
             .forward(name, pact)
             .map_err(IntoException::into_exception)?;
-        Ok(Stream::plain(self.home(), stream))
+        Ok(Stream::plain(self.home(), self.kind()?, stream))
     }
 
     /// Attaches a probe.
@@ -111,7 +151,7 @@ impl Stream {
         if let Some(operator) = self.home().notes().latest() {
             handle.attached(operator);
         }
-        Ok(Stream::plain(self.home(), stream))
+        Ok(Stream::plain(self.home(), self.kind()?, stream))
     }
 
     /// Keeps the stream's events in a queue.
@@ -140,6 +180,6 @@ impl Stream {
             .scope()
             .leave(&stream)
             .map_err(IntoException::into_exception)?;
-        Ok(Stream::plain(self.home(), left))
+        Ok(Stream::plain(self.home(), self.kind()?, left))
     }
 }

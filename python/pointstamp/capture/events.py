@@ -417,4 +417,5 @@ def _replayed(
             difference = columns.difference(own)
             if difference is not None:
                 raise GraphError(f"{name} cannot be replayed in a stream of this schema: {difference}")
-    return _core.replay(scope, played), columns
+    kind = _core.StreamKind.RECORDS if columns is None else _core.StreamKind.COLUMNS
+    return _core.replay(scope, played, kind), columns

@@ -78,7 +78,8 @@ class CollectionScope:
             1 of 'tock' cannot be removed at time 0
         """
         handle: InputHandle[Any] = InputHandle()
-        rows: Collection[Any] = self._scope.collection_of(self._scope.core.input_from(handle))
+        core = self._scope.core.input_from(handle, _core.StreamKind.UPDATES)
+        rows: Collection[Any] = self._scope.collection_of(core)
         if schema is None:
             from pointstamp.collections.inputs import CollectionInput
 

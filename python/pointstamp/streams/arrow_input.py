@@ -72,7 +72,8 @@ class ArrowInput:
     def to_stream(self, scope: Scope, *, name: str | None = None) -> ArrowStream:
         """The stream of the input in a scope, from the input's current time on."""
         with naming(scope, "input", name):
-            return ArrowStream(scope, scope.core.input_from(self._handle), self.core_schema)
+            core = scope.core.input_from(self._handle, _core.StreamKind.COLUMNS)
+            return ArrowStream(scope, core, self.core_schema)
 
     def send(self, data: Any) -> None:
         """Sends the rows of a batch or a table at the current time; steps while too much is on its way.

@@ -16,13 +16,15 @@ use std::rc::{Rc, Weak};
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{InputPort, MessageCapability, OutputPort};
+use pointstamp_engine::port::MessageCapability;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_operators::collections::{Builder, Updates, send};
+use pointstamp_operators::{Input, Output, Typed};
+use pointstamp_rows::RowBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
-use super::updates::{Builder, Updates};
-use super::{send, updates_of};
+use super::values::FromPython;
 use crate::batch::{Batch, MAX_BATCH};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
@@ -38,7 +40,7 @@ struct Stage {
     name: String,
     function: Held,
     stages: Vec<usize>,
-    output: Option<OutputPort<Batch>>,
+    output: Option<Output<Updates>>,
 }
 
 /// The operator that runs a tree of stages.
@@ -59,14 +61,14 @@ pub(crate) struct Tap {
 impl Chain {
     /// A chain that begins with one stage on a stream.
     pub(crate) fn begin(
-        stream: &EngineStream<Batch>,
+        stream: &Typed<Updates>,
         kind: CollectionStageKind,
         name: &str,
         function: Py<PyAny>,
     ) -> PyResult<Tap> {
         let refused = IntoException::into_exception;
         let builder = stream.scope().operator(name).map_err(refused)?;
-        let input = builder.new_input(stream, Pact::Pipeline).map_err(refused)?;
+        let input = Input::new(&builder, stream, Pact::Pipeline).map_err(refused)?;
         let stages: Rc<RefCell<Vec<Stage>>> = Rc::default();
         let chain = Rc::new(Chain {
             builder: builder.clone(),
@@ -139,22 +141,21 @@ impl Tap {
             .new_late_output()
             .map_err(IntoException::into_exception)?;
         let stages = self.chain.stages()?;
-        stages.borrow_mut()[self.stage].output = Some(output);
+        stages.borrow_mut()[self.stage].output = Some(Output::assume(output));
         let mut streams = self.chain.streams.borrow_mut();
         streams.insert(self.stage, stream.clone());
         Ok(stream)
     }
 }
 
-fn run(input: &InputPort<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
-    if !input.has_messages() {
+fn run(input: &Input<Updates>, stages: &[Stage]) -> Result<(), BoxError> {
+    if !input.port().has_messages() {
         return Ok(());
     }
     attached(|py| {
         let tools = Tools::get(py).map_err(Raised::here)?;
         let mut tasks = Vec::new();
-        while let Some((capability, batch)) = input.next()? {
-            let updates = updates_of(batch);
+        while let Some((capability, updates)) = input.next()? {
             let message = Message {
                 py,
                 tools,
@@ -354,16 +355,16 @@ impl<'py> Message<'_, 'py> {
     fn send(&self, stage: &Stage, work: &Work<'py>) -> Result<(), BoxError> {
         let output = stage.output.as_ref();
         let output = output.expect("records are sent where there is an output");
-        let mut builder = Builder::default();
+        let (mut builder, mut row) = (Builder::default(), RowBuf::default());
         for (record, &index) in work.list.iter().zip(&work.from) {
             let update = self.updates.get(index as usize);
             let time = update.time(self.capability.time());
             if work.plain {
                 builder.push(update.row, &time, update.diff);
             } else {
-                builder
-                    .push_value(&record, &time, update.diff)
-                    .map_err(|error| Raised::by(&stage.name, error))?;
+                let row = row.encode(&record);
+                let row = row.map_err(|error| Raised::by(&stage.name, error))?;
+                builder.push(row, &time, update.diff);
             }
             if builder.is_full() {
                 send(&mut builder, self.capability, output)?;

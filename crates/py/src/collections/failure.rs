@@ -1,23 +1,31 @@
 //! What Python raises where an expression has no result for a record, or reads what its operator does not have.
 
-use pointstamp_engine::error::BoxError;
 use pointstamp_rows::expressions::{Failure, Unresolved};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyZeroDivisionError};
+use pointstamp_rows::terms::MAX_DEPTH;
+use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyZeroDivisionError};
 use pyo3::prelude::*;
 
-use super::updates::too_deep;
 use super::values::ToPython;
 use crate::errors::GraphError;
 use crate::gil::attached;
-use crate::raised::{Raised, shown};
+use crate::raised::shown;
 
-/// The error of the operator that runs, for a record of which its expression has no result.
+/// The error of an operator that would nest records deeper than `insert` allows.
 #[cold]
-pub(crate) fn raised(failure: Failure) -> BoxError {
-    attached(|py| Raised::here(exception(py, failure).unwrap_or_else(|error| error)))
+pub(crate) fn too_deep() -> PyErr {
+    PyRecursionError::new_err(format!(
+        "a record would nest tuples more than {MAX_DEPTH} deep: a collection takes flatter ones; where a loop or a long \
+         chain of operators makes pairs of pairs, map them to what is needed of them"
+    ))
 }
 
-fn exception(py: Python<'_>, failure: Failure) -> PyResult<PyErr> {
+/// The error for a record of which an expression has no result.
+#[cold]
+pub(crate) fn expression_failed(failure: &Failure) -> PyErr {
+    attached(|py| exception(py, failure).unwrap_or_else(|error| error))
+}
+
+fn exception(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
     Ok(match failure {
         Failure::NoPart(part, row) => PyTypeError::new_err(format!(
             "{} has no part {part}: the expression reads records of another form",

@@ -1,19 +1,13 @@
-//! Collections through expressions over the parts of their records: without the interpreter.
+//! Collections through expressions over the parts of their records, which Python gives.
 
-use pointstamp_engine::error::BoxError;
-use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::SendError;
+use pointstamp_operators::collections;
+use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection, Source};
 use pyo3::prelude::*;
 
-use super::failure::{raised, unresolved};
-use super::updates::{Builder, Updates};
-use super::updates_of;
-use crate::batch::Batch;
-use crate::collections::field::expr_of;
-use crate::library::Unary;
+use super::failure::unresolved;
+use super::field::expr_of;
+use crate::errors::IntoException;
 use crate::stream::Stream;
-use pointstamp_rows::expressions::{Condition, Expr, Failure, Nulls, Projection, Source};
-use pointstamp_rows::{Cutter, RowBuf};
 
 /// The expression of a Python object, over a record.
 fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
@@ -22,28 +16,26 @@ fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
         .map_err(|error| unresolved(&error))
 }
 
-/// What an expression makes of each record.
+/// Applies an expression to each record.
 #[pyfunction]
 pub(crate) fn project(stream: &Stream, fields: &Bound<'_, PyAny>, name: &str) -> PyResult<Stream> {
     project_with(stream, expression(fields)?, Nulls::Value, name)
 }
 
-/// What an expression makes of each record.
+/// Applies an expression to each record.
 pub(crate) fn project_with(
     stream: &Stream,
     fields: Expr,
     nulls: Nulls,
     name: &str,
 ) -> PyResult<Stream> {
-    let mut projection = Projection::new(fields, nulls);
-    on_updates(stream, name, move |updates| {
-        let rows = projection.apply_all(updates.rows());
-        let rows = rows.map_err(raised)?;
-        Ok(updates.with_rows(rows))
-    })
+    let projection = Projection::new(fields, nulls);
+    let projected = collections::project(&stream.typed()?, projection, name);
+    let projected = projected.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), projected))
 }
 
-/// The records of which an expression is true.
+/// Keeps the records of which an expression is true.
 #[pyfunction]
 pub(crate) fn filter_fields(
     stream: &Stream,
@@ -54,53 +46,45 @@ pub(crate) fn filter_fields(
     filter(stream, condition, name)
 }
 
-/// The records of which a condition is true.
-pub(crate) fn filter(stream: &Stream, mut condition: Condition, name: &str) -> PyResult<Stream> {
-    on_updates(stream, name, move |updates| {
-        let mut made = Builder::default();
-        for update in updates.iter() {
-            let holds = condition.holds(&[update.row]);
-            if holds.map_err(raised)? {
-                made.push_like(update.row, &update);
-            }
-        }
-        Ok(made.finish_kept(updates.dims()))
-    })
+/// Keeps the records of which a condition is true.
+pub(crate) fn filter(stream: &Stream, condition: Condition, name: &str) -> PyResult<Stream> {
+    let kept = collections::filter(&stream.typed()?, condition, name);
+    let kept = kept.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), kept))
 }
 
-/// The same updates, of records that are all tuples of two.
+/// Passes on the updates, of records that are all tuples of two.
 ///
 /// The operator raises `TypeError` for another record: what was expected, and what came.
 #[pyfunction]
 pub(crate) fn check_pairs(stream: &Stream, expected: String, name: &str) -> PyResult<Stream> {
-    let mut cutter = Cutter::default();
-    on_updates(stream, name, move |updates| {
-        for update in updates.iter() {
-            if cutter.cut(update.row).is_none() {
-                let failure = Failure::NotPair(expected.clone(), RowBuf::of(update.row));
-                return Err(raised(failure));
-            }
-        }
-        Ok(updates)
-    })
+    let checked = collections::check_pairs(&stream.typed()?, expected, name);
+    let checked = checked.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), checked))
 }
 
-/// What `apply` makes of the updates of a message, as a message at the same time.
-fn on_updates(
-    stream: &Stream,
-    name: &str,
-    mut apply: impl FnMut(Updates) -> Result<Updates, BoxError> + 'static,
-) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
-        while let Some((capability, batch)) = input.next()? {
-            let made = apply(updates_of(batch))?;
-            if made.len() > 0 {
-                output
-                    .send(&capability, Batch::Updates(made))
-                    .map_err(SendError::into_cause)?;
-            }
-        }
-        Ok(())
-    }))
+/// Adds up the updates of each time, when it is complete.
+#[pyfunction]
+pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
+    let consolidated = collections::consolidate(&stream.typed()?);
+    let consolidated = consolidated.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), consolidated))
+}
+
+/// Negates the diffs of the updates.
+#[pyfunction]
+pub(crate) fn negate(stream: &Stream) -> PyResult<Stream> {
+    let negated = collections::negate(&stream.typed()?);
+    let negated = negated.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), negated))
+}
+
+/// Sets the number of updates that an activation works on, in all workers of the process, and returns the number before:
+/// for tests.
+#[pyfunction]
+pub(crate) fn set_collections_fuel(updates: usize) -> PyResult<usize> {
+    let updates = std::num::NonZeroUsize::new(updates).ok_or_else(|| {
+        pyo3::exceptions::PyValueError::new_err("without fuel nothing is done: give 1 or more")
+    })?;
+    Ok(collections::set_fuel(updates))
 }

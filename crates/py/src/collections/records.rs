@@ -5,8 +5,8 @@ use pointstamp_order::Point;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::updates::Updates;
 use crate::time::point_to_py;
+use pointstamp_operators::collections::Updates;
 
 /// The updates of a message as tuples `(record, time, diff)`.
 pub(crate) fn records_of<'py>(

@@ -1,35 +1,32 @@
-//! Reductions of an arrangement, themselves arrangements.
+//! Reductions of an arrangement, and the functions of Python that they call.
 //!
-//! The kernel says which keys are to be reduced at which times; it works in rounds, each of which ends with batches of the
-//! output. A round is worked on in instalments: the operator asks to run again while one is under way, and holds
-//! capabilities for the least times at which it owes output.
+//! A function is called for many keys in one attach. Native reducers attach only for values that Python alone can add up
+//! or compare: [`Exotics`].
 
-use std::cell::RefCell;
+use std::num::NonZeroU128;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use pointstamp_arrange::{Error, Reduce};
-use pointstamp_engine::capability::Capability;
-use pointstamp_engine::error::BoxError;
-use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{InputPort, OutputPort, SendError};
-use pointstamp_order::{Antichain, Point};
+use pointstamp_arrange::{Error, Lists, Reducer as Kernel, Rows};
+use pointstamp_engine::error::UserResult;
+use pointstamp_operators::collections::{
+    Aggregate, Exotic, Form, Reducer, Reduction as Native, reducer,
+};
+use pointstamp_rows::{Cells, Row, RowBuf};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
-use super::arrange::{Arranged, Arrangement, ByTime, kept_by, sealed_of};
-use super::follow::{Followers, Publisher};
-use super::fuel::{Allowance, instalment};
-use super::reducers::{Form, Rows, of_kind};
-use super::sealed::SealedBatch;
-use super::staged::{delayed, hold};
-use super::time::{ScopeTime, frontier_of};
-use crate::batch::Batch;
-use crate::bound::{Home, ThreadBound};
+use super::arrange::Arrangement;
+use super::given::diff_of;
+use super::values::{FromPython, ToPython};
 use crate::errors::IntoException;
+use crate::gil::{Held, attached};
+use crate::iterables::results_of;
 use crate::kinds::Reduction;
-use pointstamp_rows::Cells;
+use crate::raised::{Raised, shown};
+use crate::tools::Tools;
 
-/// An arrangement's reduction.
+/// Reduces an arrangement.
 #[pyfunction]
 pub(crate) fn reduce_arranged(
     arrangement: &Arrangement,
@@ -37,132 +34,227 @@ pub(crate) fn reduce_arranged(
     argument: &Bound<'_, PyAny>,
     name: &str,
 ) -> PyResult<Arrangement> {
-    let (reducer, form) = of_kind(kind, argument, name)?;
-    let by_time = match arrangement.inner.get()? {
-        ByTime::One(input) => {
-            ByTime::One(build(input, arrangement.inner.home(), reducer, form, name)?)
+    let (reducer, form) = reducer_of(kind, argument, name)?;
+    let reduced = arrangement.inner.get()?.reduce(reducer, form, name);
+    let reduced = reduced.map_err(IntoException::into_exception)?;
+    Ok(Arrangement::new(arrangement.inner.home(), reduced))
+}
+
+/// The number of values that `top_k` keeps. No key has as many as it takes to pass 128 bits: more than that is all.
+fn most(count: &Bound<'_, PyAny>) -> NonZeroU128 {
+    count.extract().unwrap_or(NonZeroU128::MAX)
+}
+
+/// The reducer of this kind, and the form of its results.
+fn reducer_of(
+    kind: Reduction,
+    argument: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<(Reducer, Form)> {
+    let function = || Held::new(argument.clone().unbind());
+    let native = match kind {
+        Reduction::Threshold => return Ok((Reducer::new(Threshold(function())), Form::Key)),
+        Reduction::Reduce => {
+            let (function, name) = (function(), name.to_owned());
+            return Ok((Reducer::new(Function { function, name }), Form::Pair));
         }
-        ByTime::Two(input) => {
-            ByTime::Two(build(input, arrangement.inner.home(), reducer, form, name)?)
+        Reduction::Distinct => Native::Distinct,
+        Reduction::Count | Reduction::CountByKey => Native::Count,
+        Reduction::Min => Native::Min {
+            any_order: argument.extract::<Option<bool>>()?.unwrap_or(false),
+        },
+        Reduction::Max => Native::Max,
+        Reduction::Sum => Native::Sum { floats: false },
+        Reduction::SumOfFloats => Native::Sum { floats: true },
+        Reduction::Mean => Native::Mean { floats: false },
+        Reduction::MeanOfFloats => Native::Mean { floats: true },
+        Reduction::TopK => Native::TopK(most(argument)),
+        Reduction::TopKOfColumns => {
+            let (count, width): (Bound<'_, PyAny>, usize) = argument.extract()?;
+            Native::TopKOfColumns(most(&count), width)
         }
-        ByTime::Three(input) => {
-            ByTime::Three(build(input, arrangement.inner.home(), reducer, form, name)?)
+        Reduction::OfColumns => {
+            let (kind, width) = argument.extract()?;
+            Native::OfColumns(aggregate(kind)?, width)
         }
-        ByTime::Many(input) => {
-            ByTime::Many(build(input, arrangement.inner.home(), reducer, form, name)?)
+        Reduction::Aggregate => {
+            let parts: Vec<(Reduction, usize)> = argument.extract()?;
+            let parts = parts
+                .into_iter()
+                .map(|(kind, part)| Ok((aggregate(kind)?, part)));
+            Native::Several(parts.collect::<PyResult<_>>()?)
         }
     };
-    Ok(Arrangement {
-        inner: ThreadBound::new(arrangement.inner.home(), by_time),
+    let exotic: Rc<dyn Exotic> = Rc::new(Exotics);
+    Ok(reducer(native, &exotic, name))
+}
+
+/// The aggregate of this kind.
+fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
+    Ok(match kind {
+        Reduction::Count => Aggregate::Count,
+        Reduction::Min => Aggregate::Min,
+        Reduction::Max => Aggregate::Max,
+        Reduction::Sum => Aggregate::Sum { floats: false },
+        Reduction::SumOfFloats => Aggregate::Sum { floats: true },
+        Reduction::Mean => Aggregate::Mean { floats: false },
+        Reduction::MeanOfFloats => Aggregate::Mean { floats: true },
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "{} is not computed of a part of values",
+                kind.label()
+            )));
+        }
     })
 }
 
-fn build<T: ScopeTime>(
-    input: &Arranged<T>,
-    home: &Arc<Home>,
-    reducer: Rows,
-    form: Form,
+/// Arithmetic and order of values that only Python knows.
+struct Exotics;
+
+impl Exotic for Exotics {
+    fn sum(
+        &self,
+        name: &str,
+        values: &mut dyn Iterator<Item = (Row<'_>, i64)>,
+        mean: bool,
+        result: &mut RowBuf,
+    ) -> UserResult<bool> {
+        attached(|py| sum(py, name, values, mean, result)).map_err(Raised::here)
+    }
+
+    fn check_order(&self, name: &str, value: Row<'_>, other: Row<'_>) -> UserResult<()> {
+        let ordered = attached(|py| {
+            let (value, other) = (value.decode(py)?, other.decode(py)?);
+            match value.lt(&other) {
+                Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(()), // any order will do
+                Err(error) => Err(error),
+                Ok(_) => Err(PyTypeError::new_err(format!(
+                    "{name} cannot tell which of {} and {} is greater: values of such a class are kept as their pickles; \
+                     map them to numbers, strings, tuples or frozen dataclasses",
+                    shown(&value),
+                    shown(&other)
+                ))),
+            }
+        });
+        ordered.map_err(Raised::here)
+    }
+}
+
+/// Adds numbers of any type up. Returns false for a mean of no values.
+fn sum(
+    py: Python<'_>,
     name: &str,
-) -> PyResult<Arranged<T>> {
-    let refused = IntoException::into_exception;
-    let scope = input.stream.scope();
-    let builder = scope.operator(name).map_err(refused)?;
-    let port = builder
-        .new_input(&input.stream, Pact::Pipeline)
-        .map_err(refused)?;
-    let (output, result) = builder.new_output().map_err(refused)?;
-    builder.notify();
-    let activator = builder.activator();
-    let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
-    let mut reduce = Reduce::new(input.readers.source()?, least, reducer);
-    let remote = activator.remote();
-    reduce.when_stale(move || remote.activate());
-    let trace = reduce.trace();
-    let origin = trace.origin();
-    let template = Rc::new(RefCell::new(Some(trace)));
-    let reduce = Rc::new(RefCell::new(reduce));
-    let followers = Followers::default();
-    let publisher = Publisher(followers.clone());
-    let kept = Rc::downgrade(&reduce);
-    kept_by(home, builder.id(), move || {
-        let trace = kept.upgrade()?.borrow().trace();
-        Some((trace.len(), trace.bytes()))
-    });
-    let arranged = Arranged::new(result, form, Rc::clone(&template), followers, origin);
-    let mut reducing = Reducing {
-        reduce,
-        capabilities: Vec::new(),
-        publisher,
-        allowance: Allowance::default(),
-    };
-    builder.build(move || {
-        template.borrow_mut().take();
-        if reducing.run(&port, &output)? {
-            activator.activate();
+    values: &mut dyn Iterator<Item = (Row<'_>, i64)>,
+    mean: bool,
+    result: &mut RowBuf,
+) -> PyResult<bool> {
+    let number = py.import("numbers")?.getattr("Number")?;
+    let (mut sum, mut count) = (0_i64.into_pyobject(py)?.into_any(), 0_i128);
+    for (value, diff) in values {
+        let value = value.decode(py)?;
+        if !value.is_instance(&number)? {
+            return Err(PyTypeError::new_err(format!(
+                "{name} adds up numbers, and got {}: map the values to numbers first",
+                shown(&value)
+            )));
         }
-        Ok(false)
-    });
-    Ok(arranged)
+        sum = sum.add(value.mul(diff)?)?;
+        count += i128::from(diff);
+    }
+    if mean {
+        if count == 0 {
+            return Ok(false);
+        }
+        sum = sum.div(count)?;
+    }
+    result.encode(&sum)?;
+    Ok(true)
 }
 
-/// The kernel's reduction, which the arrangement of its output shares for readers to come.
-type Shared<T> = Rc<RefCell<Reduce<Cells, Cells, Cells, T, Rows>>>;
+type Done = Result<(), Error>;
 
-struct Reducing<T: ScopeTime> {
-    reduce: Shared<T>,
-    capabilities: Vec<Capability>,
-    publisher: Publisher<T>,
-    allowance: Allowance,
+/// The total of a key's diffs.
+fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
+    let diffs = &inputs.diffs()[inputs.range(index)];
+    diffs.iter().map(|diff| i128::from(*diff)).sum()
 }
 
-impl<T: ScopeTime> Reducing<T> {
-    /// Works for a while; whether there is more to do.
-    fn run(
-        &mut self,
-        input: &InputPort<Batch>,
-        output: &OutputPort<Batch>,
-    ) -> Result<bool, BoxError> {
-        let mut reduce = self.reduce.borrow_mut();
-        let mut came = false;
-        while let Some((message, batch)) = input.next()? {
-            hold(&mut self.capabilities, &message)?;
-            reduce.push(sealed_of::<T>(&batch));
-            came = true;
-        }
-        self.allowance.begin(came);
-        reduce.advance(&frontier_of(input.frontier().frontier()));
-        let mut fuel = self.allowance.fuel();
-        while !reduce.is_idle() {
-            if fuel == 0 {
-                self.allowance.end(true);
-                return Ok(true);
+/// The values of a key that are there, least first.
+fn values(inputs: &Lists<Cells>, index: usize) -> impl Iterator<Item = (Row<'_>, i64)> {
+    inputs.list(index).filter(|(_, diff)| *diff > 0)
+}
+
+/// How often each record is in the result, from a function of it and its count.
+struct Threshold(Held);
+
+impl Kernel<Cells, Cells, Cells> for Threshold {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        attached(|py| {
+            let mut counts = Vec::with_capacity(inputs.len());
+            for index in 0..inputs.len() {
+                counts.push(total(inputs, index));
             }
-            let Some(batches) = reduce.work(&mut fuel).map_err(caused)? else {
-                continue;
-            };
-            for (time, sealed) in batches {
-                let capability = delayed(&self.capabilities, &time.point())?;
-                self.publisher.0.added(capability.time(), &sealed);
-                output
-                    .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
-                    .map_err(SendError::into_cause)?;
+            let (records, counts) = (decoded(py, keys)?, PyList::new(py, counts)?);
+            let function = self.0.get().bind(py);
+            for result in &Tools::get(py)?.map_two(function, &records, &counts)? {
+                if result.eq(0)? {
+                    outputs.end();
+                    continue;
+                }
+                outputs.push(Row::UNIT, diff_of(&result)?);
+                outputs.end();
             }
-            self.publisher.0.complete(&reduce.trace().upper());
-            let owed = reduce.frontier();
-            let kept = owed
-                .iter()
-                .map(|time| delayed(&self.capabilities, &time.point()));
-            self.capabilities = kept.collect::<Result<_, _>>()?;
-        }
-        self.allowance.end(false);
-        Ok(!reduce.compact(&mut instalment())?)
+            Ok(())
+        })
+        .map_err(|error| Error::Caller(Raised::here(error)))
     }
 }
 
-/// The error of the operator.
-fn caused(error: Error) -> BoxError {
-    match error {
-        Error::Overflow => pointstamp_arrange::Overflow.into(),
-        Error::Caller(cause) => cause,
+/// What a function makes of a key and the values that are there.
+struct Function {
+    function: Held,
+    name: String,
+}
+
+impl Kernel<Cells, Cells, Cells> for Function {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        attached(|py| {
+            let (keys_there, lists) = (PyList::empty(py), PyList::empty(py));
+            for index in 0..inputs.len() {
+                let list = PyList::empty(py);
+                for (value, diff) in values(inputs, index) {
+                    list.append((value.decode(py)?, diff))?;
+                }
+                if !list.is_empty() {
+                    keys_there.append(keys.get(index).decode(py)?)?;
+                    lists.append(list)?;
+                }
+            }
+            let function = self.function.get().bind(py);
+            let mut row = RowBuf::default();
+            let made = Tools::get(py)?.map_two(function, &keys_there, &lists)?;
+            let mut made = made.iter();
+            for index in 0..inputs.len() {
+                if values(inputs, index).next().is_none() {
+                    outputs.end();
+                    continue;
+                }
+                let Some(results) = made.next() else { break };
+                let results = results_of(&self.name, &results)?;
+                for result in results {
+                    outputs.push(row.encode(&result?)?, 1);
+                }
+                outputs.end();
+            }
+            Ok(())
+        })
+        .map_err(|error| Error::Caller(Raised::here(error)))
     }
+}
+
+/// The values of rows.
+fn decoded<'py>(py: Python<'py>, rows: &Cells) -> PyResult<Bound<'py, PyList>> {
+    use pointstamp_arrange::Rows;
+    let values = (0..rows.len()).map(|index| rows.get(index).decode(py));
+    PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
 }

@@ -4,26 +4,24 @@ use crate::collections::values::ToPython;
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-use pointstamp_engine::error::{BuildError, Error};
-use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{OutputPort, SendError};
-use pointstamp_order::{PathSummary, Point, Summary};
+use pointstamp_operators::collections::{Builder, Updates, Variable, send};
+use pointstamp_operators::{Content, Input};
+use pointstamp_order::Point;
+use pointstamp_rows::RowBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::chain::Chain;
 use super::given::pair_of;
-use super::updates::Builder;
-use super::{send, updates_of};
-use crate::batch::{Batch, in_batches};
+use super::values::FromPython;
+use crate::batch::{Records, in_batches};
 use crate::bound::ThreadBound;
 use crate::capture::EventQueue;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::attached;
 use crate::kinds::CollectionStageKind;
-use crate::library::Unary;
 use crate::raised::Raised;
 use crate::scope::Scope;
 use crate::stream::Stream;
@@ -33,21 +31,21 @@ use pointstamp_rows::Row;
 /// The records of a stream as a collection: each once, or, of pairs `(record, diff)`, so often.
 #[pyfunction]
 pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "as_collection", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    let unary = stream.unary("as_collection", Pact::Pipeline)?;
+    let made = unary.on_messages(move |input: &Input<Records>, output| {
+        let mut row = RowBuf::default();
         attached(|py| {
             let mut builder = Builder::default();
             while let Some((capability, batch)) = input.next()? {
                 let time = capability.time().clone();
-                for record in batch.as_list(py) {
+                for record in batch.list(py) {
                     let (record, diff) = if diffs {
                         pair_of(&record).map_err(Raised::here)?
                     } else {
                         (record, 1)
                     };
-                    builder
-                        .push_value(&record, &time, diff)
-                        .map_err(Raised::here)?;
+                    let row = row.encode(&record).map_err(Raised::here)?;
+                    builder.push(row, &time, diff);
                     if builder.is_full() {
                         send(&mut builder, &capability, output)?;
                     }
@@ -56,17 +54,17 @@ pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
             }
             Ok(())
         })
-    }))
+    });
+    Ok(Stream::of(stream.home(), made))
 }
 
 /// Updates as records `(record, time, diff)`, each at its own time.
 #[pyfunction]
 pub(crate) fn to_updates(stream: &Stream) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "updates", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    let unary = stream.unary("updates", Pact::Pipeline)?;
+    let made = unary.on_messages(move |input: &Input<Updates>, output| {
         attached(|py| {
-            while let Some((capability, batch)) = input.next()? {
-                let updates = updates_of(batch);
+            while let Some((capability, updates)) = input.next()? {
                 for (time, indices) in updates.by_time(capability.time()) {
                     let records = PyList::empty(py);
                     let shown = point_to_py(py, &time).map_err(Raised::here)?;
@@ -76,14 +74,13 @@ pub(crate) fn to_updates(stream: &Stream) -> PyResult<Stream> {
                         records.append(record).map_err(Raised::here)?;
                     }
                     let own = capability.delayed(&time, 0)?;
-                    in_batches(records, |batch| {
-                        output.send(&own, batch).map_err(SendError::into_cause)
-                    })?;
+                    in_batches(records, |batch| output.send(&own, batch))?;
                 }
             }
             Ok(())
         })
-    }))
+    });
+    Ok(Stream::of(stream.home(), made))
 }
 
 /// What a queue has caught of a collection: `(time, [(record, diff)])`, added up, in the order of times and records.
@@ -118,7 +115,8 @@ pub(crate) fn consolidated(
     while let Some(event) = queue.get(index) {
         index += 1;
         if let Event::Messages(time, batch) = event {
-            caught.push((time, updates_of(batch)));
+            let updates = Updates::from_batch(batch).map_err(IntoException::into_exception)?;
+            caught.push((time, updates));
         }
     }
     let mut all = Vec::new();
@@ -149,61 +147,26 @@ pub(crate) fn consolidated(
     Ok(())
 }
 
-/// The updates with their diffs negated.
-#[pyfunction]
-pub(crate) fn negate(stream: &Stream) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "negate", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
-        while let Some((capability, batch)) = input.next()? {
-            let negated = Batch::Updates(updates_of(batch).negated()?);
-            output
-                .send(&capability, negated)
-                .map_err(SendError::into_cause)?;
-        }
-        Ok(())
-    }))
-}
-
-/// What comes round a loop: the end that a collection is connected to.
+/// The open end of a loop, to which a collection is connected.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Loop {
-    open: ThreadBound<RefCell<Option<Open>>>,
+    open: ThreadBound<RefCell<Option<Variable>>>,
 }
 
-struct Open {
-    builder: OperatorBuilder<Batch>,
-    output: OutputPort<Batch>,
-    summary: Summary,
-}
-
-/// A collection that is defined later: the loop's end, and what comes round.
+/// Returns a collection that is defined later: the loop's end, and its stream.
 #[pyfunction]
 pub(crate) fn follow(
     scope: &Scope,
     step: &Bound<'_, PyAny>,
     missing: String,
 ) -> PyResult<(Loop, Stream)> {
-    let refused = IntoException::into_exception;
     let home = scope.scope.home();
     let scope = scope.scope.get()?;
     let summary = summary_from_py(step, scope.dims())?;
-    let builder = scope.operator("variable").map_err(refused)?;
-    if scope.parent().is_none() {
-        builder.retains_forever(); // its turns are times of the whole dataflow
-    }
-    let (output, stream) = builder.new_output().map_err(refused)?;
-    builder.require(BuildError::Missing(missing));
-    let open = RefCell::new(Some(Open {
-        builder,
-        output,
-        summary,
-    }));
-    Ok((
-        Loop {
-            open: ThreadBound::new(home, open),
-        },
-        Stream::plain(home, stream),
-    ))
+    let (variable, stream) =
+        Variable::new(scope, summary, missing).map_err(IntoException::into_exception)?;
+    let open = ThreadBound::new(home, RefCell::new(Some(variable)));
+    Ok((Loop { open }, Stream::of(home, stream)))
 }
 
 #[pymethods]
@@ -211,46 +174,20 @@ impl Loop {
     /// Closes the loop: the updates of the stream come round at the times that follow theirs.
     fn set(&self, stream: &Stream) -> PyResult<()> {
         let refused = IntoException::into_exception;
-        let stream = stream.engine()?;
+        let stream = stream.typed()?;
         let mut open = self.open.get()?.borrow_mut();
-        let Some(loop_) = &*open else {
+        let Some(variable) = open.take() else {
             return Err(GraphError::new_err(
                 "this variable is set already: it has one definition; concat the collections first",
             ));
         };
-        let input = loop_
-            .builder
-            .new_input(&stream, Pact::Pipeline)
-            .map_err(refused)?;
-        let Some(Open {
-            builder,
-            output,
-            summary,
-        }) = open.take()
-        else {
-            return Ok(());
-        };
-        builder
-            .set_summary(0, 0, vec![summary.clone()])
-            .map_err(refused)?;
-        builder.fulfil();
-        builder.build(move || {
-            while let Some((capability, batch)) = input.next()? {
-                let passed = |time| Error::TimeOverflow {
-                    time,
-                    summary: summary.clone(),
-                };
-                let message = capability.time().clone();
-                let time = summary.results_in(&message);
-                let later = capability.delayed(&time.ok_or_else(|| passed(message.clone()))?, 0)?;
-                let updates = updates_of(batch).followed(&summary, &message);
-                output
-                    .send(&later, Batch::Updates(updates.map_err(passed)?))
-                    .map_err(SendError::into_cause)?;
+        match variable.input(&stream) {
+            Ok(input) => variable.connect(input).map_err(refused),
+            Err(error) => {
+                open.replace(variable);
+                Err(refused(error))
             }
-            Ok(false)
-        });
-        Ok(())
+        }
     }
 }
 
@@ -266,7 +203,7 @@ pub(crate) fn collection_stage(
     let name = &*stream.home().naming().named(name);
     let tap = match stream.changes_tap()? {
         Some(tap) => tap.then(kind, name, function)?,
-        None => Chain::begin(&stream.engine()?, kind, name, function)?,
+        None => Chain::begin(&stream.typed()?, kind, name, function)?,
     };
     Ok(Stream::changes(stream.home(), tap))
 }

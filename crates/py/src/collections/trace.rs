@@ -1,139 +1,31 @@
 //! Reading an arrangement from `main`.
 
-use crate::collections::values::FromPython;
-use crate::collections::values::ToPython;
 use std::cell::RefCell;
 
-use pointstamp_arrange::{Cursor, Trace as Reader};
-use pointstamp_engine::scope::Scope as EngineScope;
-use pointstamp_order::{Antichain, PartialOrder, Point};
+use pointstamp_operators::collections;
+use pointstamp_order::{PartialOrder, Point};
+use pointstamp_rows::RowBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::arrange::{Arranged, Arrangement, ByTime};
-use super::follow::Followers;
-use super::import::import;
-use super::time::ScopeTime;
-use crate::batch::Batch;
+use super::arrange::Arrangement;
+use super::values::{FromPython, ToPython};
 use crate::bound::ThreadBound;
 use crate::errors::{GraphError, IntoException, PointstampError, TimeError};
 use crate::scope::Scope;
 use crate::time::{point_from_py, point_to_py};
-use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// This worker's share of an arrangement.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Trace {
-    reads: ThreadBound<RefCell<Option<Box<dyn Reads>>>>,
+    reads: ThreadBound<RefCell<Option<collections::Trace>>>,
     dims: usize,
 }
 
-/// A row and how often it is there.
-type Counted = (RowBuf, i64);
-
-/// What a trace of any type of times can do.
-trait Reads {
-    fn since(&self) -> Vec<Point>;
-    fn upper(&self) -> Vec<Point>;
-    fn allow(&mut self, since: &Point);
-    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow>;
-    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, pointstamp_arrange::Overflow>;
-    fn import(&self, scope: &EngineScope<Batch>) -> PyResult<ByTime>;
-    fn len(&self) -> usize;
-    fn bytes(&self) -> usize;
-}
-
-/// A reader of an arrangement, and those who follow the arrangement.
-struct Read<T: ScopeTime> {
-    trace: Reader<Cells, Cells, T>,
-    followers: Followers<T>,
-    /// Gives an arrangement to those whose times have its type.
-    whole: fn(Arranged<T>) -> ByTime,
-}
-
-impl<T: ScopeTime> Reads for Read<T> {
-    fn import(&self, scope: &EngineScope<Batch>) -> PyResult<ByTime> {
-        let arranged = import(scope, self.trace.clone(), &self.followers)?;
-        Ok((self.whole)(arranged))
-    }
-
-    fn len(&self) -> usize {
-        self.trace.len()
-    }
-
-    fn bytes(&self) -> usize {
-        self.trace.bytes()
-    }
-
-    fn since(&self) -> Vec<Point> {
-        self.trace.since().iter().map(T::point).collect()
-    }
-
-    fn upper(&self) -> Vec<Point> {
-        self.trace.upper().iter().map(T::point).collect()
-    }
-
-    fn allow(&mut self, since: &Point) {
-        // What it held already, moved up to the time.
-        let moved = self.trace.since();
-        let moved = moved.iter().map(|time| time.join(&T::of(since)));
-        let moved: Antichain<T> = moved.collect();
-        self.trace.allow_compaction(&moved);
-    }
-
-    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, pointstamp_arrange::Overflow> {
-        let found = self.trace.get(key, &T::of(at))?;
-        Ok(found
-            .iter()
-            .map(|(value, count)| (RowBuf::of(value), count))
-            .collect())
-    }
-
-    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, pointstamp_arrange::Overflow> {
-        let (batches, at) = (self.trace.batches(), T::of(at));
-        let mut cursor = Cursor::new(&batches);
-        let mut items = Vec::new();
-        while let Some(key) = cursor.key() {
-            cursor.vals_at(&at, |value, count| {
-                items.push((RowBuf::of(key), (RowBuf::of(value), count)));
-            })?;
-            cursor.pass();
-        }
-        Ok(items)
-    }
-}
-
-/// The latest time that is not at or after any of a frontier's, first coordinate first; nothing where there is none.
-fn latest_before(upper: &[Point], dims: usize) -> Option<Point> {
-    let upper: Vec<&[u64]> = upper.iter().map(Point::coords).collect();
-    let mut coords = Vec::with_capacity(dims);
-    put_latest(&upper, dims, &mut coords).then(|| Point::from(coords))
-}
-
-/// Appends the greatest coordinates that are not at or after any of these; whether there are such.
-fn put_latest(upper: &[&[u64]], dims: usize, coords: &mut Vec<u64>) -> bool {
-    if dims == 0 {
-        return upper.is_empty();
-    }
-    let before = upper.iter().filter_map(|time| time[0].checked_sub(1));
-    let mut firsts: Vec<u64> = before.chain([u64::MAX]).collect();
-    firsts.sort_unstable();
-    while let Some(first) = firsts.pop() {
-        let begun = upper.iter().filter(|time| time[0] <= first);
-        let begun: Vec<&[u64]> = begun.map(|time| &time[1..]).collect();
-        coords.push(first);
-        if put_latest(&begun, dims - 1, coords) {
-            return true;
-        }
-        coords.pop();
-    }
-    false
-}
-
 impl Trace {
-    fn with<R>(&self, run: impl FnOnce(&mut dyn Reads) -> PyResult<R>) -> PyResult<R> {
+    fn with<R>(&self, run: impl FnOnce(&mut collections::Trace) -> PyResult<R>) -> PyResult<R> {
         match &mut *self.reads.get()?.borrow_mut() {
-            Some(reads) => run(&mut **reads),
+            Some(reads) => run(reads),
             None => Err(PointstampError::new_err(
                 "this trace is closed: take another from the arrangement, or close it later",
             )),
@@ -141,11 +33,11 @@ impl Trace {
     }
 
     /// The time to read at.
-    fn time(&self, reads: &dyn Reads, at: Option<&Bound<'_, PyAny>>) -> PyResult<Point> {
+    fn time(&self, reads: &collections::Trace, at: Option<&Bound<'_, PyAny>>) -> PyResult<Point> {
         let upper = reads.upper();
         let at = match at {
             Some(at) => point_from_py(at, self.dims)?,
-            None => latest_before(&upper, self.dims).ok_or_else(|| {
+            None => reads.latest_complete(self.dims).ok_or_else(|| {
                 TimeError::new_err(
                     "the trace is complete at no time yet: step the worker until a probe has passed one",
                 )
@@ -252,7 +144,7 @@ impl Trace {
     fn allow_merging_before(&self, time: &Bound<'_, PyAny>) -> PyResult<()> {
         let time = point_from_py(time, self.dims)?;
         self.with(|reads| {
-            reads.allow(&time);
+            reads.allow_merging_before(&time);
             Ok(())
         })
     }
@@ -271,33 +163,15 @@ impl Trace {
     }
 }
 
-/// A reader of an arrangement.
+/// Returns a reader of an arrangement.
 #[pyfunction]
 pub(crate) fn trace_of(arrangement: &Arrangement) -> PyResult<Trace> {
-    let by_time = arrangement.inner.get()?;
-    let dims = by_time.stream().scope().dims();
-    let reads: Box<dyn Reads> = match by_time {
-        ByTime::One(arranged) => read(arranged, ByTime::One)?,
-        ByTime::Two(arranged) => read(arranged, ByTime::Two)?,
-        ByTime::Three(arranged) => read(arranged, ByTime::Three)?,
-        ByTime::Many(arranged) => read(arranged, ByTime::Many)?,
-    };
+    let inner = arrangement.inner.get()?;
+    let reads = inner.trace().map_err(IntoException::into_exception)?;
     Ok(Trace {
         reads: ThreadBound::new(arrangement.inner.home(), RefCell::new(Some(reads))),
-        dims,
+        dims: inner.scope().dims(),
     })
-}
-
-fn read<T: ScopeTime>(
-    arranged: &Arranged<T>,
-    whole: fn(Arranged<T>) -> ByTime,
-) -> PyResult<Box<dyn Reads>> {
-    let (trace, followers) = arranged.readers.trace()?;
-    Ok(Box::new(Read {
-        trace,
-        followers,
-        whole,
-    }))
 }
 
 /// The arrangement that a trace reads, in a scope of another dataflow of the worker.
@@ -314,8 +188,7 @@ pub(crate) fn import_trace(scope: &Scope, trace: &Trace) -> PyResult<Arrangement
             scope.dims()
         )));
     }
-    let by_time = trace.with(|reads| reads.import(scope))?;
-    Ok(Arrangement {
-        inner: ThreadBound::new(home, by_time),
-    })
+    let imported =
+        trace.with(|reads| reads.import(scope).map_err(IntoException::into_exception))?;
+    Ok(Arrangement::new(home, imported))
 }

@@ -3,22 +3,21 @@
 //! Where rows move between workers there are two operators. The first adds up what is on its worker, where that pays,
 //! and otherwise lets rows pass; the second, on the worker of the key, adds up both.
 
+use arrow_array::RecordBatch;
 use pointstamp_columnar::aggregate::{Plan, Table};
 use pointstamp_columnar::partial::{Experience, Fate, Limits, Partial};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::Notify;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_operators::{Input, Output, Typed, Unary};
 use pyo3::prelude::*;
 
-use super::columns_of;
 use super::outbox::send;
 use super::router::pact_by_columns;
 use super::schema::Schema;
 use crate::batch::Batch;
 use crate::errors::IntoException;
-use crate::library::Unary;
 use crate::library::per_time::PerTime;
 use crate::stream::Stream;
 
@@ -37,7 +36,7 @@ pub(crate) fn aggregate_columns(
     let plan =
         Plan::new(&schema.schema, &by, &aggregations).map_err(IntoException::into_exception)?;
     let result = Schema::new(plan.output().clone());
-    let engine = stream.engine()?;
+    let engine = stream.typed()?;
     let made = if in_place || plan.keeps_values() || engine.scope().worker().peers() == 1 {
         let pact = if in_place {
             Pact::Pipeline
@@ -55,36 +54,37 @@ pub(crate) fn aggregate_columns(
 /// One operator, for rows that are where they belong.
 fn here(
     stream: &Stream,
-    engine: &EngineStream<Batch>,
+    engine: &Typed<RecordBatch>,
     plan: Plan,
     pact: Pact<Batch>,
 ) -> PyResult<Stream> {
-    let unary = Unary::new(engine, NAME, pact)?;
+    let unary = Unary::new(engine, NAME, pact).map_err(IntoException::into_exception)?;
     let mut tables: PerTime<(Capability, Table)> = PerTime::new();
-    Ok(unary.on_messages_and_closing(stream, move |input, output| {
+    let made = unary.on_messages_and_closing(move |input, output| {
         while let Some((message, batch)) = input.next()? {
             let (_, table) = tables.at(message.time(), || {
                 Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
             })?;
-            table.update(&columns_of(batch))?;
+            table.update(&batch)?;
         }
-        for (capability, table) in tables.closed(&input.frontier()) {
+        for (capability, table) in tables.closed(&input.port().frontier()) {
             table.finish(|batch| send(output, &capability, batch))?;
         }
         Ok(())
-    }))
+    });
+    Ok(Stream::of(stream.home(), made))
 }
 
 /// The operator on the senders: rows that pass as they are, and what tables know of the others.
 fn partial(
-    stream: &EngineStream<Batch>,
+    stream: &Typed<RecordBatch>,
     plan: Plan,
-) -> PyResult<(EngineStream<Batch>, EngineStream<Batch>)> {
+) -> PyResult<(Typed<RecordBatch>, Typed<RecordBatch>)> {
     let refused = IntoException::into_exception;
     let builder = stream.scope().operator(NAME).map_err(refused)?;
-    let input = builder.new_input(stream, Pact::Pipeline).map_err(refused)?;
-    let (passed, rows) = builder.new_output().map_err(refused)?;
-    let (known, states) = builder.new_output().map_err(refused)?;
+    let input = Input::new(&builder, stream, Pact::Pipeline).map_err(refused)?;
+    let (passed, rows) = Output::new(&builder).map_err(refused)?;
+    let (known, states) = Output::new(&builder).map_err(refused)?;
     builder.notify();
     let mut experience = Experience::new(Limits::default());
     let mut times: PerTime<(Option<Capability>, Partial)> = PerTime::new();
@@ -92,11 +92,11 @@ fn partial(
         while let Some((message, batch)) = input.next()? {
             let (capability, partial) =
                 times.at(message.time(), || Ok::<_, BoxError>(Default::default()))?;
-            match partial.take(columns_of(batch), &plan, &mut experience)? {
+            match partial.take(batch, &plan, &mut experience)? {
                 // No capability is held while rows only pass: the time may close at once.
                 Fate::Passes(batch) => send(&passed, &message, batch)?,
                 Fate::Held if capability.is_some() => {}
-                Fate::Held => *capability = Some(message.retain(known.port())?),
+                Fate::Held => *capability = Some(message.retain(known.port().port())?),
                 Fate::Full(table, rest) => {
                     table.states(|batch| send(&known, &message, batch))?;
                     *capability = None;
@@ -106,7 +106,7 @@ fn partial(
                 }
             }
         }
-        for (capability, partial) in times.closed(&input.frontier()) {
+        for (capability, partial) in times.closed(&input.port().frontier()) {
             if let (Some(capability), Some(table)) = (capability, partial.close()) {
                 table.states(|batch| send(&known, &capability, batch))?;
             }
@@ -119,21 +119,19 @@ fn partial(
 /// The operator on the worker of a key.
 fn total(
     stream: &Stream,
-    rows: &EngineStream<Batch>,
-    states: &EngineStream<Batch>,
+    rows: &Typed<RecordBatch>,
+    states: &Typed<RecordBatch>,
     plan: Plan,
 ) -> PyResult<Stream> {
     let refused = IntoException::into_exception;
     let builder = rows.scope().operator("aggregate: total").map_err(refused)?;
-    let rows = builder
-        .new_input(rows, pact_by_columns(plan.key().to_vec()))
-        .map_err(refused)?;
-    let states = builder
-        .new_input(states, pact_by_columns(plan.state_key()))
-        .map_err(refused)?;
-    let (output, result) = builder.new_output().map_err(refused)?;
+    let rows = Input::new(&builder, rows, pact_by_columns(plan.key().to_vec()));
+    let rows = rows.map_err(refused)?;
+    let states = Input::new(&builder, states, pact_by_columns(plan.state_key()));
+    let states = states.map_err(refused)?;
+    let (output, result) = Output::new(&builder).map_err(refused)?;
     for input in [&rows, &states] {
-        builder.notify_of(input.port(), Notify::WhileHolding);
+        builder.notify_of(input.port().port(), Notify::WhileHolding);
     }
     let mut tables: PerTime<(Capability, Table)> = PerTime::new();
     builder.build(move || {
@@ -145,11 +143,11 @@ fn total(
                 let (_, table) = tables.at(message.time(), || {
                     Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
                 })?;
-                add(table, &columns_of(batch))?;
+                add(table, &batch)?;
             }
         }
         let closed = {
-            let (rows, states) = (rows.frontier(), states.frontier());
+            let (rows, states) = (rows.port().frontier(), states.port().frontier());
             tables.closed_unless(|time| rows.less_equal(time) || states.less_equal(time))
         };
         for (capability, table) in closed {
@@ -157,5 +155,5 @@ fn total(
         }
         Ok(false)
     });
-    Ok(Stream::plain(stream.home(), result))
+    Ok(Stream::of(stream.home(), result))
 }

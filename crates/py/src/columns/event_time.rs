@@ -12,15 +12,14 @@ use pointstamp_columnar::windows::{Layout, Windows, constant_time};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
+use pointstamp_operators::Input;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
 
-use super::columns_of;
 use super::outbox::{Outbox, send};
 use super::router::pact_by_columns;
 use super::schema::Schema;
 use crate::errors::IntoException;
-use crate::library::Unary;
 use crate::raised::Raised;
 use crate::stream::Stream;
 
@@ -38,18 +37,20 @@ pub(crate) fn time_column_of(schema: &Schema, name: &str) -> PyResult<usize> {
 /// Each row at the time that its column tells.
 #[pyfunction]
 pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "delay", Pact::Pipeline)?;
+    let unary = stream.unary("delay", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
-    unary.on_messages_moved(stream, move |input, output| {
+    let moved = unary.on_messages_moved(move |input, output| {
         while let Some((message, batch)) = input.next()? {
             let least = message.time().last().unwrap_or_default();
-            for (time, rows) in by_time(&columns_of(batch), column, least).map_err(raised)? {
+            for (time, rows) in by_time(&batch, column, least).map_err(raised)? {
                 outbox.give_at(&Point::new(&[time]), &message, output, rows)?;
             }
             outbox.flush(output)?;
         }
         Ok(())
-    })
+    });
+    let moved = moved.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), moved))
 }
 
 /// The latest time that a column tells; `least` where there is no row.
@@ -76,11 +77,10 @@ pub(crate) fn with_own_times(
     let types: Vec<_> = told.schema.fields().iter().cloned().collect();
     let output: SchemaRef = Arc::new(ArrowSchema::new(fields));
     let result = Schema::new(Arc::clone(&output));
-    let unary = Unary::new(&stream.engine()?, "own times", Pact::Pipeline)?;
+    let unary = stream.unary("own times", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
-    let made = unary.on_messages(stream, move |input, to| {
-        while let Some((message, batch)) = input.next()? {
-            let rows = columns_of(batch);
+    let made = unary.on_messages(move |input: &Input<RecordBatch>, to| {
+        while let Some((message, rows)) = input.next()? {
             let mut columns = rows.columns().to_vec();
             for field in &types {
                 let time = message.time().last().unwrap_or_default();
@@ -93,7 +93,7 @@ pub(crate) fn with_own_times(
         }
         Ok(())
     });
-    Ok((made, result))
+    Ok((Stream::of(stream.home(), made), result))
 }
 
 /// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.
@@ -128,13 +128,12 @@ pub(crate) fn window_columns(
     let mut windows = Windows::new(&schema.schema, plan, column, layout)
         .map_err(IntoException::into_exception)?;
     let result = Schema::new(windows.output().clone());
-    let unary = Unary::new(&stream.engine()?, "window", pact)?;
-    let retention = unary.retention()?;
+    let unary = stream.unary("window", pact)?;
+    let retention = unary.retention().map_err(IntoException::into_exception)?;
     let mut held: Option<Capability> = None;
-    let made = unary.on_messages_and_frontier(stream, move |input, output| {
-        while let Some((message, batch)) = input.next()? {
+    let made = unary.on_messages_and_frontier(move |input, output| {
+        while let Some((message, rows)) = input.next()? {
             let least = message.time().last().unwrap_or_default();
-            let rows = columns_of(batch);
             windows.update(&rows, least).map_err(raised)?;
             if let Some(retention) = &retention {
                 retention.take(least, latest_of(&rows, at, least)?);
@@ -146,7 +145,12 @@ pub(crate) fn window_columns(
                 held = Some(message.retain(0)?);
             }
         }
-        let open = input.frontier().frontier().first().and_then(Point::last);
+        let open = input
+            .port()
+            .frontier()
+            .frontier()
+            .first()
+            .and_then(Point::last);
         let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
         let keep = || {
             if let Some(retention) = &retention {
@@ -179,7 +183,7 @@ pub(crate) fn window_columns(
         keep();
         Ok(())
     });
-    Ok((made, result))
+    Ok((Stream::of(stream.home(), made), result))
 }
 
 /// Aggregations `(column, function)` per key and window of event time that follows the rows of a key: sessions that end after so
@@ -209,21 +213,20 @@ pub(crate) fn window_runs_columns(
     };
     let result = Schema::new(runs.output().clone());
     let at = time_column(&schema.schema, column).map_err(IntoException::into_exception)?;
-    let unary = Unary::new(&stream.engine()?, "window", pact)?;
+    let unary = stream.unary("window", pact)?;
     let retention = match ends {
-        Ends::Silence(_) => unary.retention()?,
+        Ends::Silence(_) => unary.retention().map_err(IntoException::into_exception)?,
         Ends::Rows(_) => {
             // Where a window ends follows from all rows of the key before it.
-            unary.retains_forever();
+            unary.builder().retains_forever();
             None
         }
     };
     let mut held: Option<Capability> = None;
     let mut stood: Option<i64> = Some(-1);
-    let made = unary.on_messages_and_frontier(stream, move |input, output| {
-        while let Some((message, batch)) = input.next()? {
+    let made = unary.on_messages_and_frontier(move |input, output| {
+        while let Some((message, rows)) = input.next()? {
             let least = message.time().last().unwrap_or_default();
-            let rows = columns_of(batch);
             if let Some(retention) = &retention {
                 retention.take(least, latest_of(&rows, at, least)?);
             }
@@ -235,7 +238,12 @@ pub(crate) fn window_runs_columns(
                 held = Some(message.retain(0)?);
             }
         }
-        let open = input.frontier().frontier().first().and_then(Point::last);
+        let open = input
+            .port()
+            .frontier()
+            .frontier()
+            .first()
+            .and_then(Point::last);
         let bound = open.map(|open| i64::try_from(open).unwrap_or(i64::MAX));
         let Some(capability) = &mut held else {
             if let Some(retention) = &retention {
@@ -267,5 +275,5 @@ pub(crate) fn window_runs_columns(
         }
         Ok(())
     });
-    Ok((made, result))
+    Ok((Stream::of(stream.home(), made), result))
 }

@@ -3,23 +3,20 @@
 //! They attach for the call and nothing else: what a function returns is merged, hashed and sent after.
 
 use arrow_array::RecordBatch;
-use pointstamp_engine::error::BoxError;
-use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::MessageCapability;
+use pointstamp_operators::{Input, Output};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
-use super::columns_of;
 use super::ffi::{Lent, export_batch};
 use super::outbox::Outbox;
 use super::schema::{Schema, import_conforming};
-use crate::batch::{Batch, MAX_BATCH};
+use crate::batch::{MAX_BATCH, Records};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
-use crate::library::Unary;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::point_to_py;
@@ -34,14 +31,11 @@ pub(crate) fn map_batches(
 ) -> PyResult<Stream> {
     let function = Held::new(function);
     let schema = schema.schema.clone();
-    let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
+    let unary = stream.unary(name, Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
-    Ok(unary.on_messages(stream, move |input, output| {
+    let made = unary.on_messages(move |input, output| {
         while let Some((message, batch)) = input.next()? {
-            let lent = match &batch {
-                Batch::Arrow(columns) => Lent::of(columns),
-                _ => Lent::default(),
-            };
+            let lent = Lent::of(&batch);
             let (made, rest) =
                 attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
             for batch in made {
@@ -57,17 +51,21 @@ pub(crate) fn map_batches(
             }
         }
         outbox.flush(output)
-    }))
+    });
+    Ok(Stream::of(stream.home(), made))
 }
 
 /// The batches that a function makes of a batch, or the iterator that will.
 fn call(
     py: Python<'_>,
     function: &Held,
-    batch: Batch,
+    batch: RecordBatch,
     schema: &arrow_schema::SchemaRef,
 ) -> PyResult<(Vec<RecordBatch>, Option<Held<PyIterator>>)> {
-    let result = function.get().bind(py).call1((batch.into_python(py)?,))?;
+    let result = function
+        .get()
+        .bind(py)
+        .call1((export_batch(py, &batch)?,))?;
     if speaks_arrow(&result)? {
         return Ok((import(&result, schema)?, None));
     }
@@ -113,48 +111,45 @@ fn import(
 /// Each row as a `dict`.
 #[pyfunction]
 pub(crate) fn to_records(stream: &Stream) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "to_records", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    let unary = stream.unary("to_records", Pact::Pipeline)?;
+    let made = unary.on_messages(move |input: &Input<RecordBatch>, output| {
         while let Some((message, batch)) = input.next()? {
-            let batch = columns_of(batch);
             for start in (0..batch.num_rows()).step_by(MAX_BATCH) {
                 let piece = batch.slice(start, MAX_BATCH.min(batch.num_rows() - start));
                 let records = attached(|py| {
                     let rows = export_batch(py, &piece)?.call_method0(intern!(py, "to_pylist"))?;
-                    PyResult::Ok(Batch::records(rows.cast_into::<PyList>()?))
+                    PyResult::Ok(Records::new(rows.cast_into::<PyList>()?))
                 });
                 let records = records.map_err(Raised::here)?;
-                output
-                    .send(&message, records)
-                    .map_err(SendError::into_cause)?;
+                output.send(&message, records)?;
             }
         }
         Ok(())
-    }))
+    });
+    Ok(Stream::of(stream.home(), made))
 }
 
 /// Calls a function with the time and the columns of each batch, and passes the batch on.
 #[pyfunction]
 pub(crate) fn inspect_columns(stream: &Stream, function: Py<PyAny>) -> PyResult<Stream> {
     let function = Held::new(function);
-    let unary = Unary::new(&stream.engine()?, "inspect_batch", Pact::Pipeline)?;
-    Ok(unary.on_messages(stream, move |input, output| {
+    let unary = stream.unary("inspect_batch", Pact::Pipeline)?;
+    let made = unary.on_messages(move |input: &Input<RecordBatch>, output| {
         while let Some((message, batch)) = input.next()? {
             attached(|py| {
                 let time = point_to_py(py, message.time())?;
                 function
                     .get()
                     .bind(py)
-                    .call1((time, batch.clone().into_python(py)?))
+                    .call1((time, export_batch(py, &batch)?))
                     .map(drop)
             })
             .map_err(Raised::here)?;
-            output
-                .send(&message, batch)
-                .map_err(SendError::into_cause)?;
+            output.send(&message, batch)?;
         }
         Ok(())
-    }))
+    });
+    Ok(Stream::of(stream.home(), made))
 }
 
 /// Splits by a condition on the time: (false, true).
@@ -165,14 +160,11 @@ pub(crate) fn branch_columns_when(
 ) -> PyResult<(Stream, Stream)> {
     let refused = IntoException::into_exception;
     let condition = Held::new(condition);
-    let engine = stream.engine()?;
-    let builder: OperatorBuilder<Batch> =
-        engine.scope().operator("branch_when").map_err(refused)?;
-    let input = builder
-        .new_input(&engine, Pact::Pipeline)
-        .map_err(refused)?;
-    let (no, not_so) = builder.new_output().map_err(refused)?;
-    let (yes, so) = builder.new_output().map_err(refused)?;
+    let engine = stream.typed::<RecordBatch>()?;
+    let builder = engine.scope().operator("branch_when").map_err(refused)?;
+    let input = Input::new(&builder, &engine, Pact::Pipeline).map_err(refused)?;
+    let (no, not_so) = Output::new(&builder).map_err(refused)?;
+    let (yes, so) = Output::new(&builder).map_err(refused)?;
     let holds = move |message: &MessageCapability| {
         attached(|py| {
             let time = point_to_py(py, message.time())?;
@@ -182,15 +174,13 @@ pub(crate) fn branch_columns_when(
     };
     builder.build(move || {
         while let Some((message, batch)) = input.next()? {
-            let output: &OutputPort<Batch> = if holds(&message)? { &yes } else { &no };
-            output
-                .send(&message, batch)
-                .map_err(|error| -> BoxError { error.into_cause() })?;
+            let output = if holds(&message)? { &yes } else { &no };
+            output.send(&message, batch)?;
         }
         Ok(false)
     });
     Ok((
-        Stream::plain(stream.home(), not_so),
-        Stream::plain(stream.home(), so),
+        Stream::of(stream.home(), not_so),
+        Stream::of(stream.home(), so),
     ))
 }

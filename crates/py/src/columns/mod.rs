@@ -17,17 +17,3 @@ mod outbox;
 pub(crate) mod picked;
 pub(crate) mod router;
 pub(crate) mod schema;
-
-use arrow_array::RecordBatch;
-
-use crate::batch::Batch;
-
-/// The columns of a batch on a stream that carries nothing else.
-pub(crate) fn columns_of(batch: Batch) -> RecordBatch {
-    match batch {
-        Batch::Arrow(batch) => batch,
-        Batch::Records(_) | Batch::Updates(_) | Batch::Sealed(_) => {
-            unreachable!("an ArrowStream carries record batches only")
-        }
-    }
-}

@@ -1,30 +1,29 @@
 //! Rows by the hash of their key columns: `exchange` and `partition`.
 
+use arrow_array::RecordBatch;
 use pointstamp_columnar::partition::partition;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
+use pointstamp_operators::{Input, Output};
 use pyo3::prelude::*;
 
-use super::columns_of;
 use super::outbox::Outbox;
 use super::router::pact_by_columns;
-use crate::batch::Batch;
 use crate::errors::IntoException;
-use crate::library::Unary;
 use crate::stream::Stream;
 
 /// The same rows, moved by key; what arrives in tiny pieces goes on in larger ones.
 #[pyfunction]
 pub(crate) fn exchange_columns(stream: &Stream, key: Vec<usize>) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "exchange", pact_by_columns(key))?;
+    let unary = stream.unary("exchange", pact_by_columns(key))?;
     let mut outbox = Outbox::new(0);
-    Ok(unary.on_messages(stream, move |input, output| {
+    let moved = unary.on_messages(move |input, output| {
         while let Some((message, batch)) = input.next()? {
-            outbox.give(&message, output, columns_of(batch))?;
+            outbox.give(&message, output, batch)?;
         }
         outbox.flush(output)
-    }))
+    });
+    Ok(Stream::of(stream.home(), moved))
 }
 
 /// Splits the rows by key into several streams, on their worker.
@@ -35,22 +34,20 @@ pub(crate) fn partition_columns(
     key: Vec<usize>,
 ) -> PyResult<Vec<Stream>> {
     let refused = IntoException::into_exception;
-    let engine = stream.engine()?;
-    let builder: OperatorBuilder<Batch> = engine.scope().operator("partition").map_err(refused)?;
-    let input = builder
-        .new_input(&engine, Pact::Pipeline)
-        .map_err(refused)?;
+    let engine = stream.typed::<RecordBatch>()?;
+    let builder = engine.scope().operator("partition").map_err(refused)?;
+    let input = Input::new(&builder, &engine, Pact::Pipeline).map_err(refused)?;
     let mut outputs = Vec::with_capacity(parts);
     let mut streams = Vec::with_capacity(parts);
     for part in 0..parts {
-        let (output, stream) = builder.new_output().map_err(refused)?;
+        let (output, stream) = Output::new(&builder).map_err(refused)?;
         outputs.push((Outbox::new(part), output));
         streams.push(stream);
     }
     builder.build(move || {
         while let Some((message, batch)) = input.next()? {
             let mut sent: Result<(), BoxError> = Ok(());
-            partition(&columns_of(batch), &key, parts, |part, rows| {
+            partition(&batch, &key, parts, |part, rows| {
                 let (outbox, output) = &mut outputs[part];
                 if sent.is_ok() {
                     sent = outbox.give(&message, output, rows);
@@ -65,6 +62,6 @@ pub(crate) fn partition_columns(
     });
     Ok(streams
         .into_iter()
-        .map(|part| Stream::plain(stream.home(), part))
+        .map(|part| Stream::of(stream.home(), part))
         .collect())
 }

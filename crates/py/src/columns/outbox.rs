@@ -4,10 +4,9 @@ use arrow_array::RecordBatch;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::{Authority, MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::{Authority, MessageCapability};
+use pointstamp_operators::Output;
 use pointstamp_order::Point;
-
-use crate::batch::Batch;
 
 /// Batches on their way to an output. It holds nothing back when the activation ends: call [`flush`](Outbox::flush).
 pub(crate) struct Outbox {
@@ -30,7 +29,7 @@ impl Outbox {
     pub(crate) fn give(
         &mut self,
         message: &MessageCapability,
-        output: &OutputPort<Batch>,
+        output: &Output<RecordBatch>,
         batch: RecordBatch,
     ) -> Result<(), BoxError> {
         self.give_at(message.time(), message, output, batch)
@@ -41,7 +40,7 @@ impl Outbox {
         &mut self,
         time: &Point,
         message: &MessageCapability,
-        output: &OutputPort<Batch>,
+        output: &Output<RecordBatch>,
         batch: RecordBatch,
     ) -> Result<(), BoxError> {
         if self
@@ -60,7 +59,7 @@ impl Outbox {
     }
 
     /// Sends what waits.
-    pub(crate) fn flush(&mut self, output: &OutputPort<Batch>) -> Result<(), BoxError> {
+    pub(crate) fn flush(&mut self, output: &Output<RecordBatch>) -> Result<(), BoxError> {
         let Some(capability) = self.capability.take() else {
             return Ok(());
         };
@@ -69,11 +68,9 @@ impl Outbox {
 }
 
 pub(crate) fn send(
-    output: &OutputPort<Batch>,
+    output: &Output<RecordBatch>,
     authority: &impl Authority,
     batch: RecordBatch,
 ) -> Result<(), BoxError> {
-    output
-        .send(authority, Batch::Arrow(batch))
-        .map_err(SendError::into_cause)
+    output.send(authority, batch)
 }

@@ -1,10 +1,11 @@
 //! How rows find their worker: by the hash of their key columns, without the interpreter.
 
+use arrow_array::RecordBatch;
 use pointstamp_columnar::partition::partition;
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
+use pointstamp_operators::Content;
 
-use super::columns_of;
 use crate::batch::Batch;
 
 /// An exchange by the columns of these numbers.
@@ -18,7 +19,12 @@ struct ColumnRouter(Vec<usize>);
 impl Route<Batch> for ColumnRouter {
     fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
         let peers = parts.len();
-        let emit = |part: usize, rows| parts[part].push(Batch::Arrow(rows));
-        Ok(partition(&columns_of(batch), &self.0, peers, emit)?)
+        let emit = |part: usize, rows| parts[part].push(Batch::Columns(rows));
+        Ok(partition(
+            &RecordBatch::from_batch(batch)?,
+            &self.0,
+            peers,
+            emit,
+        )?)
     }
 }

@@ -36,12 +36,12 @@ impl Shared {
             return Err(self.damaged(offset, &what));
         }
         let schema = self.state().schema.clone();
-        if let (Batch::Arrow(columns), Some(schema)) = (&batch, schema) {
+        if let (Batch::Columns(columns), Some(schema)) = (&batch, schema) {
             // As a file of one stream has it; the batches of another are not let in under its schema.
             if columns.schema() != schema {
                 return Err(self.damaged(offset, "a batch of another schema than the capture's"));
             }
         }
-        Ok(body::by_time(runs, batch))
+        body::by_time(runs, batch)
     }
 }

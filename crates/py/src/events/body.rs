@@ -9,11 +9,11 @@ use pointstamp_channels::Encoder;
 use pointstamp_columnar::ipc;
 use pointstamp_engine::payload::Payload;
 use pointstamp_events::{Contents, EncodedEvent, Run, frame};
+use pointstamp_operators::Content;
 use pointstamp_order::Point;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Records};
 use crate::errors::{CodecError, IntoException};
 use crate::gil::attached;
 use crate::wire;
@@ -60,7 +60,7 @@ pub(super) fn frames(
         records: batch.len() as u64,
     }];
     let pieces = match batch {
-        Batch::Arrow(columns) => {
+        Batch::Columns(columns) => {
             if columns.num_rows() > 1 && ipc::footprint(columns) > frame::MOST / 2 {
                 return in_halves(time, columns, each);
             }
@@ -75,13 +75,12 @@ pub(super) fn frames(
             }
             pieces
         }
-        Batch::Records(records) => {
+        records => {
+            let records = Records::from_batch(records.clone());
             let mut out = Encoder::new();
-            wire::encode_records(records, &mut out)?;
+            let records = records.map_err(IntoException::into_exception)?;
+            wire::encode_records(records.object(), &mut out)?;
             out.finish()
-        }
-        Batch::Updates(_) | Batch::Sealed(_) => {
-            unreachable!("streams of records and columns are captured")
         }
     };
     each(EncodedEvent::messages(&run, pieces).map_err(IntoException::into_exception)?)
@@ -94,8 +93,8 @@ fn in_halves(
 ) -> PyResult<()> {
     let half = columns.num_rows() / 2;
     let rest = columns.slice(half, columns.num_rows() - half);
-    frames(time, &Batch::Arrow(columns.slice(0, half)), each)?;
-    frames(time, &Batch::Arrow(rest), each)
+    frames(time, &Batch::Columns(columns.slice(0, half)), each)?;
+    frames(time, &Batch::Columns(rest), each)
 }
 
 /// The batch of an event.
@@ -109,33 +108,33 @@ pub(super) fn batch(contents: Contents, body: Bytes) -> PyResult<Batch> {
                     "a batch says that it has more values than its bytes could hold",
                 ));
             }
-            Ok(Batch::Arrow(columns))
+            Ok(Batch::Columns(columns))
         }
-        Contents::Records => wire::decode_records(&body),
+        Contents::Records => Ok(wire::decode_records(&body)?.into_batch()),
     }
 }
 
 /// The batches of a message at each time of its runs, in order; the runs have as many records as the batch.
-pub(super) fn by_time(mut runs: Vec<Run>, batch: Batch) -> Vec<(Point, Batch)> {
+pub(super) fn by_time(mut runs: Vec<Run>, batch: Batch) -> PyResult<Vec<(Point, Batch)>> {
     if runs.len() == 1 {
-        return vec![(runs.remove(0).time, batch)];
+        return Ok(vec![(runs.remove(0).time, batch)]);
     }
     let mut parts = Vec::with_capacity(runs.len());
     let mut at = 0;
     for run in runs {
         let len = usize::try_from(run.records).unwrap_or(usize::MAX);
-        parts.push((run.time, slice(&batch, at, len)));
+        parts.push((run.time, slice(&batch, at, len)?));
         at += len;
     }
-    parts
+    Ok(parts)
 }
 
-fn slice(batch: &Batch, at: usize, len: usize) -> Batch {
-    match batch {
-        Batch::Arrow(columns) => Batch::Arrow(columns.slice(at, len)),
-        records => attached(|py| -> Batch {
-            let list: Bound<'_, PyList> = records.as_list(py);
-            Batch::records(list.get_slice(at, at + len))
-        }),
+fn slice(batch: &Batch, at: usize, len: usize) -> PyResult<Batch> {
+    if let Batch::Columns(columns) = batch {
+        return Ok(Batch::Columns(columns.slice(at, len)));
     }
+    let records = Records::from_batch(batch.clone()).map_err(IntoException::into_exception)?;
+    Ok(attached(|py| {
+        Records::new(records.list(py).get_slice(at, at + len)).into_batch()
+    }))
 }

@@ -18,6 +18,7 @@ use pyo3::types::{PyBytes, PyList};
 use super::body;
 use super::known::KnownFile;
 use super::writer::os_error;
+use crate::batch::into_python;
 use crate::columns::schema::Schema;
 use crate::errors::CodecError;
 use crate::gil::{Held, attached, detached};
@@ -490,7 +491,7 @@ impl EventFeed {
                     return Ok(Some(event.into_pyobject(py)?.into_any()));
                 }
                 for (time, batch) in self.shared.batches(offset, contents, runs, bytes)? {
-                    list.append((point_to_py(py, &time)?, batch.into_python(py)?))?;
+                    list.append((point_to_py(py, &time)?, into_python(batch, py)?))?;
                 }
                 let event = (offset, list, py.None());
                 Ok(Some(event.into_pyobject(py)?.into_any()))

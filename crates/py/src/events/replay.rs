@@ -23,6 +23,7 @@ use crate::batch::Batch;
 use crate::capture::{EventQueue, Taken};
 use crate::errors::{IntoException, TruncatedWarning};
 use crate::gil::attached;
+use crate::kinds::StreamKind;
 use crate::raised::Raised;
 use crate::scope::Scope;
 use crate::stream::Stream;
@@ -69,7 +70,11 @@ impl Drop for Source {
 /// Plays captures into a scope: feeds, which were claimed for it, and queues in memory.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
-pub(crate) fn replay(scope: &Scope, captures: Vec<Bound<'_, PyAny>>) -> PyResult<Stream> {
+pub(crate) fn replay(
+    scope: &Scope,
+    captures: Vec<Bound<'_, PyAny>>,
+    kind: StreamKind,
+) -> PyResult<Stream> {
     let refused = IntoException::into_exception;
     let engine = scope.scope.get()?;
     let dims = engine.dims();
@@ -107,7 +112,7 @@ pub(crate) fn replay(scope: &Scope, captures: Vec<Bound<'_, PyAny>>) -> PyResult
         operator.run()?;
         Ok(false)
     });
-    Ok(Stream::plain(scope.scope.home(), stream))
+    Ok(Stream::plain(scope.scope.home(), kind.into(), stream))
 }
 
 struct Player {

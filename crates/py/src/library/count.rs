@@ -4,14 +4,12 @@
 
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::payload::Payload;
-use pointstamp_engine::port::SendError;
+use pointstamp_operators::Input;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::Unary;
 use super::per_time::PerTime;
-use crate::batch::Batch;
+use crate::batch::Records;
 use crate::gil::attached;
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -19,26 +17,25 @@ use crate::stream::Stream;
 /// The number of records at each time that has some, sent when the time closes.
 #[pyfunction]
 pub(crate) fn count(stream: &Stream) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "count", Pact::Pipeline)?;
+    let unary = stream.unary("count", Pact::Pipeline)?;
     let mut counts: PerTime<(Capability, usize)> = PerTime::new();
-    Ok(unary.on_messages_and_closing(stream, move |input, output| {
+    let counted = unary.on_messages_and_closing(move |input: &Input<Records>, output| {
         while let Some((message, batch)) = input.next()? {
             counts
                 .at(message.time(), || message.retain(0).map(|kept| (kept, 0)))?
-                .1 += batch.len();
+                .1 += batch.count();
         }
-        let closed = counts.closed(&input.frontier());
+        let closed = counts.closed(&input.port().frontier());
         if closed.is_empty() {
             return Ok(());
         }
         attached(|py| {
             for (capability, count) in closed {
                 let record = PyList::new(py, [count]).map_err(Raised::here)?;
-                output
-                    .send(&capability, Batch::records(record))
-                    .map_err(SendError::into_cause)?;
+                output.send(&capability, Records::new(record))?;
             }
             Ok(())
         })
-    }))
+    });
+    Ok(Stream::of(stream.home(), counted))
 }

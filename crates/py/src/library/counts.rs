@@ -11,13 +11,13 @@
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{InputPort, OutputPort, SendError};
+use pointstamp_operators::{Input, Output, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::Unary;
 use super::per_time::PerTime;
-use crate::batch::{Batch, in_batches};
+use crate::batch::{Records, in_batches};
+use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::hash::{check_route, route_hash};
 use crate::one_nan::{counts_with_one_nan, with_one_nan};
@@ -37,14 +37,14 @@ type Counts = PerTime<(Capability, Held<PyDict>)>;
 /// `(record, number of occurrences)` for each distinct record of each time, sent when the time closes.
 #[pyfunction]
 pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
-    let partial = Unary::new(&stream.engine()?, NAME, Pact::Pipeline)?;
+    let partial = stream.unary(NAME, Pact::Pipeline)?;
     let peers = partial.peers();
     let mut held: Counts = PerTime::new();
-    let partial = partial.on_messages_and_closing(stream, move |input, output| {
-        if input.has_messages() {
+    let partial = partial.on_messages_and_closing(move |input, output| {
+        if input.port().has_messages() {
             attached(|py| count_here(py, input, output, &mut held, peers))?;
         }
-        let closed = held.closed(&input.frontier());
+        let closed = held.closed(&input.port().frontier());
         if closed.is_empty() {
             return Ok(());
         }
@@ -57,17 +57,14 @@ pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
     });
 
     // A record of this stream is (worker, counts).
-    let total = Unary::new(
-        &partial.engine()?,
-        "counts: total",
-        pact_by(Key::First, NAME),
-    )?;
+    let total = Unary::new(&partial, "counts: total", pact_by(Key::First, NAME))
+        .map_err(IntoException::into_exception)?;
     let mut held: Counts = PerTime::new();
-    Ok(total.on_messages_and_closing(stream, move |input, output| {
-        if input.has_messages() {
+    let totals = total.on_messages_and_closing(move |input, output| {
+        if input.port().has_messages() {
             attached(|py| add_up(py, input, &mut held))?;
         }
-        let closed = held.closed(&input.frontier());
+        let closed = held.closed(&input.port().frontier());
         if closed.is_empty() {
             return Ok(());
         }
@@ -76,22 +73,19 @@ pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
                 let items = Tools::get(py)
                     .and_then(|tools| tools.list(counts.get().bind(py).items().as_any()))
                     .map_err(Raised::here)?;
-                in_batches(items, |batch| {
-                    output
-                        .send(&capability, batch)
-                        .map_err(SendError::into_cause)
-                })?;
+                in_batches(items, |batch| output.send(&capability, batch))?;
             }
             Ok(())
         })
-    }))
+    });
+    Ok(Stream::of(stream.home(), totals))
 }
 
 /// Counts the records that have arrived.
 fn count_here(
     py: Python<'_>,
-    input: &InputPort<Batch>,
-    output: &OutputPort<Batch>,
+    input: &Input<Records>,
+    output: &Output<Records>,
     held: &mut Counts,
     peers: usize,
 ) -> Result<(), BoxError> {
@@ -103,10 +97,7 @@ fn count_here(
         })?;
         let dict = counts.get().bind(py);
         tools
-            .count_elements(
-                dict,
-                &with_one_nan(&batch.as_list(py)).map_err(Raised::here)?,
-            )
+            .count_elements(dict, &with_one_nan(batch.list(py)).map_err(Raised::here)?)
             .map_err(Raised::here)?;
         if peers > 1 && dict.len() > MAX_HELD {
             let full = std::mem::replace(counts, Held::new(PyDict::new(py).unbind()));
@@ -120,13 +111,11 @@ fn count_here(
 fn send_counts(
     counts: &Bound<'_, PyDict>,
     capability: &Capability,
-    output: &OutputPort<Batch>,
+    output: &Output<Records>,
     peers: usize,
 ) -> Result<(), BoxError> {
     let records = split(counts, peers).map_err(Raised::here)?;
-    output
-        .send(capability, Batch::records(records))
-        .map_err(SendError::into_cause)
+    output.send(capability, Records::new(records))
 }
 
 /// `(worker, counts)` for each worker that has some. On one worker the keys are looked at all the same: a program that
@@ -156,9 +145,9 @@ fn split<'py>(counts: &Bound<'py, PyDict>, peers: usize) -> PyResult<Bound<'py, 
 }
 
 /// Adds up the counts that have arrived.
-fn add_up(py: Python<'_>, input: &InputPort<Batch>, held: &mut Counts) -> Result<(), BoxError> {
+fn add_up(py: Python<'_>, input: &Input<Records>, held: &mut Counts) -> Result<(), BoxError> {
     while let Some((message, batch)) = input.next()? {
-        for record in batch.as_list(py) {
+        for record in batch.list(py) {
             let counts = (|| {
                 let counts = record.cast::<PyTuple>()?.get_item(1)?;
                 // Those of another process have a NaN of their own.

@@ -6,15 +6,15 @@
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::{InputPort, MessageCapability, OutputPort, SendError};
+use pointstamp_engine::port::MessageCapability;
+use pointstamp_operators::{Input, Output};
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
 
-use super::Unary;
-use crate::batch::Batch;
-use crate::errors::TimeError;
+use crate::batch::Records;
+use crate::errors::{IntoException, TimeError};
 use crate::gil::{Held, attached};
 use crate::raised::{Raised, shown};
 use crate::stream::Stream;
@@ -61,33 +61,35 @@ fn by_record(
     + 'static,
 ) -> PyResult<Stream> {
     let function = Held::new(function);
-    let unary = Unary::new(&stream.engine()?, name, Pact::Pipeline)?;
-    let logic = move |input: &InputPort<Batch>, output: &OutputPort<Batch>| {
+    let unary = stream.unary(name, Pact::Pipeline)?;
+    let logic = move |input: &Input<Records>, output: &Output<Records>| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let function = function.get().bind(py);
-                let groups = move_records(function, capability.time(), &batch.as_list(py))
+                let groups = move_records(function, capability.time(), batch.list(py))
                     .map_err(Raised::here)?;
                 for (time, records) in groups {
-                    send_at(&time, &capability, output, Batch::records(records))?;
+                    send_at(&time, &capability, output, Records::new(records))?;
                 }
             }
             Ok(())
         })
     };
-    if outwards {
-        unary.on_messages_moved(stream, logic)
+    let moved = if outwards {
+        let moved = unary.on_messages_moved(logic);
+        moved.map_err(IntoException::into_exception)?
     } else {
-        Ok(unary.on_messages(stream, logic))
-    }
+        unary.on_messages(logic)
+    };
+    Ok(Stream::of(stream.home(), moved))
 }
 
 /// Each batch at the time that `function(time)` returns.
 #[pyfunction]
 pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stream> {
     let function = Held::new(function);
-    let unary = Unary::new(&stream.engine()?, "delay_batch", Pact::Pipeline)?;
-    unary.on_messages_moved(stream, move |input, output| {
+    let unary = stream.unary("delay_batch", Pact::Pipeline)?;
+    let moved = unary.on_messages_moved(move |input, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let time =
@@ -96,21 +98,22 @@ pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stre
             }
             Ok(())
         })
-    })
+    });
+    let moved = moved.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), moved))
 }
 
 pub(super) fn send_at(
     time: &Point,
     capability: &MessageCapability,
-    output: &OutputPort<Batch>,
-    batch: Batch,
+    output: &Output<Records>,
+    batch: Records,
 ) -> Result<(), BoxError> {
-    let sent = if time == capability.time() {
+    if time == capability.time() {
         output.send(capability, batch)
     } else {
         output.send(&capability.delayed(time, 0)?, batch)
-    };
-    sent.map_err(SendError::into_cause)
+    }
 }
 
 /// A time and its records.

@@ -5,13 +5,12 @@
 //! in every batch, so that few copies travel. Cost: dict and set operations in C per record.
 
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::{InputPort, OutputPort, SendError};
+use pointstamp_operators::{Input, Output};
 use pyo3::prelude::*;
 use pyo3::types::PySet;
 
-use super::Unary;
 use super::per_time::PerTime;
-use crate::batch::Batch;
+use crate::batch::Records;
 use crate::gil::{Held, attached};
 use crate::one_nan::with_one_nan;
 use crate::pact::{Key, pact_by};
@@ -23,23 +22,22 @@ use crate::tools::Tools;
 #[pyfunction]
 pub(crate) fn distinct(stream: &Stream) -> PyResult<Stream> {
     let pact = pact_by(Key::Record, "distinct");
-    let unary = Unary::new(&stream.engine()?, "distinct", pact)?;
+    let unary = stream.unary("distinct", pact)?;
     let mut seen = PerTime::new();
-    Ok(
-        unary.on_messages_and_frontier(stream, move |input, output| {
-            if input.has_messages() {
-                attached(|py| pass_new(py, input, output, &mut seen))?;
-            }
-            drop(seen.closed(&input.frontier()));
-            Ok(())
-        }),
-    )
+    let distinct = unary.on_messages_and_frontier(move |input, output| {
+        if input.port().has_messages() {
+            attached(|py| pass_new(py, input, output, &mut seen))?;
+        }
+        drop(seen.closed(&input.port().frontier()));
+        Ok(())
+    });
+    Ok(Stream::of(stream.home(), distinct))
 }
 
 fn pass_new(
     py: Python<'_>,
-    input: &InputPort<Batch>,
-    output: &OutputPort<Batch>,
+    input: &Input<Records>,
+    output: &Output<Records>,
     seen: &mut PerTime<Held<PySet>>,
 ) -> Result<(), BoxError> {
     let tools = Tools::get(py).map_err(Raised::here)?;
@@ -48,12 +46,10 @@ fn pass_new(
             let set = seen.at(message.time(), || {
                 PySet::empty(py).map(|set| Held::new(set.unbind()))
             })?;
-            tools.unseen(set.get().bind(py), &with_one_nan(&batch.as_list(py))?)
+            tools.unseen(set.get().bind(py), &with_one_nan(batch.list(py))?)
         })()
         .map_err(Raised::here)?;
-        output
-            .send(&message, Batch::records(fresh))
-            .map_err(SendError::into_cause)?;
+        output.send(&message, Records::new(fresh))?;
     }
     Ok(())
 }

@@ -10,14 +10,14 @@
 //! column and record.
 
 use pointstamp_engine::pact::Pact;
+use pointstamp_operators::Input;
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
 
-use super::Unary;
 use super::delay::{Group, Groups, send_at};
-use crate::batch::{copy, in_batches};
-use crate::errors::TimeError;
+use crate::batch::{Records, copy, in_batches};
+use crate::errors::{IntoException, TimeError};
 use crate::gil::attached;
 use crate::hash::{check_route, route_hash};
 use crate::raised::Raised;
@@ -27,12 +27,12 @@ use crate::time::{Time, point_from_py};
 /// Each record of the stretches `(times, records)` at its time.
 #[pyfunction]
 pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
-    let unary = Unary::new(&stream.engine()?, "at event times", Pact::Pipeline)?;
-    unary.on_messages_moved(stream, move |input, output| {
+    let unary = stream.unary("at event times", Pact::Pipeline)?;
+    let moved = unary.on_messages_moved(move |input: &Input<Records>, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let from = capability.time();
-                let grouped = grouped(&batch.as_list(py), from.dims());
+                let grouped = grouped(batch.list(py), from.dims());
                 for (time, records) in grouped.map_err(Raised::here)? {
                     if !from.less_equal(&time) {
                         let error = past(py, &time, from);
@@ -43,7 +43,9 @@ pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
             }
             Ok(())
         })
-    })
+    });
+    let moved = moved.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), moved))
 }
 
 /// The records of stretches by time. What is at one time throughout stays as it is.

@@ -20,7 +20,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
 use super::form::{ALIGNMENT, not_a_batch};
-use crate::batch::{Batch, Records};
+use crate::batch::Records;
 use crate::gil::attached;
 
 /// Buffers smaller than this stay in the pickle: an object for each costs more than a copy.
@@ -96,10 +96,10 @@ impl Pickling {
 }
 
 /// Writes records.
-pub(super) fn encode(records: &Records, out: &mut Encoder) -> PyResult<()> {
+pub(super) fn encode(records: &Py<PyList>, out: &mut Encoder) -> PyResult<()> {
     attached(|py| {
         let apart = Bound::new(py, Apart(Mutex::default()))?;
-        let list = records.list(py);
+        let list = records.bind(py);
         let pickled = Pickling::get(py)?.dumps.bind(py).call1((list, &apart))?;
         let pickled = pickled.cast_into::<PyBytes>()?;
         let buffers = std::mem::take(&mut *apart.get().0.lock());
@@ -124,7 +124,7 @@ pub(super) fn encode(records: &Records, out: &mut Encoder) -> PyResult<()> {
 }
 
 /// Reads what `encode` wrote.
-pub(super) fn decode(bytes: &Bytes) -> PyResult<Batch> {
+pub(super) fn decode(bytes: &Bytes) -> PyResult<Records> {
     let parts = split(bytes).ok_or_else(not_a_batch)?;
     attached(|py| {
         let buffers = parts
@@ -141,7 +141,7 @@ pub(super) fn decode(bytes: &Bytes) -> PyResult<Batch> {
         if list.len() != parts.records {
             return Err(not_a_batch());
         }
-        Ok(Batch::sized(list, bytes.len()))
+        Ok(Records::sized(list, bytes.len()))
     })
 }
 

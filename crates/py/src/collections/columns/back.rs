@@ -9,16 +9,14 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 
-use super::super::send;
-use super::super::updates::Builder;
 use super::read::rows_of;
 use super::{check_columns, time_type, with_changes};
-use crate::columns::columns_of;
 use crate::columns::schema::Schema;
 use crate::errors::{GraphError, IntoException, TimeError};
-use crate::library::Unary;
 use crate::raised::Raised;
 use crate::stream::Stream;
+use pointstamp_operators::Input;
+use pointstamp_operators::collections::{Builder, send};
 
 /// The rows of a stream as a collection, and its schema: each row once, or, with `diffs`, as the columns `time` and `diff` say,
 /// which come last.
@@ -28,23 +26,22 @@ pub(crate) fn collect_columns(
     schema: &Schema,
     diffs: bool,
 ) -> PyResult<(Stream, Schema)> {
-    let engine = stream.engine()?;
+    let typed = stream.typed::<RecordBatch>()?;
     let rows = if diffs {
-        without_changes(&schema.schema, engine.scope().dims())?
+        without_changes(&schema.schema, typed.scope().dims())?
     } else {
         schema.schema.clone()
     };
     let result = Schema::new(rows.clone());
     check_columns(&result)?;
     let kept: Vec<usize> = (0..rows.fields().len()).collect();
-    let unary = Unary::new(&engine, "as_collection", Pact::Pipeline)?;
+    let unary = stream.unary("as_collection", Pact::Pipeline)?;
     if diffs {
-        unary.retains_forever(); // changes of later times go on at the times of their batches
+        unary.builder().retains_forever(); // changes of later times go on at the times of their batches
     }
-    let stream = unary.on_messages(stream, move |input, output| {
+    let made = unary.on_messages(move |input: &Input<RecordBatch>, output| {
         let mut builder = Builder::default();
         while let Some((capability, batch)) = input.next()? {
-            let batch = columns_of(batch);
             let from = capability.time();
             let cells = rows_of(&batch.project(&kept)?)
                 .map_err(|error| Raised::here(error.into_exception()))?;
@@ -71,7 +68,7 @@ pub(crate) fn collect_columns(
         }
         Ok(())
     });
-    Ok((stream, result))
+    Ok((Stream::of(stream.home(), made), result))
 }
 
 /// The schema without the two columns that say when and how often.

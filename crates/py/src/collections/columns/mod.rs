@@ -18,7 +18,8 @@ use arrow_schema::{DataType, Field as Column, Schema as ArrowSchema, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::physical;
 use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::SendError;
+use pointstamp_operators::Input;
+use pointstamp_operators::collections::Updates;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -28,8 +29,6 @@ use self::write::columns_of_rows;
 use super::given::Given;
 use super::project::{filter, project_with};
 use super::shape::consolidated;
-use super::updates_of;
-use crate::batch::Batch;
 use crate::capture::EventQueue;
 use crate::collections::field::expr_of;
 use crate::columns::ffi::export_batch;
@@ -37,7 +36,6 @@ use crate::columns::schema::{Schema, import_conforming};
 use crate::errors::{GraphError, IntoException};
 use crate::gil::detached;
 use crate::input::InputHandle;
-use crate::library::Unary;
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::point_to_py;
@@ -126,10 +124,9 @@ pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<(Stre
     let rows = schema.schema.clone();
     let all = with_changes(&rows, Some(dims));
     let result = Schema::new(all.clone());
-    let unary = Unary::new(&engine, "updates", Pact::Pipeline)?;
-    let stream = unary.on_messages(stream, move |input, output| {
-        while let Some((capability, batch)) = input.next()? {
-            let updates = updates_of(batch);
+    let unary = stream.unary("updates", Pact::Pipeline)?;
+    let made = unary.on_messages(move |input: &Input<Updates>, output| {
+        while let Some((capability, updates)) = input.next()? {
             for (time, indices) in updates.by_time(capability.time()) {
                 let (mut cells, mut diffs, mut times) = (Cells::default(), Vec::new(), Vec::new());
                 for update in indices.into_iter().map(|index| updates.get(index)) {
@@ -139,14 +136,12 @@ pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<(Stre
                 }
                 let batch = batch_of(&cells, diffs, Some(times), &rows, &all);
                 let batch = batch.map_err(Raised::here)?;
-                output
-                    .send(&capability.delayed(&time, 0)?, Batch::Arrow(batch))
-                    .map_err(SendError::into_cause)?;
+                output.send(&capability.delayed(&time, 0)?, batch)?;
             }
         }
         Ok(())
     });
-    Ok((stream, result))
+    Ok((Stream::of(stream.home(), made), result))
 }
 
 /// What a queue has caught of a collection of columns: `(time, batch)`, added up, in the order of times and rows.

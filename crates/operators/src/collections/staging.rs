@@ -6,15 +6,14 @@
 //! wait as long as input keeps coming.
 
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::InputPort;
 use pointstamp_order::{Antichain, Point};
 
 use super::fuel::{MOST, fuel};
 use super::route::{By, not_a_pair};
 use super::staged::{Parts, Staged};
 use super::time::{ScopeTime, frontier_of};
-use super::updates_of;
-use crate::batch::Batch;
+use super::updates::Updates;
+use crate::typed::Input;
 use pointstamp_rows::{Cutter, Row};
 
 /// Updates received and staged, and the frontier that was acted on last.
@@ -46,13 +45,12 @@ impl<T: ScopeTime> Staging<T> {
     /// Stages the updates of messages that wait, up to a bounded number: twice that of the activation before if that was
     /// used up, so that what comes in each step is received in time. Returns the fuel of the activation, which is in
     /// proportion where much comes, so that sealing keeps up with it.
-    pub(crate) fn receive(&mut self, input: &InputPort<Batch>) -> Result<usize, BoxError> {
+    pub(crate) fn receive(&mut self, input: &Input<Updates>) -> Result<usize, BoxError> {
         let mut received = 0;
         let most = self.most.max(fuel());
         while received < most
-            && let Some((message, batch)) = input.next()?
+            && let Some((message, updates)) = input.next()?
         {
-            let updates = updates_of(batch);
             self.staged.hold(&message)?;
             let (at, dims) = (T::of(message.time()), message.time().dims());
             received += updates.len();
@@ -90,11 +88,11 @@ impl<T: ScopeTime> Staging<T> {
     /// again after it gave something.
     pub(crate) fn seal(
         &mut self,
-        input: &InputPort<Batch>,
+        input: &Input<Updates>,
         fuel: &mut usize,
     ) -> Result<Option<Complete<T>>, BoxError> {
         if !self.staged.is_sealing() {
-            let frontier = input.frontier();
+            let frontier = input.port().frontier();
             let frontier = frontier.frontier();
             if self.frontier == frontier {
                 return Ok(None);
@@ -107,7 +105,7 @@ impl<T: ScopeTime> Staging<T> {
     }
 
     /// Whether the operator has to run again although nothing new has come.
-    pub(crate) fn has_more(&self, input: &InputPort<Batch>) -> bool {
-        self.staged.is_sealing() || input.has_messages()
+    pub(crate) fn has_more(&self, input: &Input<Updates>) -> bool {
+        self.staged.is_sealing() || input.port().has_messages()
     }
 }

@@ -1,20 +1,17 @@
 //! Which worker an update goes to: by the stable hash of its record's term, or of its key's.
 
-use crate::collections::values::ToPython;
 use pointstamp_columnar::hash::hash_bytes;
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
-use pyo3::exceptions::PyTypeError;
+use pointstamp_rows::{Cutter, Row, RowBuf};
 
-use super::updates::Builder;
-use crate::batch::Batch;
-use crate::gil::attached;
-use crate::raised::{Raised, shown};
-use pointstamp_rows::{Cutter, Row};
+use super::updates::{Builder, Updates};
+use crate::Error;
+use crate::batch::{Batch, Content};
 
-/// What an exchange of updates looks at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+/// The part of a record that an exchange of updates, or an arrangement, goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
     /// The record.
     Record,
     /// The first of the two things in it.
@@ -44,7 +41,7 @@ impl Route<Batch> for Router {
             only.push(batch); // the operator says itself of a record that it is not a pair
             return Ok(());
         }
-        let updates = super::updates_of(batch);
+        let updates = Updates::from_batch(batch)?;
         let builders = parts
             .iter()
             .map(|_| Builder::for_share(&updates, parts.len()));
@@ -83,17 +80,9 @@ impl Router {
     }
 }
 
-/// The error for a record without a key.
+/// Returns the error for a record without a key.
 #[cold]
 pub(crate) fn not_a_pair(row: Row<'_>, reader: &str) -> pointstamp_engine::error::BoxError {
-    attached(|py| {
-        let record = row.decode(py);
-        let record = record.map_or_else(|_| "a record".to_owned(), |record| shown(&record));
-        Raised::by(
-            reader,
-            PyTypeError::new_err(format!(
-                "{reader} reads records of the form (key, value), and got {record}: map them to such tuples first"
-            )),
-        )
-    })
+    let (reader, record) = (reader.to_owned(), RowBuf::of(row));
+    Error::NotAPair { reader, record }.into()
 }

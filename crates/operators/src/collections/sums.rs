@@ -1,18 +1,14 @@
 //! Sums and means of numbers, as reducers of rows.
 //!
-//! Integers add up exactly, and floats as floats, without the interpreter; it adds up what is neither (`Decimal`, `Fraction`,
-//! large integers). In columns of floats integers stand for the floats that they equal.
+//! Integers add up exactly, and floats as floats, here; the host ([`Exotic`]) adds up numbers that are neither (large integers, decimals, fractions). In columns of floats integers stand for the floats that they equal.
 
-use crate::collections::values::FromPython;
-use crate::collections::values::ToPython;
+use std::rc::Rc;
+
 use pointstamp_arrange::{Error, Lists, Reducer};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-
-use crate::gil::attached;
-use crate::raised::{Raised, shown};
 use pointstamp_rows::terms::Plain;
 use pointstamp_rows::{Cells, RowBuf};
+
+use super::reducers::Exotic;
 
 /// The sum of numbers, or their mean.
 pub(super) struct Sum {
@@ -20,6 +16,7 @@ pub(super) struct Sum {
     /// Whether the values are of a column of floats, in whose rows integers stand for those that they equal.
     floats: bool,
     name: String,
+    exotic: Rc<dyn Exotic>,
 }
 
 impl Reducer<Cells, Cells, Cells> for Sum {
@@ -34,8 +31,11 @@ impl Reducer<Cells, Cells, Cells> for Sum {
             let there = self.plain(inputs, index, &mut row);
             let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
                 Some(there) => there,
-                None => attached(|py| self.any(py, inputs, index, &mut row))
-                    .map_err(|error| Error::Caller(Raised::here(error)))?,
+                None => {
+                    let values = &mut inputs.list(index);
+                    let summed = self.exotic.sum(&self.name, values, self.mean, &mut row);
+                    summed.map_err(Error::Caller)?
+                }
             };
             if there {
                 outputs.push(row.get(), 1);
@@ -47,22 +47,12 @@ impl Reducer<Cells, Cells, Cells> for Sum {
 }
 
 impl Sum {
-    pub(super) fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str, exotic: &Rc<dyn Exotic>, mean: bool, floats: bool) -> Self {
         Sum {
-            mean: false,
-            floats: false,
+            mean,
+            floats,
             name: name.to_owned(),
-        }
-    }
-
-    pub(super) fn mean(self) -> Self {
-        Sum { mean: true, ..self }
-    }
-
-    pub(super) fn of_floats(self) -> Self {
-        Sum {
-            floats: true,
-            ..self
+            exotic: Rc::clone(exotic),
         }
     }
 
@@ -137,37 +127,5 @@ impl Sum {
                 .sum()
         });
         Some(true)
-    }
-
-    /// Adds numbers of any type up.
-    fn any(
-        &self,
-        py: Python<'_>,
-        inputs: &Lists<Cells>,
-        index: usize,
-        row: &mut RowBuf,
-    ) -> PyResult<bool> {
-        let number = py.import("numbers")?.getattr("Number")?;
-        let (mut sum, mut count) = (0_i64.into_pyobject(py)?.into_any(), 0_i128);
-        for (value, diff) in inputs.list(index) {
-            let value = value.decode(py)?;
-            if !value.is_instance(&number)? {
-                return Err(PyTypeError::new_err(format!(
-                    "{} adds up numbers, and got {}: map the values to numbers first",
-                    self.name,
-                    shown(&value)
-                )));
-            }
-            sum = sum.add(value.mul(diff)?)?;
-            count += i128::from(diff);
-        }
-        if self.mean {
-            if count == 0 {
-                return Ok(false);
-            }
-            sum = sum.div(count)?;
-        }
-        row.encode(&sum)?;
-        Ok(true)
     }
 }

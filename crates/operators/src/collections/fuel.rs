@@ -6,12 +6,11 @@
 //! do with it is the same however small it is: tests set it to a few updates, to stop the work at every place where it can
 //! be stopped.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::wakeups::Activator;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 
 use super::updates::MAX_UPDATES;
 
@@ -97,13 +96,8 @@ impl Allowance {
     }
 }
 
-/// Sets how many updates an activation works on, in all workers of the process, and returns what it was: for tests.
-#[pyfunction]
-pub(crate) fn set_collections_fuel(updates: usize) -> PyResult<usize> {
-    if updates == 0 {
-        return Err(PyValueError::new_err(
-            "without fuel nothing is done: give 1 or more",
-        ));
-    }
-    Ok(FUEL.swap(updates, Ordering::Relaxed))
+/// Sets the number of updates that an activation works on, in all workers of the process, and returns the number before:
+/// for tests.
+pub fn set_fuel(updates: NonZeroUsize) -> usize {
+    FUEL.swap(updates.get(), Ordering::Relaxed)
 }

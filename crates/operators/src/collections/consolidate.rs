@@ -5,30 +5,26 @@ use std::collections::VecDeque;
 use pointstamp_arrange::Rows;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::pact::Pact;
-use pointstamp_engine::port::OutputPort;
-use pyo3::prelude::*;
 
 use super::route::{By, exchange};
 use super::staged::Run;
 use super::staging::Staging;
-use super::time::{ScopeTime, by_dims};
-use super::updates::Builder;
+use super::time::ScopeTime;
+use super::updates::{Builder, Updates};
 use super::{give, send};
-use crate::batch::Batch;
-use crate::errors::IntoException;
-use crate::stream::Stream;
+use crate::typed::{Input, Output, Typed};
+use crate::{Error, by_dims};
 
-/// The same updates, each time's added up, when it is complete.
-#[pyfunction]
-pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
-    let refused = IntoException::into_exception;
-    let engine = stream.engine()?;
-    let (scope, name) = (engine.scope(), "consolidate");
-    let builder = scope.operator(name).map_err(refused)?;
-    let pact: Pact<Batch> = exchange(By::Record, name);
-    let input = builder.new_input(&engine, pact).map_err(refused)?;
-    let (output, result) = builder.new_output().map_err(refused)?;
+/// Adds up the updates of each time, when the time is complete.
+///
+/// # Errors
+///
+/// Those of building an operator.
+pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
+    let (scope, name) = (stream.scope(), "consolidate");
+    let builder = scope.operator(name)?;
+    let input = Input::new(&builder, stream, exchange(By::Record, name))?;
+    let (output, result) = Output::new(&builder)?;
     builder.notify();
     let activator = builder.activator();
     by_dims!(scope.dims(), T => {
@@ -49,7 +45,7 @@ pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
             Ok(false)
         });
     });
-    Ok(Stream::plain(stream.home(), result))
+    Ok(result)
 }
 
 /// Sorted updates on their way out: each part with the right to send it, and the next of its records.
@@ -71,7 +67,7 @@ impl<T: ScopeTime> Waiting<T> {
     }
 
     /// Sends updates until the fuel is used up.
-    fn send(&mut self, fuel: &mut usize, output: &OutputPort<Batch>) -> Result<(), BoxError> {
+    fn send(&mut self, fuel: &mut usize, output: &Output<Updates>) -> Result<(), BoxError> {
         let mut builder = Builder::default();
         while let Some((capability, run, next)) = self.parts.front_mut() {
             let (keys, count) = (run.keys(), run.keys().len());

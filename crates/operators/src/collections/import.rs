@@ -8,37 +8,32 @@ use std::rc::Rc;
 
 use pointstamp_arrange::Trace as Reader;
 use pointstamp_engine::capability::Capability;
-use pointstamp_engine::error::{BoxError, BuildError, Error};
-use pointstamp_engine::port::{OutputPort, SendError};
-use pointstamp_engine::scope::Scope as EngineScope;
+use pointstamp_engine::error::{BoxError, BuildError, Error as EngineError};
+use pointstamp_engine::scope::Scope;
 use pointstamp_order::Point;
-use pyo3::prelude::*;
 
-use super::arrange::Arranged;
+use super::arrange::{Arranged, Form};
 use super::follow::{Follower, Followers, Instruction};
-use super::reducers::Form;
-use super::sealed::SealedBatch;
+use super::sealed::Sealed;
 use super::staged::delayed;
 use super::time::ScopeTime;
+use crate::Error;
 use crate::batch::Batch;
-use crate::errors::{GraphError, IntoException};
+use crate::typed::{Output, Typed};
 use pointstamp_rows::Cells;
 
 /// The arrangement that a trace reads, in a scope of another dataflow.
 pub(crate) fn import<T: ScopeTime>(
-    scope: &EngineScope<Batch>,
+    scope: &Scope<Batch>,
     mut trace: Reader<Cells, Cells, T>,
     followers: &Followers<T>,
-) -> PyResult<Arranged<T>> {
-    let refused = IntoException::into_exception;
+) -> Result<Arranged<T>, Error> {
     if followers.are_lost() && !trace.upper().is_empty() {
-        return Err(GraphError::new_err(
-            "the dataflow of this trace was dropped before it was complete, so that nothing completes it: import the trace \
-             before, and drop the dataflow that imports it first; or build it again, and import the trace of that",
-        ));
+        return Err(Error::TraceDropped);
     }
-    let builder = scope.operator("import").map_err(refused)?;
-    let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
+    let builder = scope.operator("import")?;
+    let (output, stream, capability) = builder.new_held_output()?;
+    let (output, stream) = (Output::assume(output), Typed::assume(stream));
     builder.start();
     let follower = Follower::new(builder.activator());
     let least = Point::minimum(scope.dims());
@@ -60,6 +55,7 @@ pub(crate) fn import<T: ScopeTime>(
         Rc::clone(&template),
         followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
         origin,
+        None,
     );
     let mut capabilities = vec![capability];
     builder.build(move || {
@@ -73,7 +69,7 @@ pub(crate) fn import<T: ScopeTime>(
 fn run<T: ScopeTime>(
     follower: &Follower<T>,
     capabilities: &mut Vec<Capability>,
-    output: &OutputPort<Batch>,
+    output: &Output<Sealed>,
 ) -> Result<(), BoxError> {
     loop {
         let Some(instruction) = follower.instructions.borrow_mut().pop_front() else {
@@ -82,9 +78,7 @@ fn run<T: ScopeTime>(
         match instruction {
             Instruction::Batch(time, sealed) => {
                 let capability = delayed(capabilities, &time)?;
-                output
-                    .send(&capability, Batch::Sealed(SealedBatch::new(sealed)))
-                    .map_err(SendError::into_cause)?;
+                output.send(&capability, T::seal(sealed))?;
             }
             Instruction::Upper(upper) => {
                 let kept = upper.iter().map(|time| delayed(capabilities, time));
@@ -92,7 +86,7 @@ fn run<T: ScopeTime>(
             }
             Instruction::Lost if capabilities.is_empty() => {}
             Instruction::Lost => {
-                return Err(Error::from(BuildError::TraceDropped).into());
+                return Err(EngineError::from(BuildError::TraceDropped).into());
             }
         }
     }

@@ -5,7 +5,6 @@
 //! they gain zeros, when they are read and not before, and on the way out they lose what they had gained
 //! (`Payload::left`), which is a number to be lowered. Only a loop's feedback writes them anew.
 
-use crate::collections::values::FromPython;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,19 +12,16 @@ use bytes::{Buf, Bytes};
 use pointstamp_arrange::{Overflow, Rows};
 use pointstamp_channels::Encoder;
 use pointstamp_order::{PathSummary, Point, Summary};
-use pyo3::exceptions::PyRecursionError;
-use pyo3::prelude::*;
 
 use super::time::ScopeTime;
-use pointstamp_rows::terms::MAX_DEPTH;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 /// How many updates are put into one message at most, by operators that make many.
-pub(crate) const MAX_UPDATES: usize = 4096;
+pub const MAX_UPDATES: usize = 4096;
 
 /// A batch of updates. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Updates {
+pub struct Updates {
     body: Arc<Body>,
     /// How many coordinates of the times count.
     dims: usize,
@@ -41,9 +37,11 @@ struct Body {
 }
 
 /// One update of a batch.
-pub(crate) struct Update<'a> {
-    pub(crate) row: Row<'a>,
-    pub(crate) diff: i64,
+pub struct Update<'a> {
+    /// The row.
+    pub row: Row<'a>,
+    /// The diff.
+    pub diff: i64,
     /// The time's coordinates as they are kept, or none for the message's.
     kept: Option<&'a [u64]>,
 }
@@ -51,7 +49,7 @@ pub(crate) struct Update<'a> {
 impl Update<'_> {
     /// The time as the kernel has it, in a message at `message`.
     #[inline]
-    pub(crate) fn time_in<T: ScopeTime>(&self, message: &T, dims: usize) -> T {
+    pub fn time_in<T: ScopeTime>(&self, message: &T, dims: usize) -> T {
         match self.kept {
             None => message.clone(),
             Some(kept) => T::of_coords(kept, dims),
@@ -60,7 +58,7 @@ impl Update<'_> {
 
     /// The time, in a message at `message`.
     #[inline]
-    pub(crate) fn time(&self, message: &Point) -> Point {
+    pub fn time(&self, message: &Point) -> Point {
         match self.kept {
             None => message.clone(),
             Some(kept) if kept.len() == message.dims() => Point::new(kept),
@@ -73,18 +71,24 @@ impl Update<'_> {
 }
 
 impl Updates {
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of updates.
+    pub fn len(&self) -> usize {
         self.body.diffs.len()
     }
 
+    /// Returns true if there is no update.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many coordinates of the times it keeps count.
-    pub(crate) fn dims(&self) -> usize {
+    pub fn dims(&self) -> usize {
         self.dims
     }
 
     /// The update at an index.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> Update<'_> {
+    pub fn get(&self, index: usize) -> Update<'_> {
         let body = &*self.body;
         let kept = (!body.coords.is_empty())
             .then(|| &body.coords[index * body.stride..index * body.stride + self.dims]);
@@ -96,17 +100,17 @@ impl Updates {
     }
 
     /// The rows, one for each update.
-    pub(crate) fn rows(&self) -> &Cells {
+    pub fn rows(&self) -> &Cells {
         &self.body.rows
     }
 
     /// The rows and the diffs, where all are at the message's time.
-    pub(crate) fn at_one_time(&self) -> Option<(&Cells, &[i64])> {
+    pub fn at_one_time(&self) -> Option<(&Cells, &[i64])> {
         (self.body.coords.is_empty()).then_some((&self.body.rows, &self.body.diffs))
     }
 
     /// The same updates of other rows, which are as many.
-    pub(crate) fn with_rows(self, rows: Cells) -> Self {
+    pub fn with_rows(self, rows: Cells) -> Self {
         debug_assert_eq!(rows.len(), self.len());
         let body = match Arc::try_unwrap(self.body) {
             Ok(body) => Body { rows, ..body },
@@ -124,7 +128,7 @@ impl Updates {
     }
 
     /// The indices of the updates of each time, in the order of times, in a message at `message`.
-    pub(crate) fn by_time(&self, message: &Point) -> BTreeMap<Point, Vec<usize>> {
+    pub fn by_time(&self, message: &Point) -> BTreeMap<Point, Vec<usize>> {
         let mut found: BTreeMap<Point, Vec<usize>> = BTreeMap::new();
         if self.body.coords.is_empty() {
             found.insert(message.clone(), (0..self.len()).collect());
@@ -136,16 +140,18 @@ impl Updates {
         found
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Update<'_>> {
+    /// Iterates over the updates.
+    pub fn iter(&self) -> impl Iterator<Item = Update<'_>> {
         (0..self.len()).map(|index| self.get(index))
     }
 
     /// The batch leaves a scope for one of so many coordinates.
-    pub(crate) fn left(&mut self, dims: usize) {
+    pub fn left(&mut self, dims: usize) {
         self.dims = self.dims.min(dims);
     }
 
-    pub(crate) fn footprint(&self) -> usize {
+    /// Returns about how many bytes the batch takes.
+    pub fn footprint(&self) -> usize {
         let body = &*self.body;
         body.rows.bytes() + (body.coords.len() + body.diffs.len()) * 8
     }
@@ -155,7 +161,7 @@ impl Updates {
     /// # Errors
     ///
     /// For the least diff of all, which negated does not fit.
-    pub(crate) fn negated(self) -> Result<Self, Overflow> {
+    pub fn negated(self) -> Result<Self, Overflow> {
         let mut body = Arc::try_unwrap(self.body).unwrap_or_else(|shared| (*shared).clone());
         for diff in &mut body.diffs {
             *diff = diff.checked_neg().ok_or(Overflow)?;
@@ -171,7 +177,7 @@ impl Updates {
     /// # Errors
     ///
     /// The first time that the summary moves out of the range of its coordinates.
-    pub(crate) fn followed(self, summary: &Summary, message: &Point) -> Result<Self, Point> {
+    pub fn followed(self, summary: &Summary, message: &Point) -> Result<Self, Point> {
         if self.body.coords.is_empty() {
             return Ok(self); // at the message's time, which the sender advances
         }
@@ -188,7 +194,7 @@ impl Updates {
     }
 
     /// Writes the batch.
-    pub(crate) fn encode(&self, out: &mut Encoder) {
+    pub fn encode(&self, out: &mut Encoder) {
         let body = &*self.body;
         let header = [body.diffs.len(), body.coords.len(), body.stride, self.dims];
         for word in header {
@@ -206,7 +212,7 @@ impl Updates {
     }
 
     /// Reads what `encode` wrote; nothing where the bytes do not fit together.
-    pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
+    pub fn decode(mut bytes: Bytes) -> Option<Self> {
         let mut header = [0_usize; 4];
         for word in &mut header {
             *word = usize::try_from(bytes.try_get_u64_le().ok()?).ok()?;
@@ -233,18 +239,9 @@ impl Updates {
     }
 }
 
-/// The error of an operator that would nest records deeper than `insert` allows.
-#[cold]
-pub(crate) fn too_deep() -> PyErr {
-    PyRecursionError::new_err(format!(
-        "a record would nest tuples more than {MAX_DEPTH} deep: a collection takes flatter ones; where a loop or a long \
-         chain of operators makes pairs of pairs, map them to what is needed of them"
-    ))
-}
-
 /// Puts updates together.
 #[derive(Default)]
-pub(crate) struct Builder {
+pub struct Builder {
     body: Body,
     /// The time of the updates so far, until another comes up.
     time: Option<Point>,
@@ -255,7 +252,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     /// A builder for about as many updates as a share of those of a batch.
-    pub(crate) fn for_share(batch: &Updates, of: usize) -> Self {
+    pub fn for_share(batch: &Updates, of: usize) -> Self {
         let (body, len) = (&batch.body, batch.len() / of);
         let len = len + len / 8; // shares are not quite equal
         let mut rows = Cells::default();
@@ -275,61 +272,46 @@ impl Builder {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of updates.
+    pub fn len(&self) -> usize {
         self.body.diffs.len()
     }
 
     /// Whether a row is nested deeper than records may be, so that the batch must not be sent.
-    pub(crate) fn is_too_deep(&self) -> bool {
+    pub fn is_too_deep(&self) -> bool {
         self.too_deep
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns true if there is no update.
+    pub fn is_empty(&self) -> bool {
         self.body.diffs.is_empty()
     }
 
     /// Whether the batch is large enough to be sent.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.len() >= MAX_UPDATES || self.body.rows.bytes() >= 1 << 18
     }
 
     /// Adds an update.
     #[inline]
-    pub(crate) fn push(&mut self, row: Row<'_>, time: &Point, diff: i64) {
+    pub fn push(&mut self, row: Row<'_>, time: &Point, diff: i64) {
         self.body.rows.push(row);
         self.end_row(time, diff);
     }
 
     /// Adds an update of a tuple of two.
     #[inline]
-    pub(crate) fn push_pair(&mut self, key: Row<'_>, value: Row<'_>, time: &Point, diff: i64) {
+    pub fn push_pair(&mut self, key: Row<'_>, value: Row<'_>, time: &Point, diff: i64) {
         self.body.rows.push(self.row.pair(key, value));
         self.too_deep |= self.row.is_too_deep();
         self.end_row(time, diff);
     }
 
-    /// Adds an update of a value.
-    ///
-    /// # Errors
-    ///
-    /// `TypeError` for a value that a collection cannot keep; nothing is added then.
-    #[inline]
-    pub(crate) fn push_value(
-        &mut self,
-        value: &Bound<'_, PyAny>,
-        time: &Point,
-        diff: i64,
-    ) -> PyResult<()> {
-        self.body.rows.push(self.row.encode(value)?);
-        self.end_row(time, diff);
-        Ok(())
-    }
-
     /// Adds an update with the time and the diff of one of another batch, whose message's time stays what it is:
     /// `finish_kept` ends the batch.
     #[inline]
-    pub(crate) fn push_like(&mut self, row: Row<'_>, update: &Update<'_>) {
+    pub fn push_like(&mut self, row: Row<'_>, update: &Update<'_>) {
         let body = &mut self.body;
         body.rows.push(row);
         body.diffs.push(update.diff);
@@ -337,7 +319,7 @@ impl Builder {
     }
 
     /// The batch of updates of another batch, in which so many coordinates count.
-    pub(crate) fn finish_kept(mut self, dims: usize) -> Updates {
+    pub fn finish_kept(mut self, dims: usize) -> Updates {
         self.body.stride = dims;
         let body = Arc::new(self.body);
         Updates { body, dims }
@@ -364,7 +346,7 @@ impl Builder {
     }
 
     /// The batch, for a message at `message`, and an empty builder.
-    pub(crate) fn finish(&mut self, message: &Point) -> Updates {
+    pub fn finish(&mut self, message: &Point) -> Updates {
         let (mut body, time) = (std::mem::take(&mut self.body), self.time.take());
         if body.coords.is_empty()
             && let Some(only) = time.filter(|only| only != message)

@@ -1,0 +1,183 @@
+//! The payload of every stream of a program.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use bytes::{Buf, Bytes};
+use pointstamp_channels::Encoder;
+use pointstamp_columnar::ipc;
+use pointstamp_engine::error::UserResult;
+use pointstamp_engine::payload::Payload;
+
+use crate::Error;
+use crate::collections::{Sealed, Updates};
+use crate::host::{self, HostBatch};
+
+/// A batch of records. Clones share it.
+#[derive(Clone)]
+pub enum Batch {
+    /// Records of the host language.
+    Host(Arc<dyn HostBatch>),
+    /// Arrow columns.
+    Columns(RecordBatch),
+    /// Updates of a collection.
+    Updates(Updates),
+    /// A batch of an arrangement, which stays on its worker.
+    Sealed(Sealed),
+}
+
+/// The kind of a stream's batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Batch::Host`].
+    Host,
+    /// [`Batch::Columns`].
+    Columns,
+    /// [`Batch::Updates`].
+    Updates,
+    /// [`Batch::Sealed`].
+    Sealed,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Host => "records",
+            Kind::Columns => "record batches",
+            Kind::Updates => "updates of a collection",
+            Kind::Sealed => "batches of an arrangement",
+        })
+    }
+}
+
+/// The contents of a batch of one kind.
+pub trait Content: Sized + 'static {
+    /// The kind.
+    const KIND: Kind;
+
+    /// Makes a batch of the contents.
+    fn into_batch(self) -> Batch;
+
+    /// Takes the contents out of a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongKind`] for a batch of another kind.
+    fn from_batch(batch: Batch) -> Result<Self, Error>;
+}
+
+/// Implements [`Content`] for the type that one variant of [`Batch`] holds.
+macro_rules! content {
+    ($($type:ty => $kind:ident,)+) => {
+        $(impl Content for $type {
+            const KIND: Kind = Kind::$kind;
+
+            #[inline]
+            fn into_batch(self) -> Batch {
+                Batch::$kind(self)
+            }
+
+            #[inline]
+            fn from_batch(batch: Batch) -> Result<Self, Error> {
+                match batch {
+                    Batch::$kind(contents) => Ok(contents),
+                    other => Err(Error::WrongKind { expected: Kind::$kind, found: other.kind() }),
+                }
+            }
+        })+
+    };
+}
+
+content! {
+    Arc<dyn HostBatch> => Host,
+    RecordBatch => Columns,
+    Updates => Updates,
+    Sealed => Sealed,
+}
+
+/// The first byte of an encoded batch; what follows it begins at a multiple of 16.
+mod tag {
+    pub(super) const HOST: u8 = 0;
+    pub(super) const COLUMNS: u8 = 1;
+    pub(super) const UPDATES: u8 = 2;
+}
+
+impl Batch {
+    /// Returns the kind of the batch.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Batch::Host(_) => Kind::Host,
+            Batch::Columns(_) => Kind::Columns,
+            Batch::Updates(_) => Kind::Updates,
+            Batch::Sealed(_) => Kind::Sealed,
+        }
+    }
+}
+
+impl Payload for Batch {
+    fn len(&self) -> usize {
+        match self {
+            Batch::Host(records) => records.len(),
+            Batch::Columns(columns) => columns.num_rows(),
+            Batch::Updates(updates) => updates.len(),
+            Batch::Sealed(sealed) => sealed.len(),
+        }
+    }
+
+    fn encode(&self, out: &mut Encoder) -> UserResult<()> {
+        let begin = |tag, out: &mut Encoder| {
+            out.put_slice(&[tag]);
+            out.align(ipc::ALIGNMENT);
+        };
+        match self {
+            Batch::Host(records) => {
+                begin(tag::HOST, out);
+                records.encode(out)?;
+            }
+            Batch::Columns(columns) => {
+                let pieces = ipc::encode(columns)?;
+                begin(tag::COLUMNS, out);
+                for piece in pieces {
+                    out.put_bytes(piece);
+                }
+            }
+            Batch::Updates(updates) => {
+                begin(tag::UPDATES, out);
+                updates.encode(out);
+            }
+            Batch::Sealed(_) => return Err(Error::Immovable.into()),
+        }
+        Ok(())
+    }
+
+    fn decode(mut bytes: Bytes) -> UserResult<Self> {
+        if bytes.len() < ipc::ALIGNMENT {
+            return Err(Error::NotABatch.into());
+        }
+        let tag = bytes[0];
+        bytes.advance(ipc::ALIGNMENT);
+        Ok(match tag {
+            tag::HOST => Batch::Host(host::decoder().ok_or(Error::NotABatch)?(bytes)?),
+            tag::COLUMNS => Batch::Columns(ipc::decode(bytes)?),
+            tag::UPDATES => Batch::Updates(Updates::decode(bytes).ok_or(Error::NotABatch)?),
+            _ => return Err(Error::NotABatch.into()),
+        })
+    }
+
+    fn footprint(&self) -> usize {
+        match self {
+            Batch::Host(records) => records.footprint(),
+            Batch::Columns(columns) => ipc::footprint(columns),
+            Batch::Updates(updates) => updates.footprint(),
+            // The arrangement keeps it, whether the message is there or not.
+            Batch::Sealed(_) => 0,
+        }
+    }
+
+    fn left(&mut self, dims: usize) {
+        if let Batch::Updates(updates) = self {
+            updates.left(dims);
+        }
+    }
+}

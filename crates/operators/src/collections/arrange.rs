@@ -1,0 +1,311 @@
+//! Arrangements: the operator that builds one, and what reads it.
+//!
+//! The operator stages updates until their times are complete, seals them into immutable batches, adds these to the trace
+//! and sends them on, to the joins and reductions of this worker, which read the trace beside them. A message on this
+//! stream is one batch; it never leaves the worker.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_arrange::{Origin, Source, Trace as Reader, TraceWriter};
+use pointstamp_engine::observe::OperatorId;
+use pointstamp_engine::pact::Pact;
+use pointstamp_engine::scope::Scope;
+use pointstamp_order::{Antichain, Point};
+use pointstamp_rows::Cells;
+
+use super::follow::{Followers, Publisher};
+use super::fuel::instalment;
+use super::route::{By, exchange};
+use super::sealed::Sealed;
+use super::send;
+use super::staging::Staging;
+use super::time::ScopeTime;
+use super::updates::{Builder, Updates};
+use crate::Error;
+use crate::batch::Batch;
+use crate::typed::{Input, Output, Typed};
+use crate::unary::Unary;
+
+/// The records of an arrangement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The key and the value.
+    Pair,
+    /// The key: the value is the unit.
+    Key,
+}
+
+/// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
+/// arrangement is then, and holds nothing back before.
+pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Cells, Cells, T>>>>;
+
+/// An arrangement of rows with times of one type.
+pub struct Arranged<T: ScopeTime> {
+    pub(crate) stream: Typed<Sealed>,
+    /// What its operator keeps; nothing for one that keeps nothing of its own.
+    pub(crate) keeps: Option<Keeps>,
+    /// What its keys and values are, as records.
+    pub(crate) form: Form,
+    pub(crate) readers: Rc<dyn Readers<T>>,
+}
+
+/// Makes readers of an arrangement.
+pub(crate) trait Readers<T: ScopeTime> {
+    /// A reader for an operator, from the beginning while the dataflow is being built.
+    fn source(&self) -> Result<Box<dyn Source<Cells, Cells, T>>, Error>;
+
+    /// A reader for `main`, and those who follow the arrangement.
+    ///
+    /// # Errors
+    ///
+    /// `GraphError` for an arrangement that is seen from an inner scope, and for one that kept nothing, because it had no reader.
+    fn trace(&self) -> Result<(Reader<Cells, Cells, T>, Followers<T>), Error>;
+}
+
+/// Makes readers of an arrangement in its own scope.
+struct Own<T: ScopeTime> {
+    template: Template<T>,
+    followers: Followers<T>,
+    /// Where readers come from once the dataflow runs.
+    origin: Origin<Cells, Cells, T>,
+}
+
+impl<T: ScopeTime> Own<T> {
+    fn reader(&self) -> Result<Reader<Cells, Cells, T>, Error> {
+        match &*self.template.borrow() {
+            Some(trace) => Ok(trace.clone()),
+            None => self.origin.reader().ok_or(Error::NothingKept),
+        }
+    }
+}
+
+impl<T: ScopeTime> Readers<T> for Own<T> {
+    fn source(&self) -> Result<Box<dyn Source<Cells, Cells, T>>, Error> {
+        Ok(Box::new(self.reader()?))
+    }
+
+    fn trace(&self) -> Result<(Reader<Cells, Cells, T>, Followers<T>), Error> {
+        let mut reader = self.reader()?;
+        reader.stop_following();
+        Ok((reader, self.followers.clone()))
+    }
+}
+
+impl<T: ScopeTime> Arranged<T> {
+    pub(crate) fn new(
+        stream: Typed<Sealed>,
+        form: Form,
+        template: Template<T>,
+        followers: Followers<T>,
+        origin: Origin<Cells, Cells, T>,
+        keeps: Option<Keeps>,
+    ) -> Self {
+        Arranged {
+            stream,
+            keeps,
+            form,
+            readers: Rc::new(Own {
+                template,
+                followers,
+                origin,
+            }),
+        }
+    }
+
+    fn build(stream: &Typed<Updates>, by: By, name: &str) -> Result<Self, Error> {
+        let scope = stream.scope();
+        let dims = scope.dims();
+        let builder = scope.operator(name)?;
+        let input = Input::new(&builder, stream, exchange(by, name))?;
+        let (output, result) = Output::new(&builder)?;
+        builder.notify();
+        builder.retains_forever();
+        let least = Antichain::from_elem(T::of(&Point::minimum(dims)));
+        let (mut writer, trace) = TraceWriter::new(least);
+        let (origin, held) = (trace.origin(), Rc::new(trace.origin()));
+        let template = Rc::new(RefCell::new(Some(trace)));
+        let form = match by {
+            By::Record => Form::Key,
+            By::Key => Form::Pair,
+        };
+        let followers = Followers::default();
+        let publisher = Publisher(followers.clone());
+        let kept = Rc::downgrade(&held);
+        let keeps = Keeps::new(builder.id(), move || {
+            let held = kept.upgrade()?;
+            Some((held.len(), held.bytes()))
+        });
+        let template_of_readers = Rc::clone(&template);
+        let arranged = Arranged::new(
+            result,
+            form,
+            template_of_readers,
+            followers,
+            origin,
+            Some(keeps),
+        );
+        let activator = builder.activator();
+        let remote = activator.remote();
+        writer.when_stale(move || remote.activate());
+        let mut staging = Staging::<T>::new(by, dims, name);
+        builder.build(move || {
+            let _while_it_runs = &held;
+            template.borrow_mut().take();
+            let mut fuel = staging.receive(&input)?;
+            writer.pay(&mut fuel)?;
+            while let Some((frontier, parts)) = staging.seal(&input, &mut fuel)? {
+                for (capability, run) in parts {
+                    if let Some(sealed) = writer.insert(run)? {
+                        publisher.0.added(capability.time(), &sealed);
+                        output.send(&capability, T::seal(sealed))?;
+                    }
+                }
+                publisher.0.complete(&frontier);
+                writer.seal(frontier);
+            }
+            let compacted = writer.compact(&mut instalment())?;
+            if !compacted || staging.has_more(&input) || writer.owes() {
+                activator.activate();
+            }
+            Ok(false)
+        });
+        Ok(arranged)
+    }
+}
+
+/// The size of what an operator keeps.
+#[derive(Clone)]
+pub struct Keeps {
+    /// The operator.
+    pub operator: OperatorId,
+    size: Rc<dyn Fn() -> Option<(usize, usize)>>,
+}
+
+impl Keeps {
+    pub(crate) fn new(
+        operator: OperatorId,
+        size: impl Fn() -> Option<(usize, usize)> + 'static,
+    ) -> Self {
+        let size = Rc::new(size);
+        Keeps { operator, size }
+    }
+
+    /// Returns the number of rows and of bytes, while the operator runs.
+    pub fn size(&self) -> Option<(usize, usize)> {
+        (self.size)()
+    }
+}
+
+/// An arrangement of a collection, in a scope with any number of coordinates.
+pub enum Arrangement {
+    /// In a scope whose times have one coordinate.
+    One(Arranged<u64>),
+    /// In a scope whose times have two.
+    Two(Arranged<[u64; 2]>),
+    /// In a scope whose times have three.
+    Three(Arranged<[u64; 3]>),
+    /// In a scope whose times have more.
+    Many(Arranged<Point>),
+}
+
+/// Runs code on an arrangement with any type of times.
+macro_rules! on_arranged {
+    ($arrangement:expr, $arranged:ident => $code:expr) => {
+        match $arrangement {
+            $crate::collections::Arrangement::One($arranged) => $code,
+            $crate::collections::Arrangement::Two($arranged) => $code,
+            $crate::collections::Arrangement::Three($arranged) => $code,
+            $crate::collections::Arrangement::Many($arranged) => $code,
+        }
+    };
+}
+
+/// Makes an arrangement of code that gives one with the same type of times.
+macro_rules! map_arranged {
+    ($arrangement:expr, $arranged:ident => $code:expr) => {
+        match $arrangement {
+            $crate::collections::Arrangement::One($arranged) => {
+                $crate::collections::Arrangement::One($code)
+            }
+            $crate::collections::Arrangement::Two($arranged) => {
+                $crate::collections::Arrangement::Two($code)
+            }
+            $crate::collections::Arrangement::Three($arranged) => {
+                $crate::collections::Arrangement::Three($code)
+            }
+            $crate::collections::Arrangement::Many($arranged) => {
+                $crate::collections::Arrangement::Many($code)
+            }
+        }
+    };
+}
+pub(crate) use map_arranged;
+
+/// Sorts the updates of a collection and keeps them, by record or by key.
+///
+/// # Errors
+///
+/// Those of building an operator.
+pub fn arrange(stream: &Typed<Updates>, by: By, name: &str) -> Result<Arrangement, Error> {
+    Ok(match stream.scope().dims() {
+        1 => Arrangement::One(Arranged::build(stream, by, name)?),
+        2 => Arrangement::Two(Arranged::build(stream, by, name)?),
+        3 => Arrangement::Three(Arranged::build(stream, by, name)?),
+        _ => Arrangement::Many(Arranged::build(stream, by, name)?),
+    })
+}
+
+impl Arrangement {
+    /// Returns the stream of its batches, which stay on their worker.
+    pub fn stream(&self) -> &Typed<Sealed> {
+        on_arranged!(self, arranged => &arranged.stream)
+    }
+
+    /// Returns the scope that it is in.
+    pub fn scope(&self) -> &Scope<Batch> {
+        self.stream().scope()
+    }
+
+    /// Returns the form of its records.
+    pub fn form(&self) -> Form {
+        on_arranged!(self, arranged => arranged.form)
+    }
+
+    /// Returns what its operator keeps; nothing for one that shares what another operator keeps.
+    pub fn keeps(&self) -> Option<&Keeps> {
+        on_arranged!(self, arranged => arranged.keeps.as_ref())
+    }
+
+    /// Returns the updates of its records as a collection.
+    ///
+    /// # Errors
+    ///
+    /// Those of building an operator.
+    pub fn updates(&self) -> Result<Typed<Updates>, Error> {
+        on_arranged!(self, arranged => arranged.updates())
+    }
+}
+
+impl<T: ScopeTime> Arranged<T> {
+    fn updates(&self) -> Result<Typed<Updates>, Error> {
+        let unary = Unary::new(&self.stream, "as_collection", Pact::Pipeline)?;
+        let form = self.form;
+        Ok(unary.on_messages(move |input, output| {
+            let mut builder = Builder::default();
+            while let Some((capability, batch)) = input.next()? {
+                for (key, value, time, diff) in T::unseal(batch)?.batch.iter() {
+                    match form {
+                        Form::Key => builder.push(key, &time.point(), diff),
+                        Form::Pair => builder.push_pair(key, value, &time.point(), diff),
+                    }
+                    if builder.is_full() {
+                        send(&mut builder, &capability, output)?;
+                    }
+                }
+                send(&mut builder, &capability, output)?;
+            }
+            Ok(())
+        }))
+    }
+}

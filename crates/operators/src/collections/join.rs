@@ -1,0 +1,232 @@
+//! Joins of two arrangements.
+//!
+//! The kernel says what a batch that arrives on one side adds to the result; it is worked on in instalments, each of which
+//! is one message, so that a key with many values on both sides stalls no other operator: this one asks to run again while
+//! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
+
+use pointstamp_arrange::{Join, Rows};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::pact::Pact;
+use pointstamp_order::Point;
+use pointstamp_rows::expressions::Projection;
+use pointstamp_rows::{Cells, Row, RowBuf};
+
+use super::arrange::{Arranged, Arrangement};
+use super::fuel::{Allowance, instalment};
+use super::sealed::Sealed;
+use super::send;
+use super::time::{ScopeTime, frontier_of};
+use super::updates::{Builder, Updates};
+use crate::Error;
+use crate::typed::{Input, Output, Typed};
+
+/// The result of a join for a key and two values.
+pub enum JoinResult {
+    /// `(key, (left, right))`.
+    Pairs,
+    /// `(key, left)`; the first keys of both sides are shown to a function.
+    Left(FirstKeys),
+    /// The result of an expression over the three.
+    Expression(Box<Projection>),
+    /// The result of a function of the host, called for an instalment at once.
+    Function(Box<dyn Combine>),
+}
+
+/// A function that sees the first key of each side of a join, once.
+pub type FirstKeys = Box<dyn FnMut(Row<'_>, Row<'_>) -> UserResult<()>>;
+
+/// A function of keys and two values, over many at once.
+pub trait Combine {
+    /// Appends a result for each key and its values, which are columns of one length.
+    ///
+    /// # Errors
+    ///
+    /// What the function raises; the operator fails with it.
+    fn combine(&mut self, keys: &Cells, values: [&Cells; 2], results: &mut Cells)
+    -> UserResult<()>;
+}
+
+impl Arrangement {
+    /// Pairs the values of two arrangements with equal keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherScope`] for arrangements of unlike scopes; [`Error::NothingKept`] for one that kept nothing for want of
+    /// a reader; those of building an operator.
+    pub fn join(
+        &self,
+        other: &Arrangement,
+        result: JoinResult,
+        name: &str,
+    ) -> Result<Typed<Updates>, Error> {
+        match (self, other) {
+            (Arrangement::One(left), Arrangement::One(right)) => build(left, right, result, name),
+            (Arrangement::Two(left), Arrangement::Two(right)) => build(left, right, result, name),
+            (Arrangement::Three(left), Arrangement::Three(right)) => {
+                build(left, right, result, name)
+            }
+            (Arrangement::Many(left), Arrangement::Many(right)) => build(left, right, result, name),
+            _ => Err(Error::OtherScope),
+        }
+    }
+}
+
+fn build<T: ScopeTime>(
+    left: &Arranged<T>,
+    right: &Arranged<T>,
+    result: JoinResult,
+    name: &str,
+) -> Result<Typed<Updates>, Error> {
+    let builder = left.stream.scope().operator(name)?;
+    let connect = |arranged: &Arranged<T>| Input::new(&builder, &arranged.stream, Pact::Pipeline);
+    let inputs = (connect(left)?, connect(right)?);
+    let (output, joined) = Output::new(&builder)?;
+    builder.notify();
+    let activator = builder.activator();
+    let join = Join::new(left.readers.source()?, right.readers.source()?);
+    let mut joining = Joining {
+        join,
+        result,
+        found: Found::default(),
+        keys: Some(Default::default()),
+    };
+    let mut allowance = Allowance::default();
+    builder.build(move || {
+        let came = joining.receive(&inputs.0, &inputs.1)?;
+        allowance.spend(came, &activator, || joining.instalment(&output))?;
+        Ok(false)
+    });
+    Ok(joined)
+}
+
+struct Joining<T: ScopeTime> {
+    join: Join<Cells, Cells, Cells, T, Capability>,
+    result: JoinResult,
+    found: Found,
+    /// The first key of each side, until both are known.
+    keys: Option<[Option<RowBuf>; 2]>,
+}
+
+impl<T: ScopeTime> Joining<T> {
+    /// Takes what has come; whether something has.
+    fn receive(&mut self, left: &Input<Sealed>, right: &Input<Sealed>) -> Result<bool, BoxError> {
+        let mut came = false;
+        while let Some((message, batch)) = left.next()? {
+            let sealed = T::unseal(batch)?;
+            self.saw(0, sealed.batch.keys());
+            self.join.push_left(&sealed, message.retain(0)?);
+            came = true;
+        }
+        while let Some((message, batch)) = right.next()? {
+            let sealed = T::unseal(batch)?;
+            self.saw(1, sealed.batch.keys());
+            self.join.push_right(&sealed, message.retain(0)?);
+            came = true;
+        }
+        self.join.advance(
+            &frontier_of(left.port().frontier().frontier()),
+            &frontier_of(right.port().frontier().frontier()),
+        );
+        self.check_keys()?;
+        Ok(came)
+    }
+
+    /// Keeps the first key of a side.
+    fn saw(&mut self, side: usize, keys: &Cells) {
+        if let Some(first) = &mut self.keys
+            && first[side].is_none()
+            && keys.len() > 0
+        {
+            first[side] = Some(RowBuf::of(keys.get(0)));
+        }
+    }
+
+    /// Shows the first keys to who wants to see them, as soon as both sides have one.
+    fn check_keys(&mut self) -> Result<(), BoxError> {
+        let Some([Some(left), Some(right)]) = &self.keys else {
+            return Ok(());
+        };
+        let seen = match &mut self.result {
+            JoinResult::Left(first_keys) => first_keys(left.get(), right.get()),
+            _ => Ok(()),
+        };
+        self.keys = None;
+        seen
+    }
+
+    /// Works for a while and sends what comes of it; whether more waits.
+    fn instalment(&mut self, output: &Output<Updates>) -> Result<bool, BoxError> {
+        let mut fuel = instalment();
+        let mut builder = Builder::default();
+        let found = &mut self.found;
+        let (mut inner, mut failed) = (RowBuf::default(), None);
+        let step = match &mut self.result {
+            JoinResult::Pairs => self.join.work(&mut fuel, |key, left, right, time, diff| {
+                let values = inner.pair(left, right);
+                builder.push_pair(key, values, &time.point(), diff);
+            })?,
+            JoinResult::Left(_) => self.join.work(&mut fuel, |key, left, _, time, diff| {
+                builder.push_pair(key, left, &time.point(), diff);
+            })?,
+            JoinResult::Expression(fields) => {
+                self.join.work(&mut fuel, |key, left, right, time, diff| {
+                    match fields.apply(&[key, left, right]) {
+                        Ok(row) => builder.push(row, &time.point(), diff),
+                        Err(failure) => failed = failed.take().or(Some(failure)),
+                    }
+                })?
+            }
+            JoinResult::Function(_) => {
+                self.join.work(&mut fuel, |key, left, right, time, diff| {
+                    found.push([key, left, right], time.point(), diff);
+                })?
+            }
+        };
+        let Some(capability) = step.capability() else {
+            return Ok(false);
+        };
+        if let Some(failure) = failed {
+            return Err(Error::Expression(failure).into());
+        }
+        if let JoinResult::Function(function) = &mut self.result {
+            found.call(&mut **function, &mut builder)?;
+        }
+        send(&mut builder, capability, output)?;
+        Ok(!self.join.is_idle())
+    }
+}
+
+/// What a function is to be called with.
+#[derive(Default)]
+struct Found {
+    /// Keys, left and right values.
+    rows: [Cells; 3],
+    times: Vec<(Point, i64)>,
+    results: Cells,
+}
+
+impl Found {
+    fn push(&mut self, rows: [Row<'_>; 3], time: Point, diff: i64) {
+        for (column, row) in self.rows.iter_mut().zip(rows) {
+            column.push(row);
+        }
+        self.times.push((time, diff));
+    }
+
+    /// Calls the function, and adds its results to a batch.
+    fn call(&mut self, function: &mut dyn Combine, builder: &mut Builder) -> Result<(), BoxError> {
+        if self.times.is_empty() {
+            return Ok(());
+        }
+        let [keys, left, right] = &self.rows;
+        self.results.clear();
+        function.combine(keys, [left, right], &mut self.results)?;
+        for (index, (time, diff)) in self.times.iter().enumerate() {
+            builder.push(self.results.get(index), time, *diff);
+        }
+        self.rows.iter_mut().for_each(Cells::clear);
+        self.times.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! Collections: multisets of rows that change over time.
+//!
+//! A stream of a collection carries batches of [`Updates`]: rows, each with a time and a diff. Whatever keeps state
+//! keeps it in arrangements of the crate `pointstamp-arrange`.
+
+mod arrange;
+mod consolidate;
+mod entered;
+mod follow;
+mod fuel;
+mod import;
+mod join;
+mod project;
+mod reduce;
+mod reducers;
+mod route;
+mod sealed;
+mod staged;
+mod staging;
+mod sums;
+mod time;
+mod totals;
+mod trace;
+mod updates;
+mod variable;
+
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::port::Authority;
+use pointstamp_order::Point;
+use pointstamp_rows::Row;
+
+use crate::Error;
+use crate::typed::Output;
+
+pub use arrange::{Arranged, Arrangement, Form, Keeps, arrange};
+pub use consolidate::consolidate;
+pub use fuel::set_fuel;
+pub use join::{Combine, FirstKeys, JoinResult};
+pub use project::{check_pairs, filter, negate, project};
+pub use reduce::Reducer;
+pub use reducers::{Aggregate, Exotic, Reduction, reducer};
+pub use route::By;
+pub use sealed::Sealed;
+pub use time::{ScopeTime, frontier_of};
+pub use totals::Total;
+pub use trace::{Counted, Trace};
+pub use updates::{Builder, MAX_UPDATES, Update, Updates};
+pub use variable::Variable;
+
+/// Sends what a builder holds, if it holds anything.
+///
+/// # Errors
+///
+/// [`Error::TooDeep`] for a row that is nested too deep; those of [`Output::send`].
+pub fn send(
+    builder: &mut Builder,
+    authority: &impl Authority,
+    output: &Output<Updates>,
+) -> Result<(), BoxError> {
+    if builder.is_empty() {
+        return Ok(());
+    }
+    if builder.is_too_deep() {
+        return Err(Error::TooDeep.into());
+    }
+    let updates = builder.finish(authority.time());
+    output.send(authority, updates)
+}
+
+/// Adds an update, and sends the batch when it is full.
+#[inline]
+fn give(
+    builder: &mut Builder,
+    row: Row<'_>,
+    time: &Point,
+    diff: i64,
+    authority: &impl Authority,
+    output: &Output<Updates>,
+) -> Result<(), BoxError> {
+    builder.push(row, time, diff);
+    if builder.is_full() {
+        send(builder, authority, output)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Reductions of an arrangement, themselves arrangements.
+//!
+//! The kernel says which keys are to be reduced at which times; it works in rounds, each of which ends with batches of the
+//! output. A round is worked on in instalments: the operator asks to run again while one is under way, and holds
+//! capabilities for the least times at which it owes output.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pointstamp_arrange::{Error as KernelError, Lists, Reduce, Reducer as Kernel};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::pact::Pact;
+use pointstamp_order::{Antichain, Point};
+use pointstamp_rows::Cells;
+
+use super::arrange::{Arranged, Arrangement, Form, Keeps, map_arranged};
+use super::follow::{Followers, Publisher};
+use super::fuel::{Allowance, instalment};
+use super::sealed::Sealed;
+use super::staged::{delayed, hold};
+use super::time::{ScopeTime, frontier_of};
+use crate::Error;
+use crate::typed::{Input, Output};
+
+/// A function of the values of a key, over many keys at once.
+pub struct Reducer(Box<dyn Kernel<Cells, Cells, Cells>>);
+
+impl Reducer {
+    /// Wraps a kernel's reducer.
+    pub fn new(reducer: impl Kernel<Cells, Cells, Cells> + 'static) -> Self {
+        Reducer(Box::new(reducer))
+    }
+}
+
+impl Kernel<Cells, Cells, Cells> for Reducer {
+    fn reduce(
+        &mut self,
+        keys: &Cells,
+        inputs: &Lists<Cells>,
+        outputs: &mut Lists<Cells>,
+    ) -> Result<(), KernelError> {
+        self.0.reduce(keys, inputs, outputs)
+    }
+
+    fn once(&self) -> Option<Cells> {
+        self.0.once()
+    }
+}
+
+impl Arrangement {
+    /// Reduces the values of each key, to an arrangement whose records have the given form.
+    ///
+    /// # Errors
+    ///
+    /// Those of building an operator; [`Error::NothingKept`] for an arrangement that kept nothing for want of a reader.
+    pub fn reduce(&self, reducer: Reducer, form: Form, name: &str) -> Result<Arrangement, Error> {
+        Ok(map_arranged!(self, input => build(input, reducer, form, name)?))
+    }
+}
+
+fn build<T: ScopeTime>(
+    input: &Arranged<T>,
+    reducer: Reducer,
+    form: Form,
+    name: &str,
+) -> Result<Arranged<T>, Error> {
+    let scope = input.stream.scope();
+    let builder = scope.operator(name)?;
+    let port = Input::new(&builder, &input.stream, Pact::Pipeline)?;
+    let (output, result) = Output::new(&builder)?;
+    builder.notify();
+    let activator = builder.activator();
+    let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
+    let mut reduce = Reduce::new(input.readers.source()?, least, reducer);
+    let remote = activator.remote();
+    reduce.when_stale(move || remote.activate());
+    let trace = reduce.trace();
+    let origin = trace.origin();
+    let template = Rc::new(RefCell::new(Some(trace)));
+    let reduce = Rc::new(RefCell::new(reduce));
+    let followers = Followers::default();
+    let publisher = Publisher(followers.clone());
+    let kept = Rc::downgrade(&reduce);
+    let keeps = Keeps::new(builder.id(), move || {
+        let trace = kept.upgrade()?.borrow().trace();
+        Some((trace.len(), trace.bytes()))
+    });
+    let template_of_readers = Rc::clone(&template);
+    let arranged = Arranged::new(
+        result,
+        form,
+        template_of_readers,
+        followers,
+        origin,
+        Some(keeps),
+    );
+    let mut reducing = Reducing {
+        reduce,
+        capabilities: Vec::new(),
+        publisher,
+        allowance: Allowance::default(),
+    };
+    builder.build(move || {
+        template.borrow_mut().take();
+        if reducing.run(&port, &output)? {
+            activator.activate();
+        }
+        Ok(false)
+    });
+    Ok(arranged)
+}
+
+/// The kernel's reduction, which the arrangement of its output shares for readers to come.
+type Shared<T> = Rc<RefCell<Reduce<Cells, Cells, Cells, T, Reducer>>>;
+
+struct Reducing<T: ScopeTime> {
+    reduce: Shared<T>,
+    capabilities: Vec<Capability>,
+    publisher: Publisher<T>,
+    allowance: Allowance,
+}
+
+impl<T: ScopeTime> Reducing<T> {
+    /// Works for a while; whether there is more to do.
+    fn run(&mut self, input: &Input<Sealed>, output: &Output<Sealed>) -> Result<bool, BoxError> {
+        let mut reduce = self.reduce.borrow_mut();
+        let mut came = false;
+        while let Some((message, batch)) = input.next()? {
+            hold(&mut self.capabilities, &message)?;
+            reduce.push(T::unseal(batch)?);
+            came = true;
+        }
+        self.allowance.begin(came);
+        reduce.advance(&frontier_of(input.port().frontier().frontier()));
+        let mut fuel = self.allowance.fuel();
+        while !reduce.is_idle() {
+            if fuel == 0 {
+                self.allowance.end(true);
+                return Ok(true);
+            }
+            let Some(batches) = reduce.work(&mut fuel).map_err(caused)? else {
+                continue;
+            };
+            for (time, sealed) in batches {
+                let capability = delayed(&self.capabilities, &time.point())?;
+                self.publisher.0.added(capability.time(), &sealed);
+                output.send(&capability, T::seal(sealed))?;
+            }
+            self.publisher.0.complete(&reduce.trace().upper());
+            let owed = reduce.frontier();
+            let kept = owed
+                .iter()
+                .map(|time| delayed(&self.capabilities, &time.point()));
+            self.capabilities = kept.collect::<Result<_, _>>()?;
+        }
+        self.allowance.end(false);
+        Ok(!reduce.compact(&mut instalment())?)
+    }
+}
+
+/// The error of the operator.
+fn caused(error: KernelError) -> BoxError {
+    match error {
+        KernelError::Overflow => pointstamp_arrange::Overflow.into(),
+        KernelError::Caller(cause) => cause,
+    }
+}

@@ -1,0 +1,85 @@
+//! The errors of operators. They carry rows, which the host renders in its own notation.
+
+use pointstamp_rows::RowBuf;
+use pointstamp_rows::expressions::Failure;
+
+use crate::batch::Kind;
+
+/// The reason why an operator cannot go on. A message says what was wrong and what to do; the host puts records into it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A stream or a message is of another kind than its reader takes.
+    #[error("{found} came where {expected} are read")]
+    WrongKind {
+        /// The kind that the reader takes.
+        expected: Kind,
+        /// The kind that came.
+        found: Kind,
+    },
+    /// The batches of an arrangement have times of another number of coordinates than their reader's scope.
+    #[error("a join needs arrangements of one scope")]
+    OtherScope,
+    /// An operator would nest tuples deeper than records may be.
+    #[error("a record would nest tuples too deep")]
+    TooDeep,
+    /// An operator that reads pairs got a record that is none.
+    #[error("{reader} reads records of the form (key, value)")]
+    NotAPair {
+        /// The operator that reads pairs.
+        reader: String,
+        /// The record.
+        record: RowBuf,
+    },
+    /// An arrangement's batch was to be sent to another process.
+    #[error("the batches of an arrangement stay on their worker")]
+    Immovable,
+    /// The engine refused a step of building the graph.
+    #[error(transparent)]
+    Engine(#[from] pointstamp_engine::error::Error),
+    /// An expression has no result for a record.
+    #[error("an expression has no result for a record")]
+    Expression(Failure),
+    /// Totals were asked of an arrangement whose times are not totally ordered.
+    #[error("totals are for scopes whose times are numbers: reduce the arrangement")]
+    NotTotal,
+    /// A reader came when an arrangement without one had begun to run.
+    #[error(
+        "this arrangement kept nothing of what came before, because nothing reads it: take its trace while the dataflow is \
+         being built"
+    )]
+    NothingKept,
+    /// A trace was asked of an arrangement that entered from an outer scope.
+    #[error(
+        "this arrangement is of the scope around and only entered this one: take the trace of the arrangement there"
+    )]
+    EnteredTrace,
+    /// A trace of a dataflow that was dropped before it was complete.
+    #[error(
+        "the dataflow of this trace was dropped before it was complete, so that nothing completes it: import the trace \
+         before, and drop the dataflow that imports it first; or build it again, and import the trace of that"
+    )]
+    TraceDropped,
+    /// A count leaves the range of 64 bits.
+    #[error(
+        "count: a key has {total} values, and counts have 64 bits: updates want smaller differences"
+    )]
+    CountTooLarge {
+        /// The key.
+        key: RowBuf,
+        /// Its count.
+        total: i128,
+    },
+    /// Bytes from another process are no batch.
+    #[error("these bytes are not a batch of records")]
+    NotABatch,
+}
+
+impl Error {
+    /// Returns the operator that the error is of, where that is not the one that ran.
+    pub fn operator(&self) -> Option<&str> {
+        match self {
+            Error::NotAPair { reader, .. } => Some(reader),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Dataflow operators of collections and columns.
+//!
+//! All streams of a program carry one payload type, [`Batch`], which is one of five kinds. [`Typed`] is a stream whose
+//! batches are of one kind; operators take and return typed streams, and receive and send through typed ports
+//! ([`Input`], [`Output`]), so that a stream of the wrong kind is an error when the graph is built. What only the host
+//! language knows stays behind traits: its records ([`HostBatch`]), its functions and its values.
+//!
+//! This crate knows no host language. It builds on the engine (ports, capabilities, scheduling), on `pointstamp-arrange`
+//! (batches, traces, the kernels of joins and reductions), on `pointstamp-columnar` (kernels over Arrow batches) and on
+//! `pointstamp-rows` (values and expressions).
+
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod collections;
+mod error;
+mod host;
+mod typed;
+mod unary;
+
+pub use batch::{Batch, Content, Kind};
+pub use error::Error;
+pub use host::{HostBatch, HostDecoder, register_host_decoder};
+pub use typed::{Input, Output, Typed};
+pub use unary::{Logic, Unary};
