@@ -1,6 +1,5 @@
 //! The payload of every stream of a program.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -13,6 +12,7 @@ use pointstamp_engine::payload::Payload;
 use crate::Error;
 use crate::collections::{Sealed, Updates};
 use crate::host::{self, HostBatch};
+use crate::kind::Kind;
 
 /// A batch of records. Clones share it.
 #[derive(Clone)]
@@ -27,34 +27,10 @@ pub enum Batch {
     Sealed(Sealed),
 }
 
-/// The kind of a stream's batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// [`Batch::Host`].
-    Host,
-    /// [`Batch::Columns`].
-    Columns,
-    /// [`Batch::Updates`].
-    Updates,
-    /// [`Batch::Sealed`].
-    Sealed,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Host => "records",
-            Kind::Columns => "record batches",
-            Kind::Updates => "updates of a collection",
-            Kind::Sealed => "batches of an arrangement",
-        })
-    }
-}
-
-/// The contents of a batch of one kind.
+/// The contents of a batch of one kind, or of any kind.
 pub trait Content: Sized + 'static {
-    /// The kind.
-    const KIND: Kind;
+    /// The kind; `None` for [`Batch`] itself, the contents of any kind.
+    const KIND: Option<Kind>;
 
     /// Makes a batch of the contents.
     fn into_batch(self) -> Batch;
@@ -71,7 +47,7 @@ pub trait Content: Sized + 'static {
 macro_rules! content {
     ($($type:ty => $kind:ident,)+) => {
         $(impl Content for $type {
-            const KIND: Kind = Kind::$kind;
+            const KIND: Option<Kind> = Some(Kind::$kind);
 
             #[inline]
             fn into_batch(self) -> Batch {
@@ -94,6 +70,21 @@ content! {
     RecordBatch => Columns,
     Updates => Updates,
     Sealed => Sealed,
+}
+
+/// An operator that reads batches of any kind.
+impl Content for Batch {
+    const KIND: Option<Kind> = None;
+
+    #[inline]
+    fn into_batch(self) -> Batch {
+        self
+    }
+
+    #[inline]
+    fn from_batch(batch: Batch) -> Result<Self, Error> {
+        Ok(batch)
+    }
 }
 
 /// The first byte of an encoded batch; what follows it begins at a multiple of 16.
@@ -158,7 +149,7 @@ impl Payload for Batch {
         let tag = bytes[0];
         bytes.advance(ipc::ALIGNMENT);
         Ok(match tag {
-            tag::HOST => Batch::Host(host::decoder().ok_or(Error::NotABatch)?(bytes)?),
+            tag::HOST => Batch::Host(host::decoder().ok_or(Error::NotABatch)?(&bytes)?),
             tag::COLUMNS => Batch::Columns(ipc::decode(bytes)?),
             tag::UPDATES => Batch::Updates(Updates::decode(bytes).ok_or(Error::NotABatch)?),
             _ => return Err(Error::NotABatch.into()),

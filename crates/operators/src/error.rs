@@ -3,7 +3,7 @@
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::Failure;
 
-use crate::batch::Kind;
+use crate::kind::Kind;
 
 /// The reason why an operator cannot go on. A message says what was wrong and what to do; the host puts records into it.
 #[derive(Debug, thiserror::Error)]

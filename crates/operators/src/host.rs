@@ -29,7 +29,7 @@ pub trait HostBatch: Any + Send + Sync {
 }
 
 /// Reads what [`HostBatch::encode`] wrote.
-pub type HostDecoder = fn(Bytes) -> UserResult<Arc<dyn HostBatch>>;
+pub type HostDecoder = fn(&Bytes) -> UserResult<Arc<dyn HostBatch>>;
 
 static DECODER: OnceLock<HostDecoder> = OnceLock::new();
 

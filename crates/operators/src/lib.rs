@@ -15,11 +15,13 @@ pub mod batch;
 pub mod collections;
 mod error;
 mod host;
+mod kind;
 mod typed;
 mod unary;
 
-pub use batch::{Batch, Content, Kind};
+pub use batch::{Batch, Content};
 pub use error::Error;
 pub use host::{HostBatch, HostDecoder, register_host_decoder};
+pub use kind::Kind;
 pub use typed::{Input, Output, Typed};
 pub use unary::{Logic, Unary};

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pointstamp_channels::Encoder;
 use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::payload::Payload;
 use pointstamp_operators::{Content, Error, HostBatch, Kind, register_host_decoder};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 
-use crate::columns::ffi::export_batch;
+use crate::columns::ffi::{export_batch, import_batches};
 use crate::errors::IntoException;
-use crate::gil::Held;
-use crate::raised::Raised;
+use crate::gil::{Held, attached};
+use crate::raised::{Raised, exception_of};
 use crate::wire::{self, memory_of};
 
 pub(crate) use pointstamp_operators::Batch;
@@ -54,7 +55,7 @@ impl HostBatch for SharedList {
 pub(crate) struct Records(Arc<SharedList>);
 
 impl Content for Records {
-    const KIND: Kind = Kind::Host;
+    const KIND: Option<Kind> = Some(Kind::Host);
 
     fn into_batch(self) -> Batch {
         Batch::Host(self.0)
@@ -76,8 +77,16 @@ impl Records {
         Records::sized(list, size)
     }
 
+    /// The records that `wire::encode_records` wrote. It unpickles, which can run code.
+    pub(crate) fn decode(bytes: &Bytes) -> PyResult<Self> {
+        let list = wire::decode_records(bytes)?;
+        Ok(attached(|py| {
+            Records::sized(list.into_bound(py), bytes.len())
+        }))
+    }
+
     /// The same, of records that are known to take about `size` bytes.
-    pub(crate) fn sized(list: Bound<'_, PyList>, size: usize) -> Self {
+    fn sized(list: Bound<'_, PyList>, size: usize) -> Self {
         let count = records_in(&list);
         let list = Held::new(list.unbind());
         Records(Arc::new(SharedList { list, count, size }))
@@ -91,11 +100,6 @@ impl Records {
     /// The list of the records, to be read only.
     pub(crate) fn object(&self) -> &Py<PyList> {
         self.0.list.get()
-    }
-
-    /// The number of records.
-    pub(crate) fn count(&self) -> usize {
-        self.0.count
     }
 
     /// The records as a list of the caller's own: the list itself where it is not shared, else a copy.
@@ -137,8 +141,8 @@ pub(crate) fn into_python(batch: Batch, py: Python<'_>) -> PyResult<Bound<'_, Py
 
 /// Registers how batches of Python objects are read that come from other processes.
 pub(crate) fn register() {
-    fn decode(bytes: Bytes) -> UserResult<Arc<dyn HostBatch>> {
-        let records = wire::decode_records(&bytes).map_err(Raised::here)?;
+    fn decode(bytes: &Bytes) -> UserResult<Arc<dyn HostBatch>> {
+        let records = Records::decode(bytes).map_err(Raised::here)?;
         Ok(records.0)
     }
     register_host_decoder(decode);
@@ -202,4 +206,31 @@ fn columns_len(tuple: &Bound<'_, PyTuple>) -> Option<usize> {
     let last = tuple.len().checked_sub(1)?;
     let last = tuple.get_borrowed_item(last).ok()?;
     last.cast::<PyList>().ok().map(|column| column.len())
+}
+
+/// Writes a batch.
+fn write(batch: &Batch, out: &mut Encoder) -> PyResult<()> {
+    let written = batch.encode(out);
+    written.map_err(|error| attached(|py| exception_of(py, error)))
+}
+
+/// A list of records, or a `RecordBatch`, as it is sent to other processes.
+#[pyfunction]
+pub(crate) fn encode_batch(batch: &Bound<'_, PyAny>) -> PyResult<Py<PyBytes>> {
+    let py = batch.py();
+    let mut out = Encoder::new();
+    if let Ok(list) = batch.cast::<PyList>() {
+        write(&Records::new(list.clone()).into_batch(), &mut out)?;
+    } else {
+        import_batches(batch, |columns| write(&Batch::Columns(columns), &mut out))?;
+    }
+    Ok(PyBytes::new(py, &out.finish().concat()).unbind())
+}
+
+/// The batch of bytes that `encode_batch` made.
+#[pyfunction]
+pub(crate) fn decode_batch<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+    let batch = Batch::decode(Bytes::copy_from_slice(bytes.as_bytes()));
+    let batch = batch.map_err(|error| exception_of(bytes.py(), error))?;
+    into_python(batch, bytes.py())
 }

@@ -10,15 +10,11 @@ use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::payload::Malformed;
 use pointstamp_net::FormError;
 use pointstamp_progress as progress;
-use pointstamp_rows::RowBuf;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
-use crate::collections::failure::{expression_failed, too_deep};
-use crate::collections::values::ToPython;
 use crate::gil::attached;
-use crate::raised::{exception, shown};
 
 import_exception!(pointstamp._errors, PointstampError);
 import_exception!(pointstamp._errors, ConfigError);
@@ -63,46 +59,6 @@ impl IntoException for progress::GraphError {
 impl IntoException for pointstamp_events::frame::TooLong {
     fn into_exception(self) -> PyErr {
         CodecError::new_err(self.to_string())
-    }
-}
-
-/// An error of an operator, with its records in Python's notation.
-impl IntoException for pointstamp_operators::Error {
-    fn into_exception(self) -> PyErr {
-        (&self).into_exception()
-    }
-}
-
-impl IntoException for &pointstamp_operators::Error {
-    fn into_exception(self) -> PyErr {
-        use pointstamp_operators::Error;
-        let shown = |row: &RowBuf| {
-            attached(|py| {
-                let record = row.get().decode(py);
-                record.map_or_else(|_| "a record".to_owned(), |record| shown(&record))
-            })
-        };
-        match self {
-            Error::WrongKind { .. }
-            | Error::OtherScope
-            | Error::Immovable
-            | Error::NotTotal
-            | Error::NothingKept
-            | Error::EnteredTrace
-            | Error::TraceDropped => GraphError::new_err(self.to_string()),
-            Error::TooDeep => too_deep(),
-            Error::Engine(error) => attached(|py| exception(py, error).0),
-            Error::Expression(failure) => expression_failed(failure),
-            Error::CountTooLarge { key, total } => PyOverflowError::new_err(format!(
-                "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",
-                shown(key)
-            )),
-            Error::NotAPair { reader, record } => PyTypeError::new_err(format!(
-                "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
-                shown(record)
-            )),
-            Error::NotABatch => CodecError::new_err(self.to_string()),
-        }
     }
 }
 

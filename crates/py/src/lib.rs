@@ -165,7 +165,7 @@ mod _core {
 
     // Batches as bytes.
     #[pymodule_export]
-    use crate::wire::{decode_batch, encode_batch};
+    use crate::batch::{decode_batch, encode_batch};
 
     // The library: operators whose work per record is done in Rust.
     #[pymodule_export]

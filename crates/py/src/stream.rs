@@ -39,9 +39,10 @@ impl Stream {
         }
     }
 
-    /// A typed stream of the operators.
+    /// A typed stream of the operators. One of any kind carries records.
     pub(crate) fn of<C: Content>(home: &Arc<Home>, stream: Typed<C>) -> Self {
-        Stream::plain(home, C::KIND, stream.into_stream())
+        let kind = C::KIND.unwrap_or(Kind::Host);
+        Stream::plain(home, kind, stream.into_stream())
     }
 
     /// The kind of its batches.
@@ -59,8 +60,8 @@ impl Stream {
     ///
     /// `GraphError` for a stream of another kind.
     pub(crate) fn typed<C: Content>(&self) -> PyResult<Typed<C>> {
-        let (expected, found) = (C::KIND, self.kind()?);
-        if expected != found {
+        let found = self.kind()?;
+        if let Some(expected) = C::KIND.filter(|expected| *expected != found) {
             return Err(Error::WrongKind { expected, found }.into_exception());
         }
         Ok(Typed::assume(self.engine()?))

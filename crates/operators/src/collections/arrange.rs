@@ -50,6 +50,9 @@ pub struct Arranged<T: ScopeTime> {
     pub(crate) readers: Rc<dyn Readers<T>>,
 }
 
+/// A reader of an arrangement, and the arrangement's followers.
+pub(crate) type Read<T> = (Reader<Cells, Cells, T>, Followers<T>);
+
 /// Makes readers of an arrangement.
 pub(crate) trait Readers<T: ScopeTime> {
     /// A reader for an operator, from the beginning while the dataflow is being built.
@@ -60,7 +63,7 @@ pub(crate) trait Readers<T: ScopeTime> {
     /// # Errors
     ///
     /// `GraphError` for an arrangement that is seen from an inner scope, and for one that kept nothing, because it had no reader.
-    fn trace(&self) -> Result<(Reader<Cells, Cells, T>, Followers<T>), Error>;
+    fn trace(&self) -> Result<Read<T>, Error>;
 }
 
 /// Makes readers of an arrangement in its own scope.
@@ -85,7 +88,7 @@ impl<T: ScopeTime> Readers<T> for Own<T> {
         Ok(Box::new(self.reader()?))
     }
 
-    fn trace(&self) -> Result<(Reader<Cells, Cells, T>, Followers<T>), Error> {
+    fn trace(&self) -> Result<Read<T>, Error> {
         let mut reader = self.reader()?;
         reader.stop_following();
         Ok((reader, self.followers.clone()))

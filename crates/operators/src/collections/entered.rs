@@ -7,14 +7,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pointstamp_arrange::{Entered, Sealed as SealedBatch, Source, Trace as Reader};
+use pointstamp_arrange::{Entered, Sealed as SealedBatch, Source};
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::scope::Scope;
 use pointstamp_order::Point;
 use pointstamp_rows::Cells;
 
-use super::arrange::{Arranged, Arrangement, Readers};
-use super::follow::Followers;
+use super::arrange::{Arranged, Arrangement, Read, Readers};
 use super::time::ScopeTime;
 use crate::Error;
 use crate::batch::Batch;
@@ -38,7 +37,7 @@ impl<T0: ScopeTime, T: ScopeTime> Readers<T> for Within<T0> {
         )))
     }
 
-    fn trace(&self) -> Result<(Reader<Cells, Cells, T>, Followers<T>), Error> {
+    fn trace(&self) -> Result<Read<T>, Error> {
         Err(Error::EnteredTrace)
     }
 }

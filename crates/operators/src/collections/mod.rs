@@ -6,6 +6,7 @@
 mod arrange;
 mod consolidate;
 mod entered;
+mod exotic;
 mod follow;
 mod fuel;
 mod import;
@@ -34,11 +35,12 @@ use crate::typed::Output;
 
 pub use arrange::{Arranged, Arrangement, Form, Keeps, arrange};
 pub use consolidate::consolidate;
+pub use exotic::Exotic;
 pub use fuel::set_fuel;
 pub use join::{Combine, FirstKeys, JoinResult};
 pub use project::{check_pairs, filter, negate, project};
 pub use reduce::Reducer;
-pub use reducers::{Aggregate, Exotic, Reduction, reducer};
+pub use reducers::{Aggregate, Reduction, reducer};
 pub use route::By;
 pub use sealed::Sealed;
 pub use time::{ScopeTime, frontier_of};

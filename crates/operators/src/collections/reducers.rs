@@ -7,36 +7,12 @@ use std::num::NonZeroU128;
 use std::rc::Rc;
 
 use pointstamp_arrange::{Error, Lists, Reducer as Kernel, Rows as _};
-use pointstamp_engine::error::UserResult;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 use super::arrange::Form;
+use super::exotic::Exotic;
 use super::reduce::Reducer;
 use super::sums::Sum;
-
-/// Arithmetic and order of values that only the host knows.
-pub trait Exotic {
-    /// Adds up numbers, each as often as its count says, or takes their mean, into `result`. Returns false if there is no
-    /// result: a mean of no values.
-    ///
-    /// # Errors
-    ///
-    /// What the host raises, for example for a value that is no number; `name` is the operator's.
-    fn sum(
-        &self,
-        name: &str,
-        values: &mut dyn Iterator<Item = (Row<'_>, i64)>,
-        mean: bool,
-        result: &mut RowBuf,
-    ) -> UserResult<bool>;
-
-    /// Checks two values that rows do not order as the host may.
-    ///
-    /// # Errors
-    ///
-    /// When the host orders the two values.
-    fn check_order(&self, name: &str, value: Row<'_>, other: Row<'_>) -> UserResult<()>;
-}
 
 /// The result of a reduction for each key.
 #[derive(Debug, Clone, PartialEq, Eq)]

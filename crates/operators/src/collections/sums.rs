@@ -8,7 +8,7 @@ use pointstamp_arrange::{Error, Lists, Reducer};
 use pointstamp_rows::terms::Plain;
 use pointstamp_rows::{Cells, RowBuf};
 
-use super::reducers::Exotic;
+use super::exotic::Exotic;
 
 /// The sum of numbers, or their mean.
 pub(super) struct Sum {
@@ -29,13 +29,12 @@ impl Reducer<Cells, Cells, Cells> for Sum {
         let mut row = RowBuf::default();
         for index in 0..inputs.len() {
             let there = self.plain(inputs, index, &mut row);
-            let there = match there.or_else(|| self.real(inputs, index, &mut row)) {
-                Some(there) => there,
-                None => {
-                    let values = &mut inputs.list(index);
-                    let summed = self.exotic.sum(&self.name, values, self.mean, &mut row);
-                    summed.map_err(Error::Caller)?
-                }
+            let there = if let Some(there) = there.or_else(|| self.real(inputs, index, &mut row)) {
+                there
+            } else {
+                let values = &mut inputs.list(index);
+                let summed = self.exotic.sum(&self.name, values, self.mean, &mut row);
+                summed.map_err(Error::Caller)?
             };
             if there {
                 outputs.push(row.get(), 1);

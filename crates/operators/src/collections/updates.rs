@@ -110,6 +110,7 @@ impl Updates {
     }
 
     /// The same updates of other rows, which are as many.
+    #[must_use]
     pub fn with_rows(self, rows: Cells) -> Self {
         debug_assert_eq!(rows.len(), self.len());
         let body = match Arc::try_unwrap(self.body) {

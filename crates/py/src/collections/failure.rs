@@ -1,18 +1,59 @@
-//! What Python raises where an expression has no result for a record, or reads what its operator does not have.
+//! Errors of operators as exceptions, with their records in Python's notation.
 
+use pointstamp_operators::Error;
+use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::{Failure, Unresolved};
 use pointstamp_rows::terms::MAX_DEPTH;
 use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyZeroDivisionError};
 use pyo3::prelude::*;
 
 use super::values::ToPython;
-use crate::errors::GraphError;
+use crate::errors::{CodecError, GraphError, IntoException};
 use crate::gil::attached;
-use crate::raised::shown;
+use crate::raised::{self, shown};
+
+/// An error of an operator, with its records in Python's notation.
+impl IntoException for Error {
+    fn into_exception(self) -> PyErr {
+        (&self).into_exception()
+    }
+}
+
+impl IntoException for &Error {
+    fn into_exception(self) -> PyErr {
+        let shown = |row: &RowBuf| {
+            attached(|py| {
+                let record = row.get().decode(py);
+                record.map_or_else(|_| "a record".to_owned(), |record| shown(&record))
+            })
+        };
+        match self {
+            Error::WrongKind { .. }
+            | Error::OtherScope
+            | Error::Immovable
+            | Error::NotTotal
+            | Error::NothingKept
+            | Error::EnteredTrace
+            | Error::TraceDropped => GraphError::new_err(self.to_string()),
+            Error::TooDeep => too_deep(),
+            Error::Engine(error) => attached(|py| raised::exception(py, error).0),
+            Error::Expression(failure) => expression_failed(failure),
+            Error::CountTooLarge { key, total } => PyOverflowError::new_err(format!(
+                "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",
+                shown(key)
+            )),
+            Error::NotAPair { reader, record } => PyTypeError::new_err(format!(
+                "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
+                shown(record)
+            )),
+            Error::NotABatch => CodecError::new_err(self.to_string()),
+        }
+    }
+}
 
 /// The error of an operator that would nest records deeper than `insert` allows.
 #[cold]
-pub(crate) fn too_deep() -> PyErr {
+fn too_deep() -> PyErr {
     PyRecursionError::new_err(format!(
         "a record would nest tuples more than {MAX_DEPTH} deep: a collection takes flatter ones; where a loop or a long \
          chain of operators makes pairs of pairs, map them to what is needed of them"
@@ -21,7 +62,7 @@ pub(crate) fn too_deep() -> PyErr {
 
 /// The error for a record of which an expression has no result.
 #[cold]
-pub(crate) fn expression_failed(failure: &Failure) -> PyErr {
+fn expression_failed(failure: &Failure) -> PyErr {
     attached(|py| exception(py, failure).unwrap_or_else(|error| error))
 }
 

@@ -35,9 +35,9 @@ pub(crate) fn reduce_arranged(
     name: &str,
 ) -> PyResult<Arrangement> {
     let (reducer, form) = reducer_of(kind, argument, name)?;
-    let reduced = arrangement.inner.get()?.reduce(reducer, form, name);
-    let reduced = reduced.map_err(IntoException::into_exception)?;
-    Ok(Arrangement::new(arrangement.inner.home(), reduced))
+    let result = arrangement.inner.get()?.reduce(reducer, form, name);
+    let result = result.map_err(IntoException::into_exception)?;
+    Ok(Arrangement::new(arrangement.inner.home(), result))
 }
 
 /// The number of values that `top_k` keeps. No key has as many as it takes to pass 128 bits: more than that is all.

@@ -3,6 +3,7 @@
 //! They attach for the call and nothing else: what a function returns is merged, hashed and sent after.
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_operators::{Input, Output};
@@ -14,14 +15,14 @@ use pyo3::types::{PyIterator, PyList};
 use super::ffi::{Lent, export_batch};
 use super::outbox::Outbox;
 use super::schema::{Schema, import_conforming};
-use crate::batch::{MAX_BATCH, Records};
+use crate::batch::{Batch, MAX_BATCH, Records, into_python};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::time::point_to_py;
 
-/// Each batch through a function that returns a batch or several, of `schema`.
+/// Each batch through a function that returns a batch or several, of `schema`: record batches, or lists of records.
 #[pyfunction]
 pub(crate) fn map_batches(
     stream: &Stream,
@@ -29,13 +30,15 @@ pub(crate) fn map_batches(
     schema: &Schema,
     name: &str,
 ) -> PyResult<Stream> {
-    let function = Held::new(function);
-    let schema = schema.schema.clone();
+    let (function, schema) = (Held::new(function), schema.schema.clone());
     let unary = stream.unary(name, Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
-    let made = unary.on_messages(move |input, output| {
+    let made = unary.on_messages(move |input: &Input<Batch>, output| {
         while let Some((message, batch)) = input.next()? {
-            let lent = Lent::of(&batch);
+            let lent = match &batch {
+                Batch::Columns(columns) => Lent::of(columns),
+                _ => Lent::default(),
+            };
             let (made, rest) =
                 attached(|py| call(py, &function, batch, &schema)).map_err(Raised::here)?;
             for batch in made {
@@ -59,13 +62,10 @@ pub(crate) fn map_batches(
 fn call(
     py: Python<'_>,
     function: &Held,
-    batch: RecordBatch,
-    schema: &arrow_schema::SchemaRef,
+    batch: Batch,
+    schema: &SchemaRef,
 ) -> PyResult<(Vec<RecordBatch>, Option<Held<PyIterator>>)> {
-    let result = function
-        .get()
-        .bind(py)
-        .call1((export_batch(py, &batch)?,))?;
+    let result = function.get().bind(py).call1((into_python(batch, py)?,))?;
     if speaks_arrow(&result)? {
         return Ok((import(&result, schema)?, None));
     }
@@ -81,7 +81,7 @@ fn call(
 fn next_of(
     py: Python<'_>,
     iterator: &Held<PyIterator>,
-    schema: &arrow_schema::SchemaRef,
+    schema: &SchemaRef,
 ) -> PyResult<Option<Vec<RecordBatch>>> {
     let mut iterator = iterator.get().bind(py).clone();
     iterator
@@ -96,10 +96,7 @@ fn speaks_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         || object.hasattr(intern!(py, "__arrow_c_stream__"))?)
 }
 
-fn import(
-    object: &Bound<'_, PyAny>,
-    schema: &arrow_schema::SchemaRef,
-) -> PyResult<Vec<RecordBatch>> {
+fn import(object: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     import_conforming(object, schema, |batch| {
         batches.push(batch);

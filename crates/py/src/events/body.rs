@@ -110,7 +110,7 @@ pub(super) fn batch(contents: Contents, body: Bytes) -> PyResult<Batch> {
             }
             Ok(Batch::Columns(columns))
         }
-        Contents::Records => Ok(wire::decode_records(&body)?.into_batch()),
+        Contents::Records => Ok(Records::decode(&body)?.into_batch()),
     }
 }
 

@@ -4,12 +4,13 @@
 
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::pact::Pact;
+use pointstamp_engine::payload::Payload;
 use pointstamp_operators::Input;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::per_time::PerTime;
-use crate::batch::Records;
+use crate::batch::{Batch, Records};
 use crate::gil::attached;
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -19,11 +20,11 @@ use crate::stream::Stream;
 pub(crate) fn count(stream: &Stream) -> PyResult<Stream> {
     let unary = stream.unary("count", Pact::Pipeline)?;
     let mut counts: PerTime<(Capability, usize)> = PerTime::new();
-    let counted = unary.on_messages_and_closing(move |input: &Input<Records>, output| {
+    let counted = unary.on_messages_and_closing(move |input: &Input<Batch>, output| {
         while let Some((message, batch)) = input.next()? {
             counts
                 .at(message.time(), || message.retain(0).map(|kept| (kept, 0)))?
-                .1 += batch.count();
+                .1 += batch.len();
         }
         let closed = counts.closed(&input.port().frontier());
         if closed.is_empty() {

@@ -7,13 +7,13 @@
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::MessageCapability;
-use pointstamp_operators::{Input, Output};
+use pointstamp_operators::{Content, Input, Output, Typed};
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
 
-use crate::batch::Records;
+use crate::batch::{Batch, Records};
 use crate::errors::{IntoException, TimeError};
 use crate::gil::{Held, attached};
 use crate::raised::{Raised, shown};
@@ -89,7 +89,7 @@ fn by_record(
 pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stream> {
     let function = Held::new(function);
     let unary = stream.unary("delay_batch", Pact::Pipeline)?;
-    let moved = unary.on_messages_moved(move |input, output| {
+    let moved = unary.on_messages_moved(move |input: &Input<Batch>, output| {
         attached(|py| {
             while let Some((capability, batch)) = input.next()? {
                 let time =
@@ -99,15 +99,19 @@ pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stre
             Ok(())
         })
     });
-    let moved = moved.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), moved))
+    let moved: Typed<Batch> = moved.map_err(IntoException::into_exception)?;
+    Ok(Stream::plain(
+        stream.home(),
+        stream.kind()?,
+        moved.into_stream(),
+    ))
 }
 
-pub(super) fn send_at(
+pub(super) fn send_at<C: Content>(
     time: &Point,
     capability: &MessageCapability,
-    output: &Output<Records>,
-    batch: Records,
+    output: &Output<C>,
+    batch: C,
 ) -> Result<(), BoxError> {
     if time == capability.time() {
         output.send(capability, batch)

@@ -20,7 +20,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
 use super::form::{ALIGNMENT, not_a_batch};
-use crate::batch::Records;
 use crate::gil::attached;
 
 /// Buffers smaller than this stay in the pickle: an object for each costs more than a copy.
@@ -124,7 +123,7 @@ pub(super) fn encode(records: &Py<PyList>, out: &mut Encoder) -> PyResult<()> {
 }
 
 /// Reads what `encode` wrote.
-pub(super) fn decode(bytes: &Bytes) -> PyResult<Records> {
+pub(super) fn decode(bytes: &Bytes) -> PyResult<Py<PyList>> {
     let parts = split(bytes).ok_or_else(not_a_batch)?;
     attached(|py| {
         let buffers = parts
@@ -141,7 +140,7 @@ pub(super) fn decode(bytes: &Bytes) -> PyResult<Records> {
         if list.len() != parts.records {
             return Err(not_a_batch());
         }
-        Ok(Records::sized(list, bytes.len()))
+        Ok(list.unbind())
     })
 }
 

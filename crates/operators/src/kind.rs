@@ -1,0 +1,27 @@
+//! The kinds of batches.
+
+use std::fmt;
+
+/// The kind of a stream's batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Records of the host language.
+    Host,
+    /// Arrow columns.
+    Columns,
+    /// Updates of a collection.
+    Updates,
+    /// Batches of an arrangement.
+    Sealed,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Host => "records",
+            Kind::Columns => "record batches",
+            Kind::Updates => "updates of a collection",
+            Kind::Sealed => "batches of an arrangement",
+        })
+    }
+}
