@@ -32,13 +32,15 @@ from pointstamp._core_kinds import (
 )
 from pointstamp._core_kinds import (
     ProgressMode as ProgressMode,
-    StreamKind as StreamKind,
 )
 from pointstamp._core_kinds import (
     Reduction as Reduction,
 )
 from pointstamp._core_kinds import (
     StageKind as StageKind,
+)
+from pointstamp._core_kinds import (
+    StreamKind as StreamKind,
 )
 from pointstamp._core_library import *
 from pointstamp._core_order import (
@@ -100,7 +102,6 @@ __all__ = [
     "PactKind",
     "ProbeHandle",
     "ProgressMode",
-    "StreamKind",
     "Recorder",
     "Reduction",
     "Retaining",
@@ -116,6 +117,7 @@ __all__ = [
     "Sources",
     "StageKind",
     "Stream",
+    "StreamKind",
     "Trace",
     "Tracker",
     "UnorderedInput",
