@@ -252,14 +252,14 @@ def test_operators_of_a_worker_share_a_loop() -> None:
     [
         (lambda record: record, {}, "awaits what its function returns"),
         (None, {}, "needs a coroutine function"),
-        (print, {"capacity": 0}, "capacity is at least 1"),
-        (print, {"retry": -1}, "retry is at least 0"),
+        (print, {"capacity": 0}, "capacity is a number of calls, at least 1, not 0"),
+        (print, {"retry": -1}, "retry is a number of calls, at least 0, not -1"),
         (print, {"timeout": 0}, "timeout is a number of seconds"),
         (print, {"linger": -1}, "linger is a number of seconds"),
         (print, {"linger": float("inf")}, "linger is a number of seconds"),
-        (print, {"capacity": 1.5}, "capacity is a whole number"),
-        (print, {"retry": 1.5}, "retry is a whole number"),
-        (print, {"batch": 2.5}, "batch is a whole number"),
+        (print, {"capacity": 1.5}, "capacity is a number of calls, an int"),
+        (print, {"retry": 1.5}, "retry is a number of calls, an int"),
+        (print, {"batch": 2.5}, "batch is a number of records, an int"),
     ],
 )
 def test_mistakes_are_told(function: Any, terms: dict[str, Any], message: str) -> None:

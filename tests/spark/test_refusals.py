@@ -43,7 +43,7 @@ REFUSED: list[tuple[str, Call, type[Exception], str]] = [
         "no number",
         lambda df: run(df, identity, "id bigint", num_workers=0),
         ps.ConfigError,
-        r"num_workers is a number of tasks, 1 or more, not 0",
+        r"num_workers is a number of tasks, at least 1, not 0",
     ),
     (
         "no DataFrame",

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from pointstamp._core import Session as OutputSession
+from pointstamp._mistakes import count_of
 from pointstamp.event_times.clock import since_epoch
 
 __all__ = ["Count", "Session", "Sliding", "Tumbling", "Window", "WindowKind"]
@@ -121,9 +122,8 @@ class Count:
     size: int
 
     def __post_init__(self) -> None:
-        size: Any = self.size
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{self}: a window has a number of records, and at least 1")
+        size = count_of("Count takes a number of records", self.size)
+        object.__setattr__(self, "size", size)  # frozen; an integer of numpy becomes an int
 
 
 WindowKind = Tumbling | Sliding | Session | Count

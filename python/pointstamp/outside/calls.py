@@ -28,6 +28,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind
+from pointstamp._mistakes import count_of
 from pointstamp._threads import raised_later
 from pointstamp.custom.builder import operator_info
 from pointstamp.outside.eventloop import EventLoop, Seat
@@ -64,13 +65,10 @@ class Terms:
         batch: int | None,
         linger: float,
     ) -> None:
-        for name, number, least in (("capacity", capacity, 1), ("retry", retry, 0), ("batch", batch, 1)):
-            if number is None and name == "batch":
-                continue
-            if isinstance(number, bool) or not isinstance(number, int):
-                raise TypeError(f"{name} is a whole number, not {number!r}")
-            if number < least:
-                raise ValueError(f"{name} is at least {least}, not {number}")
+        capacity = count_of("capacity is a number of calls", capacity)
+        retry = count_of("retry is a number of calls", retry, least=0)
+        if batch is not None:
+            batch = count_of("batch is a number of records", batch)
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout is a number of seconds, more than 0, not {timeout}")
         for name, seconds in (("backoff", backoff), ("linger", linger)):

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._errors import ConfigError
+from pointstamp._mistakes import count_of
 from pointstamp.spark.compat import is_connect, is_local, slots
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def tasks(session: SparkSession, asked: Any) -> int:
     Raises:
         ConfigError: If the session cannot run a barrier stage, or not one of so many tasks.
     """
-    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
-        raise ConfigError(f"num_workers is a number of tasks, 1 or more, not {asked!r}")
+    if asked is not None:
+        asked = count_of("num_workers is a number of tasks", asked, error=ConfigError)
     if str(session.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
         raise ConfigError(
             "spark.dynamicAllocation.enabled is true, and Spark runs no barrier stage with it: start the "
