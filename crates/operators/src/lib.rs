@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod activity;
 pub mod batch;
 pub mod collections;
 mod error;

@@ -18,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::observe::Latest;
+use pointstamp_operators::activity::Recorder;
 use pyo3::prelude::*;
 
 use crate::errors::{GraphError, PointstampError};
@@ -25,7 +26,6 @@ use crate::forks::{Process, REFUSED};
 use crate::seeing::inquiry::Inquiry;
 use crate::seeing::naming::Naming;
 use crate::seeing::notes::Notes;
-use crate::seeing::record::Recorder;
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
@@ -40,7 +40,7 @@ pub(crate) struct Home {
     naming: Naming,
     inquiry: Inquiry,
     latest: OnceLock<Latest>,
-    recorder: OnceLock<Arc<Py<Recorder>>>,
+    recorder: OnceLock<Arc<Recorder>>,
     /// Whether the program asked for its turn, from another thread.
     called: AtomicBool,
 }
@@ -119,7 +119,7 @@ impl Home {
     }
 
     /// What records the worker, once something does.
-    pub(crate) fn recorder(&self) -> &OnceLock<Arc<Py<Recorder>>> {
+    pub(crate) fn recorder(&self) -> &OnceLock<Arc<Recorder>> {
         &self.recorder
     }
 

@@ -9,7 +9,7 @@ use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::execute::run_worker;
 use pointstamp_engine::host::Host;
-use pointstamp_engine::observe::Observer;
+use pointstamp_engine::observe::{Observation, Observer};
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
 use pyo3::exceptions::PyValueError;
@@ -30,7 +30,7 @@ use crate::scope::Scope;
 use crate::seeing::graph::Collector;
 use crate::seeing::hearing::Hearing;
 use crate::seeing::inquiry::Answer;
-use crate::seeing::record::{Recorder, Recording};
+use crate::seeing::record::Recorder;
 use crate::simulation::Simulation;
 use crate::threads::{Running, Threads, absorb_interruption};
 
@@ -146,10 +146,11 @@ impl Worker {
     }
 
     /// Records all that this worker does from now on.
-    fn record(&self, recorder: Py<Recorder>) -> PyResult<()> {
-        let recorder = Arc::new(recorder);
+    fn record(&self, recorder: &Recorder) -> PyResult<()> {
+        let recorder = Arc::clone(&recorder.0);
         let _first = self.0.home().recorder().set(Arc::clone(&recorder));
-        self.0.engine()?.observe(Rc::new(Recording(recorder)));
+        let observe = move |observation: &Observation<'_>| recorder.observe(observation);
+        self.0.engine()?.observe(Rc::new(observe));
         Ok(())
     }
 

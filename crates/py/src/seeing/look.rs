@@ -50,7 +50,7 @@ pub(crate) fn look(
     told.set_item("in_flight", snapshot.in_flight)?;
     told.set_item("high_water", engine.high_water())?;
     if let Some(recorder) = home.recorder().get() {
-        let (totals, parked) = recorder.get().totals();
+        let (totals, parked) = recorder.totals();
         let list = PyList::empty(py);
         for (id, done) in totals {
             if let Some(address) = addresses.get(&id) {

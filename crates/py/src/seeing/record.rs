@@ -1,328 +1,67 @@
-//! Recording what a worker does: totals of each operator, and, where asked for, every event.
-//!
-//! Owns [`Recorder`], an observer of the engine. It is told on the worker's thread, detached, and only counts and appends; what
-//! it has is taken by any thread. Its lock is free but for that moment. Times of events are nanoseconds since the recorder
-//! was made, and the recorder knows when that was by the clock on the wall, so that logs of several workers can be put side by side.
-//! Events beyond a limit that are not taken are counted and not kept.
-
-use std::time::{Instant, SystemTime};
+//! The recorder of a worker's activity, as Python holds it.
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
-use pointstamp_engine::observe::{Change, EdgeId, Observation, Observer, OperatorId};
+use pointstamp_operators::activity::{self, Done, MOST_EVENTS};
 use pyo3::prelude::*;
-use rustc_hash::FxHashMap;
 
 use crate::columns::ffi::export_batch;
 use crate::errors::PointstampError;
-use crate::seeing::event::{LogEvent, NONE, columns};
-use crate::seeing::totals::{Done, Ended, Totals};
-
-/// How many events wait to be taken at most.
-const MOST: usize = 1 << 20;
 
 /// The record of one worker.
 #[pyclass(frozen, module = "pointstamp._core")]
-pub(crate) struct Recorder {
-    inner: Mutex<Inner>,
-}
+pub(crate) struct Recorder(pub(crate) Arc<activity::Recorder>);
 
-struct Inner {
-    begin: Instant,
-    /// Nanoseconds since 1970 when it began.
-    began: u64,
-    /// Whether events are kept.
-    keeps: bool,
-    /// How many of them wait at most.
-    most: usize,
-    totals: FxHashMap<OperatorId, Totals>,
-    /// By edge: whose output it comes from and whose input it goes to; none where that is a scope's boundary.
-    ends: FxHashMap<EdgeId, (Option<OperatorId>, Option<OperatorId>)>,
-    /// By scope and node.
-    nodes: FxHashMap<(OperatorId, usize), OperatorId>,
-    addresses: FxHashMap<Vec<usize>, OperatorId>,
-    running: Vec<(OperatorId, Instant)>,
-    parked: Option<Instant>,
-    parked_for: u64,
-    events: Vec<LogEvent>,
-    lost: u64,
-    /// What was done in dataflows that have ended; kept where that was asked for.
-    ended: Option<Ended>,
-    /// How many of them a batch that was taken says.
-    said: u64,
-    /// Dataflows whose events are not kept: they read this record.
-    ignored: Vec<u32>,
-}
+/// An operator's address, its name, and runs, nanoseconds, records in and out, batches in and out.
+type DoneTuple = (Vec<usize>, String, (u64, u64, u64, u64, u64, u64));
 
-#[allow(clippy::cast_possible_truncation, reason = "584 years of nanoseconds")]
-fn nanoseconds(duration: std::time::Duration) -> u64 {
-    duration.as_nanos() as u64
-}
-
-impl Inner {
-    fn keep(&mut self, event: impl FnOnce() -> LogEvent) {
-        if !self.keeps {
-            return;
-        }
-        let mut event = event();
-        if self.ignored.contains(&event.dataflow) {
-            return;
-        }
-        if self.events.len() >= self.most {
-            self.lost += 1;
-            return;
-        }
-        event.at = nanoseconds(self.begin.elapsed());
-        self.events.push(event);
-    }
-
-    fn keep_changes(&mut self, kind: &'static str, scope: OperatorId, changes: &[Change]) {
-        if !self.keeps {
-            return;
-        }
-        for ((location, time), diff) in changes {
-            self.keep(|| LogEvent::change(kind, scope, location, time, *diff));
-        }
-    }
-
-    fn made(&mut self, id: OperatorId, address: &[usize], name: &str) {
-        if let Some(ended) = &mut self.ended {
-            ended.made(id, name);
-        }
-        self.addresses.insert(address.to_vec(), id);
-        self.totals.entry(id).or_default();
-        if let Some((node, scope)) = address.split_last()
-            && let Some(scope) = self.addresses.get(scope)
-        {
-            self.nodes.insert((*scope, *node), id);
-        }
-    }
-
-    fn shut_down(&mut self, id: OperatorId) {
-        if id.operator == 0 {
-            // With its dataflow all is forgotten that is only needed while it runs.
-            let gone = |other: u32| other == id.dataflow;
-            if let Some(ended) = &mut self.ended {
-                ended.shut_down(id.dataflow, &self.addresses, &self.totals);
-            }
-            self.ends.retain(|edge, _| !gone(edge.dataflow));
-            self.nodes.retain(|(scope, _), _| !gone(scope.dataflow));
-            self.addresses.retain(|_, other| !gone(other.dataflow));
-            self.totals.retain(|other, _| !gone(other.dataflow));
-        }
-    }
-
-    fn totals_of(&mut self, operator: Option<OperatorId>) -> Option<&mut Totals> {
-        operator.map(|operator| self.totals.entry(operator).or_default())
-    }
-
-    #[allow(clippy::too_many_lines, reason = "one arm for each kind of event")]
-    fn observe(&mut self, observation: &Observation<'_>) {
-        match *observation {
-            Observation::ScopeMade {
-                id,
-                address,
-                name,
-                dims,
-                ..
-            } => {
-                self.made(id, address, name);
-                self.keep(|| LogEvent::made("scope", id, address, name, Some(dims)));
-            }
-            Observation::OperatorMade {
-                id, address, name, ..
-            } => {
-                self.made(id, address, name);
-                self.keep(|| LogEvent::made("operator", id, address, name, None));
-            }
-            Observation::EdgeMade {
-                id,
-                scope,
-                source,
-                target,
-                pact,
-            } => {
-                let end = |node: usize| self.nodes.get(&(scope, node)).copied();
-                let ends = (end(source.node), end(target.node));
-                self.ends.insert(id, ends);
-                self.keep(|| LogEvent::edge(scope, id, source, target, pact));
-            }
-            Observation::ScheduleBegins { id } => {
-                self.running.push((id, Instant::now()));
-                self.keep(|| LogEvent::new("begin", id));
-            }
-            Observation::ScheduleEnds { id } => {
-                if let Some((_, begin)) = self.running.pop() {
-                    let took = nanoseconds(begin.elapsed());
-                    let totals = self.totals.entry(id).or_default();
-                    totals.runs += 1;
-                    totals.nanoseconds += took;
-                }
-                self.keep(|| LogEvent::new("end", id));
-            }
-            Observation::MessageSent {
-                edge,
-                time,
-                records,
-                worker,
-            } => {
-                let (from, _) = self.ends.get(&edge).copied().unwrap_or_default();
-                if let Some(totals) = self.totals_of(from) {
-                    totals.records_out += records as u64;
-                    totals.batches_out += 1;
-                }
-                self.keep(|| LogEvent::message("send", edge, from, time, records).to(worker));
-            }
-            Observation::MessageReceived {
-                edge,
-                time,
-                records,
-                ..
-            } => {
-                let (_, to) = self.ends.get(&edge).copied().unwrap_or_default();
-                if let Some(totals) = self.totals_of(to) {
-                    totals.records_in += records as u64;
-                    totals.batches_in += 1;
-                }
-                self.keep(|| LogEvent::message("receive", edge, to, time, records));
-            }
-            Observation::CapabilityMade {
-                operator,
-                port,
-                time,
-                ..
-            } => self.keep(|| LogEvent::capability(operator, port, time, 1)),
-            Observation::CapabilityDowngraded {
-                operator, port, to, ..
-            } => self.keep(|| LogEvent::capability(operator, port, to, 0)),
-            Observation::CapabilityDropped {
-                operator,
-                port,
-                time,
-                ..
-            } => self.keep(|| LogEvent::capability(operator, port, time, -1)),
-            Observation::ProgressSent { scope, changes } => {
-                self.keep_changes("progress sent", scope, changes);
-            }
-            Observation::ProgressReceived { scope, changes } => {
-                self.keep_changes("progress received", scope, changes);
-            }
-            Observation::FrontierMoved { scope, changes } => {
-                self.keep_changes("frontier", scope, changes);
-            }
-            Observation::SourceHeld { id } => self.keep(|| LogEvent::new("held", id)),
-            Observation::ParkBegins => {
-                self.parked = Some(Instant::now());
-                self.keep(|| LogEvent::new("park", NONE));
-            }
-            Observation::ParkEnds => {
-                if let Some(begin) = self.parked.take() {
-                    self.parked_for += nanoseconds(begin.elapsed());
-                }
-                self.keep(|| LogEvent::new("unpark", NONE));
-            }
-            Observation::Shutdown { id } => {
-                self.keep(|| LogEvent::new("shutdown", id));
-                self.shut_down(id);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// A recorder as an observer, shared with the reader of its events.
-pub(crate) struct Recording(pub(crate) Arc<Py<Recorder>>);
-
-impl Observer for Recording {
-    fn observe(&self, observation: &Observation<'_>) {
-        self.0.get().inner().observe(observation);
-    }
-}
-
-impl Recorder {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
-    }
-
-    /// What each operator has done, and for how many nanoseconds the worker slept.
-    pub(crate) fn totals(&self) -> (Vec<(OperatorId, Totals)>, u64) {
-        let inner = self.inner();
-        let totals = inner.totals.iter().map(|(id, totals)| (*id, *totals));
-        (totals.collect(), inner.parked_for)
-    }
+fn tuple_of(done: Done) -> DoneTuple {
+    let totals = done.totals;
+    let numbers = (
+        totals.runs,
+        totals.nanoseconds,
+        totals.records_in,
+        totals.records_out,
+        totals.batches_in,
+        totals.batches_out,
+    );
+    (done.address, done.name, numbers)
 }
 
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (keeps, most = MOST, keeps_totals = false))]
+    #[pyo3(signature = (keeps, most = MOST_EVENTS, keeps_totals = false))]
     fn new(keeps: bool, most: usize, keeps_totals: bool) -> Self {
-        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Recorder {
-            inner: Mutex::new(Inner {
-                begin: Instant::now(),
-                began: began.map_or(0, nanoseconds),
-                keeps,
-                most,
-                totals: FxHashMap::default(),
-                ends: FxHashMap::default(),
-                nodes: FxHashMap::default(),
-                addresses: FxHashMap::default(),
-                running: Vec::new(),
-                parked: None,
-                parked_for: 0,
-                events: Vec::new(),
-                lost: 0,
-                ended: keeps_totals.then(Ended::default),
-                said: 0,
-                ignored: Vec::new(),
-            }),
-        }
+        Recorder(activity::Recorder::new(keeps, most, keeps_totals))
     }
 
-    /// How many events were not kept, since those before them were not taken.
+    /// The number of events that were not kept, since those before them were not taken.
     #[getter]
     fn lost(&self) -> u64 {
-        self.inner().lost
+        self.0.lost()
     }
 
-    /// What the operators of dataflows that have ended did, since the last call: addresses, names, runs, nanoseconds, records
+    /// Takes the totals of operators whose dataflow has ended since the last call: address, name, runs, nanoseconds, records
     /// in and out, batches in and out. Nothing unless `keeps_totals`.
-    fn take_totals(&self) -> Vec<Done> {
-        let mut inner = self.inner();
-        inner.ended.as_mut().map(Ended::take).unwrap_or_default()
+    fn take_totals(&self) -> Vec<DoneTuple> {
+        self.0.take_totals().into_iter().map(tuple_of).collect()
     }
 
     /// Keeps no events of a dataflow, which reads this record: it would never come to an end.
     fn ignore(&self, dataflow: u32) {
-        self.inner().ignored.push(dataflow);
+        self.0.ignore(dataflow);
     }
 
-    /// Keeps no events any more.
+    /// Keeps no more events.
     fn stop(&self) {
-        let mut inner = self.inner();
-        inner.keeps = false;
-        inner.events = Vec::new();
+        self.0.stop();
     }
 
-    /// The events since the last call, as a record batch; see `pointstamp.seeing.log` for its columns.
+    /// Takes the events since the last call, as a record batch; see `pointstamp.seeing.log` for its columns.
     fn take<'py>(&self, py: Python<'py>, worker: u32) -> PyResult<Bound<'py, PyAny>> {
-        let (events, began) = {
-            let mut inner = self.inner();
-            let mut events = std::mem::take(&mut inner.events);
-            let lost = inner.lost - inner.said;
-            if lost > 0 {
-                inner.said = inner.lost;
-                let mut event = LogEvent::new("lost", NONE);
-                event.at = nanoseconds(inner.begin.elapsed());
-                event.count = Some(lost.cast_signed());
-                events.push(event);
-            }
-            (events, inner.began)
-        };
-        let batch = columns(&events, began, worker)
-            .map_err(|error| PointstampError::new_err(error.to_string()))?;
+        let batch = self.0.take(worker);
+        let batch = batch.map_err(|error| PointstampError::new_err(error.to_string()))?;
         export_batch(py, &batch)
     }
 }

@@ -1,7 +1,7 @@
-//! An event of a worker's record, and events as a record batch.
+//! The events of a log, and their columns.
 //!
-//! Owns the columns of a log; `pointstamp.seeing.log` says what they mean. What only the few events have that tell what is
-//! made lies in a box, so that a million of the others fit into memory.
+//! Fields that only the few events have which report an operator, scope or edge that is made are in a box, so that a
+//! million of the others fit into memory.
 
 use std::sync::Arc;
 
