@@ -36,6 +36,9 @@ pub enum Error {
     /// The engine refused a step of building the graph.
     #[error(transparent)]
     Engine(#[from] pointstamp_engine::error::Error),
+    /// Columns do not exist or do not fit, or a kernel over columns failed.
+    #[error(transparent)]
+    Columns(#[from] pointstamp_columnar::Error),
     /// An expression has no result for a record.
     #[error("an expression has no result for a record")]
     Expression(Failure),

@@ -13,9 +13,11 @@
 
 pub mod batch;
 pub mod collections;
+pub mod columns;
 mod error;
 mod host;
 mod kind;
+mod per_time;
 mod typed;
 mod unary;
 
@@ -23,5 +25,6 @@ pub use batch::{Batch, Content};
 pub use error::Error;
 pub use host::{HostBatch, HostDecoder, register_host_decoder};
 pub use kind::Kind;
+pub use per_time::PerTime;
 pub use typed::{Input, Output, Typed};
 pub use unary::{Logic, Unary};
