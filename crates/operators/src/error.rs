@@ -72,6 +72,9 @@ pub enum Error {
         /// Its count.
         total: i128,
     },
+    /// Bytes are no records of the host.
+    #[error("{0}")]
+    Unreadable(String),
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

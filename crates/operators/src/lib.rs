@@ -6,12 +6,13 @@
 //! language knows stays behind traits: its records ([`HostBatch`]), its functions and its values.
 //!
 //! This crate knows no host language. It builds on the engine (ports, capabilities, scheduling), on `pointstamp-arrange`
-//! (batches, traces, the kernels of joins and reductions), on `pointstamp-columnar` (kernels over Arrow batches) and on
-//! `pointstamp-rows` (values and expressions).
+//! (batches, traces, the kernels of joins and reductions), on `pointstamp-columnar` (kernels over Arrow batches), on
+//! `pointstamp-rows` (values and expressions) and on `pointstamp-events` (the format of captures).
 
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod captures;
 pub mod collections;
 pub mod columns;
 mod error;

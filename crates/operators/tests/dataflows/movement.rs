@@ -1,6 +1,7 @@
 //! Rows that are moved or split by key.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use pointstamp_operators::columns::{exchange, partition};
 use pointstamp_testkit::cases;
@@ -33,7 +34,7 @@ proptest! {
 
     #[test]
     fn all_rows_of_a_key_meet_on_one_worker(shape in shapes(), input in sent(1)) {
-        let made = run(shape, 1, &[input.clone()], |streams| Ok(vec![exchange(&streams[0], &[0])?]));
+        let made = run(shape, 1, slice::from_ref(&input), |streams| Ok(vec![exchange(&streams[0], &[0])?]));
         prop_assert_eq!(sorted(&made[0]), given(&input));
         prop_assert!(places(made[0].iter().map(|(worker, _, row)| (*worker, row[0]))).is_some());
     }
@@ -42,7 +43,7 @@ proptest! {
     fn a_split_gives_each_row_to_the_part_of_its_key(
         shape in shapes(), input in sent(1), parts in 1_usize..4
     ) {
-        let made = run(shape, 1, &[input.clone()], |streams| partition(&streams[0], parts, vec![0]));
+        let made = run(shape, 1, slice::from_ref(&input), |streams| partition(&streams[0], parts, vec![0]));
         let rows: Vec<Found> = made.iter().flatten().cloned().collect();
         prop_assert_eq!(sorted(&rows), given(&input));
         let found = made.iter().enumerate();

@@ -1,6 +1,7 @@
 //! Rows that tell their event times, and windows that are updated as rows arrive.
 
 use std::collections::BTreeMap;
+use std::slice;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema};
@@ -45,7 +46,7 @@ proptest! {
 
     #[test]
     fn rows_go_to_the_times_that_they_tell(shape in shapes(), input in sent(1)) {
-        let made = run(shape, 1, &[input.clone()], |streams| Ok(vec![delay(&streams[0], 2)?]));
+        let made = run(shape, 1, slice::from_ref(&input), |streams| Ok(vec![delay(&streams[0], 2)?]));
         let expected = all(&input).map(|(_, &(key, value, at))| {
             (at.unsigned_abs(), vec![key, Some(value), Some(at)])
         });
@@ -55,7 +56,7 @@ proptest! {
     #[test]
     fn rows_tell_the_times_that_they_are_at(shape in shapes(), input in sent(1)) {
         let told = Arc::new(Schema::new(vec![Field::new("told", DataType::Int64, false)]));
-        let made = run(shape, 1, &[input.clone()], |streams| {
+        let made = run(shape, 1, slice::from_ref(&input), |streams| {
             let (rows, result) = with_own_times(&streams[0], &schema(), &told)?;
             assert_eq!(result.fields().len(), 4);
             Ok(vec![rows])
@@ -74,7 +75,7 @@ proptest! {
         in_place in any::<bool>(),
     ) {
         let layout = Layout { length: every * times, every, offset };
-        let made = run(shape, 1, &[input.clone()], |streams| {
+        let made = run(shape, 1, slice::from_ref(&input), |streams| {
             let rows = if in_place { exchange(&streams[0], &[0])? } else { streams[0].clone() };
             let functions = ["sum", "count"].map(|name| ("v".to_owned(), name.to_owned()));
             let plan = Plan::new(&schema(), &["k"], &functions)?;

@@ -1,6 +1,7 @@
 //! Distinct rows and joins.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 
 use pointstamp_columnar::join::Plan;
 use pointstamp_operators::columns::{distinct, distinct_so_far, exchange, join};
@@ -10,9 +11,12 @@ use proptest::prelude::*;
 
 use crate::program::{Found, Row, Sent, all, run, schema, sent, shapes, sorted};
 
+/// A key at a time.
+type Keyed = (Vec<u64>, Option<i64>);
+
 /// Returns the keys of a result at each time; none if some is there more often than once, or with a row that was not given.
-fn keys_of(found: &[Found], input: &[Sent]) -> Option<BTreeSet<(Vec<u64>, Option<i64>)>> {
-    let mut given: BTreeMap<(Vec<u64>, Option<i64>), BTreeSet<Vec<Option<i64>>>> = BTreeMap::new();
+fn keys_of(found: &[Found], input: &[Sent]) -> Option<BTreeSet<Keyed>> {
+    let mut given: BTreeMap<Keyed, BTreeSet<Vec<Option<i64>>>> = BTreeMap::new();
     for (time, &(key, value, at)) in all(input) {
         let rows = given.entry((time.clone(), key)).or_default();
         rows.insert(vec![key, Some(value), Some(at)]);
@@ -28,7 +32,7 @@ fn keys_of(found: &[Found], input: &[Sent]) -> Option<BTreeSet<(Vec<u64>, Option
 }
 
 /// Returns the keys at the least of their times.
-fn least_times(input: &[Sent]) -> BTreeSet<(Vec<u64>, Option<i64>)> {
+fn least_times(input: &[Sent]) -> BTreeSet<Keyed> {
     let keys: BTreeSet<_> = all(input)
         .map(|(time, row)| (time.clone(), row.0))
         .collect();
@@ -65,7 +69,7 @@ proptest! {
     fn each_key_of_each_time_comes_once(
         shape in shapes(), input in sent(1), in_place in any::<bool>()
     ) {
-        let made = run(shape, 1, &[input.clone()], |streams| {
+        let made = run(shape, 1, slice::from_ref(&input), |streams| {
             let rows = if in_place { exchange(&streams[0], &[0])? } else { streams[0].clone() };
             Ok(vec![distinct(&rows, &schema(), &[0], in_place)?])
         });
@@ -75,7 +79,7 @@ proptest! {
 
     #[test]
     fn a_key_comes_at_its_least_times(shape in shapes(), input in sent(2)) {
-        let made = run(shape, 2, &[input.clone()], |streams| {
+        let made = run(shape, 2, slice::from_ref(&input), |streams| {
             Ok(vec![distinct_so_far(&streams[0], &schema(), &[0], false)?])
         });
         prop_assert_eq!(keys_of(&made[0], &input), Some(least_times(&input)));

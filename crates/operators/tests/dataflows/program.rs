@@ -18,34 +18,34 @@ use pointstamp_engine::worker::Worker;
 use pointstamp_operators::{Batch, Error, Typed};
 use pointstamp_order::{PartialOrder, Point};
 use pointstamp_progress::Mode;
-use pointstamp_testkit::memory::{self, Delay};
+use pointstamp_testkit::memory::{self, Delay, Memory};
 use proptest::prelude::*;
 
 /// Processes, and workers of each.
-pub type Shape = (usize, usize);
+pub(crate) type Shape = (usize, usize);
 
 /// The shapes on which every program gives the same rows.
-pub const SHAPES: [Shape; 5] = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)];
+pub(crate) const SHAPES: [Shape; 5] = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)];
 
 /// A row: its key, its value, and the event time that it tells.
-pub type Row = (Option<i64>, i64, i64);
+pub(crate) type Row = (Option<i64>, i64, i64);
 
 /// Rows that are sent together.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Which worker sends them: this number modulo that of workers.
-    pub worker: usize,
-    pub time: Vec<u64>,
-    pub rows: Vec<Row>,
+    pub(crate) worker: usize,
+    pub(crate) time: Vec<u64>,
+    pub(crate) rows: Vec<Row>,
     /// How many steps the worker makes after.
-    pub steps: usize,
+    pub(crate) steps: usize,
 }
 
 /// A row of a result: the worker that made it, its time, and its integers.
-pub type Found = (usize, Point, Vec<Option<i64>>);
+pub(crate) type Found = (usize, Point, Vec<Option<i64>>);
 
 /// Returns the schema of inputs.
-pub fn schema() -> SchemaRef {
+pub(crate) fn schema() -> SchemaRef {
     let field = |name: &str, nullable| Field::new(name, DataType::Int64, nullable);
     Arc::new(Schema::new(vec![
         field("k", true),
@@ -55,15 +55,16 @@ pub fn schema() -> SchemaRef {
 }
 
 /// Returns a batch of the schema.
-pub fn batch(rows: &[Row]) -> RecordBatch {
-    let keys: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.0)));
+pub(crate) fn batch(rows: &[Row]) -> RecordBatch {
+    let keys: Int64Array = rows.iter().map(|row| row.0).collect();
     let values: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1)));
     let times: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.2)));
-    RecordBatch::try_new(schema(), vec![keys, values, times]).expect("it is of the schema")
+    RecordBatch::try_new(schema(), vec![Arc::new(keys), values, times])
+        .expect("it is of the schema")
 }
 
 /// Returns the rows of a batch of columns that are integers, or can be cast to them.
-pub fn rows_of(batch: &RecordBatch) -> Vec<Vec<Option<i64>>> {
+pub(crate) fn rows_of(batch: &RecordBatch) -> Vec<Vec<Option<i64>>> {
     let columns = batch.columns().iter();
     let columns: Vec<ArrayRef> = columns
         .map(|column| cast(column, &DataType::Int64).expect("it is of numbers"))
@@ -91,7 +92,7 @@ fn ended(error: Error) -> EngineError {
 /// # Panics
 ///
 /// When a worker fails, or a row comes behind the frontier of the result.
-pub fn run(
+pub(crate) fn run(
     (processes, workers): Shape,
     dims: usize,
     inputs: &[Vec<Sent>],
@@ -101,7 +102,7 @@ pub fn run(
     let transports = memory::connect(processes, Delay::None);
     let ran: Vec<Vec<Vec<Vec<Found>>>> = std::thread::scope(|scope| {
         let main = &main;
-        let process = |transport| {
+        let process = |transport: Arc<Memory>| {
             scope.spawn(move || {
                 let (cluster, seeds) =
                     Cluster::in_cluster(workers, Mode::Demand, HIGH_WATER, transport);
@@ -205,7 +206,7 @@ fn collect(
 }
 
 /// Returns the times and rows of a result, in order.
-pub fn sorted(found: &[Found]) -> Vec<(Vec<u64>, Vec<Option<i64>>)> {
+pub(crate) fn sorted(found: &[Found]) -> Vec<(Vec<u64>, Vec<Option<i64>>)> {
     let rows = found
         .iter()
         .map(|(_, time, row)| (time.coords().to_vec(), row.clone()));
@@ -215,7 +216,7 @@ pub fn sorted(found: &[Found]) -> Vec<(Vec<u64>, Vec<Option<i64>>)> {
 }
 
 /// Draws where a program runs.
-pub fn shapes() -> impl Strategy<Value = Shape> {
+pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
     prop::sample::select(SHAPES.to_vec())
 }
 
@@ -224,7 +225,7 @@ fn key() -> impl Strategy<Value = Option<i64>> {
 }
 
 /// Draws what is sent to an input of so many coordinates of time, in any order of times.
-pub fn sent(dims: usize) -> impl Strategy<Value = Vec<Sent>> {
+pub(crate) fn sent(dims: usize) -> impl Strategy<Value = Vec<Sent>> {
     let times = prop::collection::vec(0_u64..5, dims);
     let rows = prop::collection::vec((key(), -20_i64..20, 0_i64..40), 0..6);
     let sent = (0_usize..4, times, rows, 0_usize..3).prop_map(|(worker, time, mut rows, steps)| {
@@ -243,7 +244,7 @@ pub fn sent(dims: usize) -> impl Strategy<Value = Vec<Sent>> {
 }
 
 /// Returns the rows of an input, with their times.
-pub fn all(input: &[Sent]) -> impl Iterator<Item = (&Vec<u64>, &Row)> {
+pub(crate) fn all(input: &[Sent]) -> impl Iterator<Item = (&Vec<u64>, &Row)> {
     let sent = input.iter();
     sent.flat_map(|sent| sent.rows.iter().map(move |row| (&sent.time, row)))
 }
