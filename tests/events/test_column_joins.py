@@ -336,38 +336,3 @@ def test_what_makes_no_sense_is_refused() -> None:
         build(lambda a, b: a.window_join(b, "key", ps.Tumbling(5), column=3))  # type: ignore[arg-type]
     with pytest.raises(ps.GraphError, match="'window_start'"):
         build(lambda a, b: a.with_columns(window_start=pl.col("at")).window_join(b, "key", ps.Tumbling(5)))
-
-
-@pytest.mark.parametrize("kind", ["interval", "as-of", "table", "windows", "sliding", "sessions"])
-def test_what_can_match_nothing_any_more_is_freed(kind: str) -> None:
-    """Ever new keys, each with a row on both sides: rows and keys that are held stay few."""
-    from pointstamp import _core
-
-    left, right = _core.Schema(LEFT), _core.Schema(RIGHT)
-    given = (left, right, ["key"], ("at", "at"), (True, False), "_right", None)
-    kernel: Any = _core.AsOfColumns(given, 20, None)
-    if kind == "interval":
-        kernel = _core.IntervalColumns(given, -5, 5)
-    elif kind == "sessions":
-        kernel = _core.WindowJoinColumns(given, None, 5)
-    elif kind in ("windows", "sliding"):
-        kernel = _core.WindowJoinColumns(given, (10, 10 if kind == "windows" else 5, 0), 0)
-
-    def made(results: list[Any]) -> int:
-        return sum((result[1] if isinstance(result, tuple) else result).num_rows for result in results)
-
-    most, results = (0, 0), 0
-    for first in range(0, 60_000, 300):
-        names = [f"k{n}" for n in range(first, first + 300)]
-        for side, schema in enumerate((LEFT, RIGHT)):
-            times = [n // 10 for n in range(first, first + 300)]
-            batch = pa.RecordBatch.from_arrays(
-                [pa.array(times), pa.array(names), pa.array(times)], schema=schema
-            )
-            kernel.add(side == 1, batch, 0)
-        results += made(kernel.advance(first // 10))
-        most = tuple(map(max, most, kernel.size()))
-    results += made(kernel.advance(None))
-    assert results == (120_000 if kind == "sliding" else 60_000)
-    assert most[0] < 6000
-    assert most[1] < 4000

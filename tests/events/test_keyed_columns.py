@@ -16,7 +16,6 @@ from columns import canonical
 from effort import examples
 from event_data import Event, by_key, events, shares, timely
 from harness import WORKERS, run
-from pointstamp import _core
 
 SCHEMA = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
 FUNCTIONS = ["count", "sum", "min", "max", "mean"]
@@ -104,52 +103,46 @@ def test_running_functions_of_any_type() -> None:
             "day": pa.array([3, 2, 1, 4], pa.int32()).cast(pa.date32()),
         }
     ).cast(schema)
-    kernel = _core.RunningColumns(
-        _core.Schema(schema),
-        ["key"],
-        [("word", "min"), ("share", "max"), ("share", "count"), ("big", "sum"), ("day", "max")],
-        "at",
-        None,
-    )
-    for batch in rows.to_batches():
-        kernel.add(False, batch, 0)
-    made = pa.Table.from_batches(kernel.advance(None))
-    assert made.column("word_min").to_pylist() == ["b", "x", "b", "a"]
-    assert str(made.column("share_max").to_pylist()) == "[nan, 1.5, 2.0, 2.0]"
-    assert made.column("share_count").to_pylist() == [1, 1, 2, 3]
-    assert made.column("big_sum").to_pylist() == [2**64 - 4, 5, 2**64 - 1, 2**64 - 1]
-    assert [day.day for day in made.column("day_max").to_pylist()] == [4, 3, 4, 5]
-    kept = kernel.kept()
-    again = _core.RunningColumns(
-        _core.Schema(schema),
-        ["key"],
-        [("word", "min"), ("share", "max"), ("share", "count"), ("big", "sum"), ("day", "max")],
-        "at",
-        None,
-    )
-    again.put(False, kept[0])
-    assert again.kept()[0].to_pylist() == kept[0].to_pylist()
+    wanted = [("word", "min"), ("share", "max"), ("share", "count"), ("big", "sum"), ("day", "max")]
+
+    def ran(start: int, state: Any) -> list[Any]:
+        def main(worker: ps.Worker) -> Any:
+            source = ps.ArrowInput(schema)
+            with worker.dataflow() as scope:
+                results = source.to_stream(scope).scan("key", wanted, column="at", state=state)
+                captured = results.to_records().capture()
+            source.send(rows.slice(start))
+            source.advance_to(4)
+            while len(state) == 0 or state.frontier < 4:
+                worker.step()
+            snapshots.append(state.snapshot())
+            source.close()
+            worker.run()
+            return [row for _, rows in captured.extract() for row in rows]
+
+        [made] = ps.execute(main)
+        return made
+
+    snapshots: list[bytes] = []
+    made = ran(0, ps.KeyedState())
+    assert [row["word_min"] for row in made] == ["b", "x", "b", "a"]
+    assert str([row["share_max"] for row in made]) == "[nan, 1.5, 2.0, 2.0]"
+    assert [row["share_count"] for row in made] == [1, 1, 2, 3]
+    assert [row["big_sum"] for row in made] == [2**64 - 4, 5, 2**64 - 1, 2**64 - 1]
+    assert [row["day_max"].day for row in made] == [4, 3, 4, 5]
+    again = ran(3, ps.KeyedState.restore(snapshots))
+    assert str(again) == str(made[3:])
+
+    def refused(function: tuple[str, str]) -> None:
+        def build(scope: ps.Scope) -> Any:
+            return scope.to_stream([]).to_arrow(schema).scan("key", [function], column="at")
+
+        ps.example(build)
+
     with pytest.raises(ps.GraphError, match="'median' is no running function"):
-        _core.RunningColumns(_core.Schema(schema), ["key"], [("big", "median")], "at", None)
+        refused(("big", "median"))
     with pytest.raises(ps.GraphError, match="sum is not defined for column 'word'"):
-        _core.RunningColumns(_core.Schema(schema), ["key"], [("word", "sum")], "at", None)
-
-
-def test_keys_that_are_forgotten_make_room() -> None:
-    kernel = _core.RunningColumns(_core.Schema(SCHEMA), ["key"], [("value", "max")], "at", 20)
-    most = (0, 0)
-    for first in range(0, 60_000, 300):
-        times = [n // 10 for n in range(first, first + 300)]
-        names = [f"k{n}" for n in range(first, first + 300)]
-        kernel.add(
-            False,
-            pa.RecordBatch.from_arrays([pa.array(times), pa.array(names), pa.array(times)], schema=SCHEMA),
-            0,
-        )
-        kernel.advance(first // 10)
-        most = tuple(map(max, most, kernel.size()))  # type: ignore[assignment]
-    assert most[0] < 600
-    assert most[1] < 2500
+        refused(("word", "sum"))
 
 
 @on_workers

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp import _core
 
 WANTED = [("v", "sum")]
 TIMES: Any = {"column": "at"}
@@ -234,10 +233,18 @@ def test_null_structs_may_have_keys_of_no_value() -> None:
             [pa.array([5, 5]), pa.array([number, -number]), nested], schema=schema
         )
 
-    kernel = _core.RunningColumns(_core.Schema(schema), ["k"], [], "at", None)
-    for number in (1, 2):
-        kernel.add(False, batch(number), 0)
-    made = [row for part in kernel.advance(None) for row in part.to_pylist()]
+    def main(worker: ps.Worker) -> Any:
+        source = ps.ArrowInput(schema)
+        with worker.dataflow() as scope:
+            captured = source.to_stream(scope).dedup("k", **TIMES).to_records().capture()
+        for number in (1, 2):
+            source.send(batch(number))
+            worker.step()
+        source.close()
+        worker.run()
+        return [row for _, rows in captured.extract() for row in rows]
+
+    [made] = ps.execute(main)
     assert [row["nested"] for row in made] == [{"word": "w"}, None, {"word": "w"}, None]
 
 

@@ -90,6 +90,11 @@ impl AsOf {
         self.sides.size()
     }
 
+    /// Returns how long after its time a right row is matched, if not for ever.
+    pub fn within(&self) -> Option<i64> {
+        self.within
+    }
+
     /// Takes in rows of a side, none of which is before `earliest`.
     ///
     /// # Errors

@@ -97,6 +97,17 @@ impl Interval {
         self.sides.first().into_iter().chain(due).min()
     }
 
+    /// Returns how long before a frontier the rows are that may still be needed. Whether a row comes without a match follows
+    /// from the rows that it has met, too.
+    pub fn reach(&self) -> i64 {
+        let reach = self.lasts[0].max(self.lasts[1]).max(0);
+        if self.sides.terms().outer.contains(&true) {
+            reach.saturating_mul(2)
+        } else {
+            reach
+        }
+    }
+
     /// Looks at the rows before `frontier`, or at all: the results, in the order of their times.
     ///
     /// # Errors

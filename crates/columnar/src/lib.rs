@@ -23,6 +23,7 @@
 //! | [`running`] | counts, sums, extremes and means so far, and first rows, by key in the order of time |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
+//! | [`kernel`] | what the kernels that take rows in the order of event time have in common |
 //! | [`in_time`] | the two sides of a join in time: rows in the order of time, and the results made of them |
 //! | [`window_join`] | pairs of rows with equal keys in the same window |
 //! | [`interval`] | pairs of rows with equal keys whose times are close |
@@ -44,6 +45,7 @@ pub mod in_time;
 pub mod interval;
 pub mod ipc;
 pub mod join;
+pub mod kernel;
 pub mod open_windows;
 pub mod partial;
 pub mod partition;

@@ -68,6 +68,16 @@ impl OpenWindows {
         })
     }
 
+    /// Returns the start of the first window that is open at a frontier.
+    pub fn first_open(&self, frontier: i64) -> i64 {
+        self.windows.layout().first_open(frontier)
+    }
+
+    /// Returns the number of states that are held: of each pane, one for each key.
+    pub fn held(&self) -> usize {
+        self.windows.held()
+    }
+
     /// The schema of results.
     pub fn output(&self) -> &SchemaRef {
         self.windows.output()

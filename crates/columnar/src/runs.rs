@@ -151,6 +151,11 @@ impl Runs {
         self.windows.len()
     }
 
+    /// Returns the number of windows in memory, and of keys that have numbers.
+    pub fn size(&self) -> (usize, usize) {
+        (self.windows.len(), self.keys.len())
+    }
+
     /// Takes in the rows of a batch, none of which is before `earliest`.
     ///
     /// # Errors
@@ -205,6 +210,15 @@ impl Runs {
             self.earliest = open.min_by_key(|&at| windows[at as usize].first);
         }
         self.earliest.map(|at| windows[at as usize].first)
+    }
+
+    /// Returns the earliest time of a row, before a frontier, that may still be needed; `None` where any row may be: the end of
+    /// a window of a number of rows follows from all rows of the key before it.
+    pub fn needed(&mut self, frontier: i64) -> Option<i64> {
+        match self.ends {
+            Ends::Silence(_) => Some(self.earliest().unwrap_or(frontier)),
+            Ends::Rows(_) => None,
+        }
     }
 
     /// Whether more than half of what is kept is of windows that have closed.

@@ -172,6 +172,14 @@ impl WindowJoin {
             .min()
     }
 
+    /// Returns the earliest time of a row, before a frontier, that may still be needed.
+    pub fn needed(&mut self, frontier: i64) -> i64 {
+        match self.kind {
+            Kind::Aligned(layout) => layout.first_open(frontier),
+            Kind::Sessions(_) => self.earliest().unwrap_or(frontier),
+        }
+    }
+
     /// Looks at the rows before `frontier`, or at all: the results of the windows that have closed.
     ///
     /// # Errors

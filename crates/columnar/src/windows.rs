@@ -106,6 +106,11 @@ impl Windows {
         })
     }
 
+    /// Returns the number of states: of each pane, one for each key.
+    pub fn held(&self) -> usize {
+        self.panes.values().map(Table::len).sum()
+    }
+
     /// The schema of results: the key, the window's bounds, the aggregations.
     pub fn output(&self) -> &SchemaRef {
         &self.output

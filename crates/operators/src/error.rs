@@ -36,6 +36,9 @@ pub enum Error {
     /// The engine refused a step of building the graph.
     #[error(transparent)]
     Engine(#[from] pointstamp_engine::error::Error),
+    /// Columns do not exist or do not fit, or a kernel over columns failed.
+    #[error(transparent)]
+    Columns(#[from] pointstamp_columnar::Error),
     /// An expression has no result for a record.
     #[error("an expression has no result for a record")]
     Expression(Failure),
@@ -69,6 +72,9 @@ pub enum Error {
         /// Its count.
         total: i128,
     },
+    /// Bytes are no records of the host.
+    #[error("{0}")]
+    Unreadable(String),
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

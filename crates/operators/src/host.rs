@@ -20,6 +20,9 @@ pub trait HostBatch: Any + Send + Sync {
     /// Returns about how many bytes of memory the records take. It costs little.
     fn footprint(&self) -> usize;
 
+    /// Returns a batch of `len` records from the one at `at` on.
+    fn slice(&self, at: usize, len: usize) -> Arc<dyn HostBatch>;
+
     /// Writes the records. The bytes before them are a multiple of 16.
     ///
     /// # Errors
@@ -28,7 +31,7 @@ pub trait HostBatch: Any + Send + Sync {
     fn encode(&self, out: &mut Encoder) -> UserResult<()>;
 }
 
-/// Reads what [`HostBatch::encode`] wrote.
+/// Reads what [`HostBatch::encode`] wrote. Bytes that no host batch wrote are [`Error::Unreadable`](crate::Error::Unreadable).
 pub type HostDecoder = fn(&Bytes) -> UserResult<Arc<dyn HostBatch>>;
 
 static DECODER: OnceLock<HostDecoder> = OnceLock::new();

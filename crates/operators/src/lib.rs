@@ -6,17 +6,20 @@
 //! language knows stays behind traits: its records ([`HostBatch`]), its functions and its values.
 //!
 //! This crate knows no host language. It builds on the engine (ports, capabilities, scheduling), on `pointstamp-arrange`
-//! (batches, traces, the kernels of joins and reductions), on `pointstamp-columnar` (kernels over Arrow batches) and on
-//! `pointstamp-rows` (values and expressions).
+//! (batches, traces, the kernels of joins and reductions), on `pointstamp-columnar` (kernels over Arrow batches), on
+//! `pointstamp-rows` (values and expressions) and on `pointstamp-events` (the format of captures).
 
 #![forbid(unsafe_code)]
 
 pub mod activity;
 pub mod batch;
+pub mod captures;
 pub mod collections;
+pub mod columns;
 mod error;
 mod host;
 mod kind;
+mod per_time;
 mod typed;
 mod unary;
 
@@ -24,5 +27,6 @@ pub use batch::{Batch, Content};
 pub use error::Error;
 pub use host::{HostBatch, HostDecoder, register_host_decoder};
 pub use kind::Kind;
+pub use per_time::PerTime;
 pub use typed::{Input, Output, Typed};
 pub use unary::{Logic, Unary};

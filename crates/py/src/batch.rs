@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 
 use crate::columns::ffi::{export_batch, import_batches};
-use crate::errors::IntoException;
+use crate::errors::{CodecError, IntoException};
 use crate::gil::{Held, attached};
 use crate::raised::{Raised, exception_of};
 use crate::wire::{self, memory_of};
@@ -43,6 +43,10 @@ impl HostBatch for SharedList {
 
     fn footprint(&self) -> usize {
         self.size
+    }
+
+    fn slice(&self, at: usize, len: usize) -> Arc<dyn HostBatch> {
+        attached(|py| Records::new(self.list.get().bind(py).get_slice(at, at + len)).0)
     }
 
     fn encode(&self, out: &mut Encoder) -> UserResult<()> {
@@ -97,11 +101,6 @@ impl Records {
         self.0.list.get().bind(py)
     }
 
-    /// The list of the records, to be read only.
-    pub(crate) fn object(&self) -> &Py<PyList> {
-        self.0.list.get()
-    }
-
     /// The records as a list of the caller's own: the list itself where it is not shared, else a copy.
     pub(crate) fn into_list(self, py: Python<'_>) -> Bound<'_, PyList> {
         match Arc::try_unwrap(self.0) {
@@ -142,7 +141,16 @@ pub(crate) fn into_python(batch: Batch, py: Python<'_>) -> PyResult<Bound<'_, Py
 /// Registers how batches of Python objects are read that come from other processes.
 pub(crate) fn register() {
     fn decode(bytes: &Bytes) -> UserResult<Arc<dyn HostBatch>> {
-        let records = Records::decode(bytes).map_err(Raised::here)?;
+        let records = Records::decode(bytes).map_err(|error| {
+            let damaged = attached(|py| {
+                let is_ours = error.is_instance_of::<CodecError>(py);
+                is_ours.then(|| error.value(py).to_string())
+            });
+            match damaged {
+                Some(what) => Error::Unreadable(what).into(),
+                None => Raised::here(error), // what a record's own class raised
+            }
+        })?;
         Ok(records.0)
     }
     register_host_decoder(decode);

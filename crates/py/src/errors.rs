@@ -56,12 +56,6 @@ impl IntoException for progress::GraphError {
     }
 }
 
-impl IntoException for pointstamp_events::frame::TooLong {
-    fn into_exception(self) -> PyErr {
-        CodecError::new_err(self.to_string())
-    }
-}
-
 impl IntoException for pointstamp_arrange::Overflow {
     fn into_exception(self) -> PyErr {
         PyOverflowError::new_err(self.to_string())

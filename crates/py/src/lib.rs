@@ -118,16 +118,14 @@ mod _core {
     // Arrow: streams of record batches.
     #[pymodule_export]
     use crate::columns::{
-        aggregate::aggregate_columns,
-        by_key::{RunningColumns, WindowColumns},
-        event_time::{
-            delay_columns, time_column_of, window_columns, window_runs_columns, with_own_times,
-        },
-        in_time::{AsOfColumns, IntervalColumns, WindowJoinColumns, first_open, rows_of_worker},
         input::send_columns,
-        keyed::{distinct_columns, distinct_so_far_columns, join_columns},
+        kernel::{Kernel, in_time_order},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
-        movement::{exchange_columns, partition_columns},
+        operators::{
+            aggregate_columns, delay_columns, distinct_columns, distinct_so_far_columns,
+            exchange_columns, join_columns, partition_columns, time_column_of, window_columns,
+            with_own_times,
+        },
         picked::{order_columns, rows_at, rows_in_order, rows_where, without_views},
         schema::Schema,
     };

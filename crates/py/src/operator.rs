@@ -31,9 +31,9 @@ fn refused(error: Error) -> PyErr {
 /// What an operator says of the records that it has taken and still needs.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retention {
-    says: ThreadBound<EngineRetention>,
-    id: OperatorId,
-    name: String,
+    pub(crate) says: ThreadBound<EngineRetention>,
+    pub(crate) id: OperatorId,
+    pub(crate) name: String,
 }
 
 #[pymethods]

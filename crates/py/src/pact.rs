@@ -2,13 +2,13 @@
 
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
+use pointstamp_operators::columns::by_columns;
 use pointstamp_operators::{Content, Error, Kind};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::{Batch, Records};
-use crate::columns::router::pact_by_columns;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::hash::route_hash;
@@ -42,7 +42,8 @@ pub(crate) fn pact(
         (PactKind::Broadcast, None) => Ok(Pact::Broadcast),
         (PactKind::Exchange, Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
         (PactKind::ExchangeColumns, Some(columns)) => {
-            Ok(attached(|py| columns.extract::<Vec<usize>>(py)).map(pact_by_columns)?)
+            let columns = attached(|py| columns.extract::<Vec<usize>>(py))?;
+            Ok(by_columns(&columns))
         }
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
         (PactKind::ExchangeSecond, None) => Ok(pact_by(Key::Second, reader)),

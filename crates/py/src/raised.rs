@@ -7,6 +7,7 @@ use pointstamp_columnar::Error as ColumnError;
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::payload::Malformed;
 use pointstamp_engine::port::SendError;
+use pointstamp_operators::captures::CaptureError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -121,6 +122,8 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
         (error.into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<pointstamp_operators::Error>() {
         (error.into_exception(), error.operator().map(str::to_owned))
+    } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
+        (error.into_exception(), None)
     } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
         (overflow.into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<ColumnError>() {

@@ -157,7 +157,7 @@ impl Stream {
 
     /// Keeps the stream's events in a queue.
     fn capture(&self, queue: &EventQueue) -> PyResult<()> {
-        let mut sink = queue.sink();
+        let mut sink = queue.queue.sink();
         operators::capture(&self.engine()?, move |event| {
             sink(event);
             Ok(())

@@ -289,4 +289,4 @@ class CustomOperators(Generic[T]):
         if not isinstance(given, EventWriter):
             cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
             raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
-        writer.core.capture(self.core, self.scope.dims, self.core_schema)
+        writer.core.capture(self.core, self.core_schema)

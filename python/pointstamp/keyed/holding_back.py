@@ -42,9 +42,9 @@ class HoldingBack:
         self._batches = 0
         self._warned = False
 
-    def took(self) -> None:
-        """Counts a batch."""
-        self._batches += 1
+    def took(self, batches: int = 1) -> None:
+        """Counts batches."""
+        self._batches += batches
 
     def needs(self, time: int, why: Callable[[], str | None]) -> None:
         """Notes the earliest time of a record that is needed.

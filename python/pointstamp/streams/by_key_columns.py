@@ -116,15 +116,13 @@ def _by_key(
     span = None if ttl is None else unit.span("ttl", ttl)
     if span is not None and span <= 0:
         raise ValueError(f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}")
-    kernel: Any = _core.RunningColumns(stream.core_schema, keys, functions, times, span)
+    kernel = _core.Kernel.running(stream.core_schema, keys, functions, times, span)
     if state is not None:
         kept = Kept(kernel, [list(range(len(keys)))], only_row)
         kept_in(state, stream.scope, name, kept, by=keys, functions=functions, times=times)
     rows = getattr(stream, "batched", None) or stream.core
     scope: Any = stream.scope
-    made, schema = in_time_order(
-        scope, [(rows, stream.core_schema.key(keys))], kernel, name, None, state, [at]
-    )
+    made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys), at)], kernel, name, state)
     results: ArrowStream = scope.event_columns_of(made, schema, times)
     return results
 

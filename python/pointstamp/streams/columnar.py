@@ -360,16 +360,13 @@ class Columnar(JoinsInTime, KeyedColumns):
             )
             return whole.select(*[name for name in whole.schema.names if name != ALL])
         wanted = aggregations_of(aggregations, "window")
-        rows = getattr(stream, "batched", None) or stream.core
-        in_place = stream.placed == stream.core_schema.key(keys)
-        given = (rows, stream.core_schema, keys, wanted, times)
-        if early is not None or state is not None:
-            made, columns = _in_time_order(stream, window, keys, wanted, times, unit, early, state)
-            return self._results(made, columns, len(keys))
-        if isinstance(window, Session | Count):
-            made, columns = _core.window_runs_columns(*given, ends_of(window, unit), in_place)
-        else:
+        if early is None and state is None and not isinstance(window, Session | Count):
+            rows = getattr(stream, "batched", None) or stream.core
+            in_place = stream.placed == stream.core_schema.key(keys)
+            given = (rows, stream.core_schema, keys, wanted, times)
             made, columns = _core.window_columns(*given, layout_of(window, unit), in_place)
+        else:
+            made, columns = _in_time_order(stream, window, keys, wanted, times, unit, early, state)
         return self._results(made, columns, len(keys))
 
     def _results(self, made: CoreStream, columns: _core.Schema, at: int) -> ArrowStream:
@@ -389,7 +386,7 @@ def _in_time_order(
     early: Any,
     state: KeyedState[Any, Any] | None,
 ) -> tuple[CoreStream, _core.Schema]:
-    """Windows whose rows wait until their times are final: with early results, or a state that is listed."""
+    """Windows whose rows wait until their times are final: runs, early results, or a state that is listed."""
     follows = isinstance(window, Session | Count)
     tick = None if early is None else unit.span("early", early)
     if tick is not None and (tick <= 0 or follows):
@@ -398,20 +395,24 @@ def _in_time_order(
             f"sliding windows, "
             f"not of {early} and {window}"
         )
-    layout = None if follows else layout_of(window, unit)
-    ends = ends_of(window, unit) if isinstance(window, Session | Count) else None
-    kernel: Any = _core.WindowColumns(stream.core_schema, keys, wanted, times, layout, ends, tick)
+    terms = (stream.core_schema, keys, wanted, times)
+    bounds: Any
+    if isinstance(window, Session | Count):
+        bounds = ends_of(window, unit)
+        kernel = _core.Kernel.window_runs(*terms, bounds)
+    else:
+        bounds = layout_of(window, unit)
+        kernel = _core.Kernel.windows(*terms, bounds, tick)
+    key = stream.core_schema.key(keys)
     if state is not None:
         first = list(range(len(keys)))
-        kinds = [first] if follows else [first, stream.core_schema.key(keys)]
-        kept = Kept(kernel, kinds, only_row if follows else tuple)
-        terms = {"window": layout or ends, "by": keys, "aggregations": wanted, "times": times, "early": tick}
-        kept_in(state, stream.scope, f"window {type(window).__name__}", kept, **terms)
+        kept = Kept(kernel, [first] if follows else [first, key], only_row if follows else tuple)
+        given = {"window": bounds, "by": keys, "aggregations": wanted, "times": times, "early": tick}
+        kept_in(state, stream.scope, f"window {type(window).__name__}", kept, **given)
     rows = getattr(stream, "batched", None) or stream.core
-    sides = [(rows, stream.core_schema.key(keys))]
-    places = stream.core_schema.key([times])
-    needs = None if layout is None else lambda until: _core.first_open(layout, until)
-    return in_time_order(stream.scope, sides, kernel, "window", needs, state, places)
+    at = _core.time_column_of(stream.core_schema, times)
+    side = (rows, None if stream.placed == key else key, at)
+    return in_time_order(stream.scope, [side], kernel, "window", state)
 
 
 def _differ(given: Iterable[str], names: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from pointstamp.keyed.sides import left_or_inner, pairs_of
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
@@ -83,10 +83,9 @@ class JoinsInTime:
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
-        kernel = _core.IntervalColumns(given, low, high)
+        kernel = _core.Kernel.interval_join(given, low, high)
         made = ("interval_join", self, other, given[2], kernel, times, joined_at, _both, 2, state)
-        reach = max(high, -low, 0)  # without a match: what a row has been matched with is needed, too
-        return _joined(*made, needs=_back(reach if how == "inner" else 2 * reach), lower=low, upper=high)
+        return _joined(*made, lower=low, upper=high)
 
     def window_join(
         self,
@@ -146,16 +145,9 @@ class JoinsInTime:
         silence = unit.span("gap", window.gap) if isinstance(window, Session) else 0
         layout = None if isinstance(window, Session) else layout_of(window, unit)
         given = _terms(self, other, on, times, pairs_of(how), suffix, None)
-        kernel = _core.WindowJoinColumns(given, layout, silence)
+        kernel = _core.Kernel.window_join(given, layout, silence)
         made = ("window_join", self, other, given[2], kernel, times, None, _both, 2, state)
-
-        def needs(until: int) -> int:
-            if layout is not None:
-                return _core.first_open(layout, until)
-            first = kernel.earliest()
-            return until if first is None else max(first, 0)
-
-        return _joined(*made, needs=needs, hidden=2, window=layout or silence, kind=type(window).__name__)
+        return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
 
     def asof_join(
         self,
@@ -208,9 +200,9 @@ class JoinsInTime:
             raise ValueError(f"within is how long before a row the other may be, at least 0, not {within}")
         outer = (left_or_inner("asof_join", how), False)
         given = _terms(self, other, on, times, outer, suffix, None)
-        kernel = _core.AsOfColumns(given, span, None)
+        kernel = _core.Kernel.asof_join(given, span, None)
         made = ("asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state)
-        return _joined(*made, needs=None if span is None else _back(span), hidden=1, within=span)
+        return _joined(*made, hidden=1, within=span)
 
     def table_join(
         self,
@@ -250,14 +242,10 @@ class JoinsInTime:
             raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
         outer = (left_or_inner("table_join", how), False)
         given = _terms(self, table, on, times, outer, suffix, None)
-        kernel = _core.AsOfColumns(given, None if span is None else span - 1, ends)  # times are whole units
+        within = None if span is None else span - 1  # times are whole units
+        kernel = _core.Kernel.asof_join(given, within, ends)
         made = ("table_join", self, table, given[2], kernel, times, times[0], _only, 1, state)
-        return _joined(*made, needs=None if span is None else _back(span), hidden=1, ttl=span, ends=ends)
-
-
-def _back(span: int) -> Callable[[int], int]:
-    """The earliest time that is needed where rows are kept for so long after their own."""
-    return lambda until: max(until - span, 0)
+        return _joined(*made, hidden=1, ttl=span, ends=ends)
 
 
 def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
@@ -323,14 +311,13 @@ def _joined(
     left: Any,
     right: Any,
     keys: list[str],
-    kernel: Any,
+    kernel: _core.Kernel,
     times: tuple[str, str],
     time_column: str | None,
     shown: Any,
     kinds: int,
     state: KeyedState[Any, Any] | None,
     *,
-    needs: Callable[[int], int] | None,
     hidden: int = 0,
     **terms: Any,
 ) -> ArrowStream:
@@ -338,20 +325,15 @@ def _joined(
 
     Of what is kept, as many kinds of rows, the last `hidden` columns are not listed.
     """
-    sides = [
-        (getattr(stream, "batched", None) or stream.core, stream.core_schema.key(keys))
-        for stream in (left, right)
-    ]
+    both = (left, right)
+    places = [stream.core_schema.key(keys) for stream in both]
+    at = [_core.time_column_of(side.core_schema, told) for side, told in zip(both, times, strict=True)]
+    rows = [getattr(stream, "batched", None) or stream.core for stream in both]
     scope: Any = left.scope
     if state is not None:
-        places = [key for _, key in sides]
         kept = Kept(kernel, places if kinds == 2 else places[1:], shown, hidden=hidden)
         kept_in(state, scope, name, kept, on=keys, times=times, **terms)
-    at = [
-        _core.time_column_of(side.core_schema, column)
-        for side, column in zip((left, right), times, strict=True)
-    ]
-    made, schema = in_time_order(scope, sides, kernel, name, needs, state, at)
+    made, schema = in_time_order(scope, list(zip(rows, places, at, strict=True)), kernel, name, state)
     if time_column is None:
         told = schema.to_pyarrow().field("window_end").type
         windows: ArrowStream = scope.window_results_of(made, schema, told)

@@ -37,6 +37,7 @@ impl IntoException for &Error {
             | Error::TraceDropped => GraphError::new_err(self.to_string()),
             Error::TooDeep => too_deep(),
             Error::Engine(error) => attached(|py| raised::exception(py, error).0),
+            Error::Columns(error) => error.into_exception(),
             Error::Expression(failure) => expression_failed(failure),
             Error::CountTooLarge { key, total } => PyOverflowError::new_err(format!(
                 "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",
@@ -46,7 +47,7 @@ impl IntoException for &Error {
                 "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
                 shown(record)
             )),
-            Error::NotABatch => CodecError::new_err(self.to_string()),
+            Error::NotABatch | Error::Unreadable(_) => CodecError::new_err(self.to_string()),
         }
     }
 }

@@ -112,7 +112,7 @@ pub(crate) fn consolidated(
     mut give: impl FnMut(&Point, Row<'_>, i128) -> PyResult<()>,
 ) -> PyResult<()> {
     let (mut index, mut caught) = (0, Vec::new());
-    while let Some(event) = queue.get(index) {
+    while let Some(event) = queue.queue.get(index) {
         index += 1;
         if let Event::Messages(time, batch) = event {
             let updates = Updates::from_batch(batch).map_err(IntoException::into_exception)?;

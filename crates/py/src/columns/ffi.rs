@@ -240,6 +240,17 @@ pub(crate) fn export_batch<'py>(
     importer(py, &IMPORT, "RecordBatch")?.call1((schema, array))
 }
 
+/// Batches as pyarrow's.
+pub(super) fn exported<'py>(
+    py: Python<'py>,
+    batches: &[RecordBatch],
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    batches
+        .iter()
+        .map(|batch| export_batch(py, batch))
+        .collect()
+}
+
 /// A `pyarrow.Schema`.
 pub(crate) fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyAny>> {
     static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

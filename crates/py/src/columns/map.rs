@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::MessageCapability;
+use pointstamp_operators::columns::Outbox;
 use pointstamp_operators::{Input, Output};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -13,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 
 use super::ffi::{Lent, export_batch};
-use super::outbox::Outbox;
 use super::schema::{Schema, import_conforming};
 use crate::batch::{Batch, MAX_BATCH, Records, into_python};
 use crate::errors::IntoException;

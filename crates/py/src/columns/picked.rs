@@ -8,8 +8,7 @@ use pointstamp_columnar::picked;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::ffi::{export_batch, import_batches};
-use super::in_time::{done, exported};
+use super::ffi::{export_batch, exported, import_batches};
 use super::schema::Schema;
 use crate::errors::IntoException;
 use crate::gil::detached;
@@ -46,7 +45,7 @@ pub(crate) fn rows_where<'py>(
     let condition = column(condition, &DataType::Boolean)?;
     let condition: &BooleanArray = condition.as_boolean();
     let found = detached(py, || picked::rows_where(&rows, condition));
-    export_batch(py, &done(found)?)
+    export_batch(py, &found.map_err(IntoException::into_exception)?)
 }
 
 /// The rows at places, the only column of another batch, in the order of these.
@@ -61,7 +60,7 @@ pub(crate) fn rows_at<'py>(
     let found = detached(py, || {
         picked::rows_at(&rows, places.as_primitive::<UInt32Type>())
     });
-    export_batch(py, &done(found)?)
+    export_batch(py, &found.map_err(IntoException::into_exception)?)
 }
 
 /// The numbers of columns by which rows can be brought into order.
@@ -82,7 +81,7 @@ pub(crate) fn rows_in_order<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let batches = batches.iter().map(one).collect::<PyResult<Vec<_>>>()?;
     let found = detached(py, || picked::rows_in_order(&batches, &by, descending));
-    exported(py, &done(found)?)
+    exported(py, &found.map_err(IntoException::into_exception)?)
 }
 
 /// The rows with plain columns in the place of views and runs, for kernels that know none.
@@ -93,5 +92,5 @@ pub(crate) fn without_views<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = one(batch)?;
     let found = detached(py, || picked::without_views(&rows));
-    export_batch(py, &done(found)?)
+    export_batch(py, &found.map_err(IntoException::into_exception)?)
 }

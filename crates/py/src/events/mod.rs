@@ -1,13 +1,9 @@
-//! Streams that leave a dataflow and come back: what `Stream.capture_into` and `Scope.replay` call.
+//! Captures, as `Stream.capture_into` and `Scope.replay` use them.
 //!
-//! The form of the bytes is `pointstamp-events`'; here are its ends. A capturing operator writes every event when it
-//! happens (`writer`); a [`feed::EventFeed`] reads a file itself, or is fed by a thread of Python's with what a socket gives;
-//! one operator plays any number of feeds and queues (`replay`). The interpreter is needed for pickled records alone.
+//! What writes, reads and plays events is in `pointstamp_operators::captures`; here are targets and sources that are objects of
+//! Python's (pipes, connections), warnings, and conversions.
 
-mod batches;
-mod body;
+mod failure;
 pub(crate) mod feed;
-mod known;
 pub(crate) mod replay;
-mod seeking;
 pub(crate) mod writer;

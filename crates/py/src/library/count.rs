@@ -5,11 +5,10 @@
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::payload::Payload;
-use pointstamp_operators::Input;
+use pointstamp_operators::{Input, PerTime};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::per_time::PerTime;
 use crate::batch::{Batch, Records};
 use crate::gil::attached;
 use crate::raised::Raised;

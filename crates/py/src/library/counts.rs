@@ -11,11 +11,10 @@
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
-use pointstamp_operators::{Input, Output, Unary};
+use pointstamp_operators::{Input, Output, PerTime, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::per_time::PerTime;
 use crate::batch::{Records, in_batches};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};

@@ -5,11 +5,10 @@
 //! in every batch, so that few copies travel. Cost: dict and set operations in C per record.
 
 use pointstamp_engine::error::BoxError;
-use pointstamp_operators::{Input, Output};
+use pointstamp_operators::{Input, Output, PerTime};
 use pyo3::prelude::*;
 use pyo3::types::PySet;
 
-use super::per_time::PerTime;
 use crate::batch::Records;
 use crate::gil::{Held, attached};
 use crate::one_nan::with_one_nan;

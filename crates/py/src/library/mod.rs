@@ -9,6 +9,5 @@ pub(crate) mod counts;
 pub(crate) mod delay;
 pub(crate) mod distinct;
 pub(crate) mod event_time;
-pub(crate) mod per_time;
 pub(crate) mod running;
 pub(crate) mod sketch;

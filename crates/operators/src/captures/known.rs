@@ -2,7 +2,7 @@
 //!
 //! A capture may be written anew under the name, in the same file or in another one, while it is read: what comes next would be
 //! of another capture. So the file is compared after each read with what was read of it: its first bytes, the last before where the
-//! reader is, and how long it is. What is no regular file is only read. It costs two short reads for each read.
+//! reader is, and how long it is. A file that is not regular is only read. Each read costs two short reads more.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Result, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! What an operator keeps for each time until the time closes.
+//! State that an operator keeps for each time until the time closes.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,17 +7,29 @@ use pointstamp_order::{MutableAntichain, PartialOrder, Point};
 
 /// State by time, in a linear extension of the order of times.
 ///
-/// Costs: a search per access; asking for closed times is one comparison under totally ordered times while none has
+/// An access costs a search. Asking for closed times costs one comparison under totally ordered times while none has
 /// closed, and one for each time held under partially ordered ones.
-pub(crate) struct PerTime<S>(BTreeMap<Point, S>);
+#[derive(Debug)]
+pub struct PerTime<S>(BTreeMap<Point, S>);
 
-impl<S> PerTime<S> {
-    pub(crate) fn new() -> Self {
+impl<S> Default for PerTime<S> {
+    fn default() -> Self {
         PerTime(BTreeMap::new())
     }
+}
 
-    /// The state of a time, made where there is none.
-    pub(crate) fn at<E>(
+impl<S> PerTime<S> {
+    /// Makes a map without times.
+    pub fn new() -> Self {
+        PerTime::default()
+    }
+
+    /// Returns the state of a time, made where there is none.
+    ///
+    /// # Errors
+    ///
+    /// The error of `make`; then the time has no state.
+    pub fn at<E>(
         &mut self,
         time: &Point,
         make: impl FnOnce() -> Result<S, E>,
@@ -29,13 +41,13 @@ impl<S> PerTime<S> {
     }
 
     /// Takes out the states whose times the frontier has passed, least first.
-    pub(crate) fn closed(&mut self, frontier: &MutableAntichain<Point>) -> Vec<S> {
+    pub fn closed(&mut self, frontier: &MutableAntichain<Point>) -> Vec<S> {
         self.closed_unless(|time| frontier.less_equal(time))
     }
 
     /// Takes out the states whose times are not open, least first. Where times are totally ordered, those after an open
     /// one are open.
-    pub(crate) fn closed_unless(&mut self, open: impl Fn(&Point) -> bool) -> Vec<S> {
+    pub fn closed_unless(&mut self, open: impl Fn(&Point) -> bool) -> Vec<S> {
         let mut closed = Vec::new();
         match self.0.first_key_value() {
             None => {}

@@ -1,23 +1,25 @@
-//! What an operator sends in one activation, merged where it is tiny and sliced where it is large.
+//! Batches of one activation on their way to an output: tiny ones merged, large ones sliced.
 
 use arrow_array::RecordBatch;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
-use pointstamp_engine::port::{Authority, MessageCapability};
-use pointstamp_operators::Output;
+use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::Point;
 
-/// Batches on their way to an output. It holds nothing back when the activation ends: call [`flush`](Outbox::flush).
-pub(crate) struct Outbox {
+use crate::typed::Output;
+
+/// Batches on their way to an output. It holds nothing when an activation ends: call [`flush`](Outbox::flush).
+#[derive(Debug)]
+pub struct Outbox {
     port: usize,
     capability: Option<Capability>,
     merger: Merger,
 }
 
 impl Outbox {
-    /// For the output of this number.
-    pub(crate) fn new(port: usize) -> Self {
+    /// Makes an empty outbox for the output of this number.
+    pub fn new(port: usize) -> Self {
         Outbox {
             port,
             capability: None,
@@ -26,7 +28,11 @@ impl Outbox {
     }
 
     /// Sends a batch at the time of a message.
-    pub(crate) fn give(
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel; those of [`Output::send`].
+    pub fn give(
         &mut self,
         message: &MessageCapability,
         output: &Output<RecordBatch>,
@@ -36,7 +42,11 @@ impl Outbox {
     }
 
     /// Sends a batch at a time that a message's capability allows.
-    pub(crate) fn give_at(
+    ///
+    /// # Errors
+    ///
+    /// An error for a time that is not at or after the message's; an error of a kernel; those of [`Output::send`].
+    pub fn give_at(
         &mut self,
         time: &Point,
         message: &MessageCapability,
@@ -55,22 +65,18 @@ impl Outbox {
             return Ok(());
         };
         self.merger
-            .push(batch, |batch| send(output, capability, batch))
+            .push(batch, |batch| output.send(capability, batch))
     }
 
-    /// Sends what waits.
-    pub(crate) fn flush(&mut self, output: &Output<RecordBatch>) -> Result<(), BoxError> {
+    /// Sends the batches that wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`give`](Self::give).
+    pub fn flush(&mut self, output: &Output<RecordBatch>) -> Result<(), BoxError> {
         let Some(capability) = self.capability.take() else {
             return Ok(());
         };
-        self.merger.flush(|batch| send(output, &capability, batch))
+        self.merger.flush(|batch| output.send(&capability, batch))
     }
-}
-
-pub(crate) fn send(
-    output: &Output<RecordBatch>,
-    authority: &impl Authority,
-    batch: RecordBatch,
-) -> Result<(), BoxError> {
-    output.send(authority, batch)
 }

@@ -1,0 +1,253 @@
+//! The operator that plays captures.
+//!
+//! It holds capabilities for the least times of all frontiers, which begin at the minimum; an event moves the frontier of its own
+//! capture. So the stream's frontier is what that of the captured stream was, however the captures are interleaved. A run
+//! takes a bounded number of events, and the operator is a source like any other: it pauses while too much is on its way.
+
+use std::time::Duration;
+
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::operators::Event;
+use pointstamp_engine::payload::Payload;
+use pointstamp_engine::port::{OutputPort, SendError};
+use pointstamp_engine::scope::Scope;
+use pointstamp_engine::stream::Stream;
+use pointstamp_engine::wakeups::Activator;
+use pointstamp_events::{EncodedEvent, Promise, promise};
+use pointstamp_order::{PartialOrder, Point};
+
+use super::error::CaptureError;
+use super::feed::{Feed, Next};
+use super::queue::{Queue, Taken};
+use crate::Error;
+use crate::batch::Batch;
+
+/// The most events of one capture that a run takes.
+const EVENTS: usize = 64;
+
+/// The most bytes of batches of one capture that a run takes, but for the last batch.
+const BYTES: usize = 8 << 20;
+
+/// The least and the most time for which a file that does not grow is left alone.
+const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(64));
+
+/// A capture to be played.
+pub enum Source {
+    /// A capture in memory.
+    Memory(Queue),
+    /// A feed, which was claimed for it. It is closed when the replay is dropped.
+    Feed(Feed),
+}
+
+/// Plays captures into a scope. A capture that ends before its stream is played up to there, and `warn` gets a sentence that says
+/// so.
+///
+/// # Errors
+///
+/// Those of building an operator.
+pub fn replay(
+    scope: &Scope<Batch>,
+    captures: Vec<Source>,
+    warn: impl FnMut(String) -> UserResult<()> + 'static,
+) -> Result<Stream<Batch>, Error> {
+    let dims = scope.dims();
+    let builder = scope.operator("replay")?;
+    let (output, stream, capability) = builder.new_held_output()?;
+    builder.start();
+    let activator = builder.activator();
+    let played = captures.into_iter().map(|source| {
+        match &source {
+            Source::Memory(queue) => queue.watch(activator.remote()),
+            Source::Feed(feed) => feed.wake(activator.remote()),
+        }
+        Played {
+            source,
+            taken: 0,
+            frontier: vec![Point::minimum(dims)],
+            promise: Promise::new(dims),
+            ended: false,
+        }
+    });
+    let mut operator = Player {
+        played: played.collect(),
+        held: vec![capability],
+        output,
+        activator,
+        patience: ASK_AGAIN.0,
+        warn: Box::new(warn),
+    };
+    builder.build(move || {
+        operator.run()?;
+        Ok(false)
+    });
+    Ok(stream)
+}
+
+/// One capture that is played.
+struct Played {
+    source: Source,
+    /// How many events of a queue were taken.
+    taken: usize,
+    frontier: Vec<Point>,
+    promise: Promise,
+    ended: bool,
+}
+
+/// What a capture gives in a run.
+enum Step {
+    Progress(Vec<(Point, i64)>),
+    Batches(Vec<(Point, Batch)>),
+    /// Nothing; perhaps to be asked again.
+    Wait(bool),
+    /// Nothing any more, and what is to be said of a capture that ends before its stream.
+    End(Option<String>),
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        if let Source::Feed(feed) = &self.source {
+            feed.close();
+        }
+    }
+}
+
+struct Player {
+    played: Vec<Played>,
+    held: Vec<Capability>,
+    output: OutputPort<Batch>,
+    activator: Activator,
+    /// How long to wait before files are asked again.
+    patience: Duration,
+    warn: Box<dyn FnMut(String) -> UserResult<()>>,
+}
+
+impl Player {
+    fn run(&mut self) -> UserResult<()> {
+        let (mut again, mut ask, mut any) = (false, false, false);
+        for index in 0..self.played.len() {
+            let mut bytes = 0;
+            let mut count = 0;
+            loop {
+                if self.played[index].ended {
+                    break;
+                }
+                if count == EVENTS || bytes >= BYTES {
+                    again = true;
+                    break;
+                }
+                match self.played[index]
+                    .step()
+                    .map_err(CaptureError::into_cause)?
+                {
+                    Step::Progress(changes) => {
+                        self.move_frontier(index, &changes)?;
+                    }
+                    Step::Batches(batches) => {
+                        for (time, batch) in batches {
+                            bytes += batch.footprint();
+                            self.send(&time, batch)?;
+                        }
+                    }
+                    Step::Wait(later) => {
+                        ask |= later;
+                        break;
+                    }
+                    Step::End(said) => {
+                        if let Some(said) = said {
+                            (self.warn)(said)?;
+                        }
+                        self.played[index].ended = true;
+                        self.played[index].frontier.clear();
+                    }
+                }
+                count += 1;
+            }
+            any |= count > 0;
+        }
+        // Once for all: between the captures nothing looks.
+        self.hold()?;
+        if again {
+            self.activator.activate();
+        } else if ask {
+            self.patience = if any {
+                ASK_AGAIN.0
+            } else {
+                (2 * self.patience).min(ASK_AGAIN.1)
+            };
+            self.activator.activate_after(self.patience);
+        }
+        Ok(())
+    }
+
+    fn move_frontier(&mut self, index: usize, changes: &[(Point, i64)]) -> Result<(), BoxError> {
+        let played = &mut self.played[index];
+        played.promise.progress(changes)?;
+        played.frontier = played.promise.frontier().to_vec();
+        Ok(())
+    }
+
+    /// Holds what the frontiers allow, and nothing else.
+    fn hold(&mut self) -> Result<(), BoxError> {
+        let frontiers = self.played.iter().map(|played| played.frontier.as_slice());
+        let times = promise::union(frontiers);
+        let same = times.len() == self.held.len()
+            && times
+                .iter()
+                .all(|time| self.held.iter().any(|held| held.time() == time));
+        if same {
+            return Ok(());
+        }
+        let moved = times.iter().map(|time| self.at(time));
+        self.held = moved.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn at(&self, time: &Point) -> Result<Capability, BoxError> {
+        let held = self.held.iter().find(|held| held.time().less_equal(time));
+        let held = held.ok_or("a capture went back in time")?;
+        Ok(held.delayed(time)?)
+    }
+
+    fn send(&self, time: &Point, batch: Batch) -> Result<(), BoxError> {
+        let capability = self.at(time)?;
+        self.output
+            .send(&capability, batch)
+            .map_err(SendError::into_cause)
+    }
+}
+
+impl Played {
+    fn step(&mut self) -> Result<Step, CaptureError> {
+        match &mut self.source {
+            Source::Memory(queue) => Ok(match queue.take(self.taken) {
+                Taken::Event(event) => {
+                    self.taken += 1;
+                    match event {
+                        Event::Progress(changes) => Step::Progress(changes),
+                        Event::Messages(time, batch) => Step::Batches(vec![(time, batch)]),
+                    }
+                }
+                Taken::Nothing => Step::Wait(false),
+                Taken::End => {
+                    let said = "a capture in memory ends before its stream: its dataflow failed";
+                    Step::End((!self.promise.is_complete()).then(|| said.to_owned()))
+                }
+            }),
+            Source::Feed(feed) => Ok(match feed.next()? {
+                Next::Event(_, _, EncodedEvent::Progress(changes)) => Step::Progress(changes),
+                Next::Event(offset, contents, EncodedEvent::Messages(runs, bytes)) => {
+                    Step::Batches(feed.batches(offset, contents, runs, &bytes)?)
+                }
+                Next::Wait { ask } => Step::Wait(ask),
+                Next::End { complete: true } => Step::End(None),
+                Next::End { complete: false } => {
+                    let (name, offset) = (feed.name(), feed.offset());
+                    Step::End(Some(format!(
+                        "{name} ends at byte {offset}, before its stream did: what was whole up to there is replayed"
+                    )))
+                }
+            }),
+        }
+    }
+}

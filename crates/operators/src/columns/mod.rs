@@ -1,0 +1,33 @@
+//! Streams of Arrow record batches.
+//!
+//! Hashing, partitioning, merging, slicing, aggregating and joining are kernels of the crate `pointstamp-columnar`; an
+//! operator here feeds a kernel with the batches that arrive, and sends its results at the right times.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `route` | exchanges by the hash of key columns |
+//! | `outbox` | batches of one activation, merged and sliced on their way out |
+//! | `aggregate` | aggregations per time and key |
+//! | `keyed` | state by key: distinct rows, joins of rows at their times |
+//! | `movement` | rows moved or split by key |
+//! | `event_time` | rows that tell their event times |
+//! | `windows` | aggregations per key and window of event time, updated as rows arrive |
+//! | `in_time` | kernels that take rows in the order of event time |
+
+mod aggregate;
+mod event_time;
+mod in_time;
+mod keyed;
+mod movement;
+mod outbox;
+mod route;
+mod windows;
+
+pub use aggregate::aggregate;
+pub use event_time::{delay, with_own_times};
+pub use in_time::{InTime, Keeper, Ran, Shared, SideInput, shared};
+pub use keyed::{distinct, distinct_so_far, join};
+pub use movement::{exchange, partition};
+pub use outbox::Outbox;
+pub use route::{by_columns, placed};
+pub use windows::window;

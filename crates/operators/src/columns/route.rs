@@ -1,0 +1,33 @@
+//! Exchanges by the hash of key columns.
+
+use arrow_array::RecordBatch;
+use pointstamp_columnar::partition::partition;
+use pointstamp_engine::error::UserResult;
+use pointstamp_engine::pact::{Pact, Route};
+
+use crate::batch::{Batch, Content};
+
+/// Returns an exchange by the columns of these numbers.
+pub fn by_columns(key: &[usize]) -> Pact<Batch> {
+    Pact::exchange(ColumnRouter(key.to_vec()))
+}
+
+/// Returns the pact of an operator with state by key: an exchange, or none where each key's rows are on one worker already.
+pub fn placed(key: &[usize], in_place: bool) -> Pact<Batch> {
+    if in_place {
+        Pact::Pipeline
+    } else {
+        by_columns(key)
+    }
+}
+
+struct ColumnRouter(Vec<usize>);
+
+impl Route<Batch> for ColumnRouter {
+    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
+        let rows = RecordBatch::from_batch(batch)?;
+        let peers = parts.len();
+        let emit = |part: usize, rows: RecordBatch| parts[part].push(rows.into_batch());
+        Ok(partition(&rows, &self.0, peers, emit)?)
+    }
+}

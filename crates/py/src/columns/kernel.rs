@@ -1,0 +1,266 @@
+//! Kernels that take rows in the order of event time, and the operator that feeds them.
+//!
+//! Work on rows is done without the interpreter. Python is called once per activation, and only where a `KeyedState` lists
+//! what a kernel keeps.
+
+use pointstamp_columnar::aggregate::Plan;
+use pointstamp_columnar::as_of::AsOf;
+use pointstamp_columnar::in_time::Terms;
+use pointstamp_columnar::interval::Interval;
+use pointstamp_columnar::kernel::Kernel as Rows;
+use pointstamp_columnar::open_windows::OpenWindows;
+use pointstamp_columnar::running::Running;
+use pointstamp_columnar::runs::{Ends, Runs};
+use pointstamp_columnar::window_join::{Kind, WindowJoin};
+use pointstamp_columnar::{Error, partition::partition};
+use pointstamp_engine::error::BoxError;
+use pointstamp_operators::columns::{InTime, Keeper, Ran, Shared, SideInput, placed, shared};
+use pyo3::prelude::*;
+
+use super::ffi::{exported, import_batches};
+use super::operators::layout_of;
+use super::schema::Schema;
+use crate::activator::Activator;
+use crate::bound::ThreadBound;
+use crate::errors::{GraphError, IntoException};
+use crate::gil::{Held, attached, detached};
+use crate::operator::Retention;
+use crate::raised::Raised;
+use crate::stream::Stream;
+
+/// What joins in time are of: the sides' schemas, the key, the columns of times, which sides come without a match, and names.
+type Given<'py> = (
+    PyRef<'py, Schema>,
+    PyRef<'py, Schema>,
+    Vec<String>,
+    (String, String),
+    (bool, bool),
+    String,
+    Option<String>,
+);
+
+fn terms(given: &Given<'_>) -> Result<Terms, Error> {
+    let (left, right, on, times, outer, suffix, joined) = given;
+    Terms::new(
+        &left.schema,
+        &right.schema,
+        on,
+        [&times.0, &times.1],
+        [outer.0, outer.1],
+        suffix,
+        joined.clone(),
+    )
+}
+
+fn done<T>(result: Result<T, Error>) -> PyResult<T> {
+    result.map_err(IntoException::into_exception)
+}
+
+/// A kernel that takes rows in the order of event time.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Kernel {
+    kernel: Shared,
+}
+
+impl Kernel {
+    fn of(made: Result<impl Rows + 'static, Error>) -> PyResult<Self> {
+        let kernel = shared(done(made)?);
+        Ok(Kernel { kernel })
+    }
+}
+
+#[pymethods]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+impl Kernel {
+    /// Pairs of rows whose times are close: see `Interval`.
+    #[staticmethod]
+    fn interval_join(given: Given<'_>, lower: i64, upper: i64) -> PyResult<Self> {
+        let (left, right) = (&given.0.schema, &given.1.schema);
+        let made =
+            terms(&given).and_then(|terms| Interval::new(left, right, terms, (lower, upper)));
+        Kernel::of(made)
+    }
+
+    /// Rows with the latest row of another stream, or a table's: see `AsOf`.
+    #[staticmethod]
+    fn asof_join(given: Given<'_>, within: Option<i64>, ends: Option<String>) -> PyResult<Self> {
+        let (left, right) = (&given.0.schema, &given.1.schema);
+        let ends = ends.as_deref();
+        let made = terms(&given).and_then(|terms| AsOf::new(left, right, terms, within, ends));
+        Kernel::of(made)
+    }
+
+    /// Pairs of rows in the same window of a layout, or in sessions that end after so much silence.
+    #[staticmethod]
+    fn window_join(
+        given: Given<'_>,
+        layout: Option<(i64, i64, i64)>,
+        silence: i64,
+    ) -> PyResult<Self> {
+        let (left, right) = (&given.0.schema, &given.1.schema);
+        let kind = layout.map_or(Kind::Sessions(silence), |layout| {
+            Kind::Aligned(layout_of(layout))
+        });
+        let made = terms(&given).and_then(|terms| WindowJoin::new(left, right, terms, kind));
+        Kernel::of(made)
+    }
+
+    /// Functions `(column, function)` by key in the order of time, or without functions the first row of each key.
+    #[staticmethod]
+    fn running(
+        schema: &Schema,
+        by: Vec<String>,
+        functions: Vec<(String, String)>,
+        column: &str,
+        ttl: Option<i64>,
+    ) -> PyResult<Self> {
+        Kernel::of(Running::new(&schema.schema, &by, &functions, column, ttl))
+    }
+
+    /// Aggregations `(column, function)` by key in windows of a layout, with early results at every multiple of `early`.
+    #[staticmethod]
+    fn windows(
+        schema: &Schema,
+        by: Vec<String>,
+        aggregations: Vec<(String, String)>,
+        column: &str,
+        layout: (i64, i64, i64),
+        early: Option<i64>,
+    ) -> PyResult<Self> {
+        let (schema, layout) = (&schema.schema, layout_of(layout));
+        let plan = Plan::new(schema, &by, &aggregations);
+        Kernel::of(plan.and_then(|plan| OpenWindows::new(schema, plan, column, layout, early)))
+    }
+
+    /// Aggregations `(column, function)` by key in windows that follow the rows of a key: sessions that end after so much
+    /// silence, else windows of so many rows.
+    #[staticmethod]
+    fn window_runs(
+        schema: &Schema,
+        by: Vec<String>,
+        aggregations: Vec<(String, String)>,
+        column: &str,
+        ends: (Option<i64>, u64),
+    ) -> PyResult<Self> {
+        let (silence, rows) = ends;
+        let ends = silence.map_or(Ends::Rows(rows), Ends::Silence);
+        Kernel::of(Runs::new(&schema.schema, &by, &aggregations, column, ends))
+    }
+
+    /// The schema of results.
+    fn output(&self, py: Python<'_>) -> Schema {
+        Schema::new(detached(py, || self.kernel.lock().output().clone()))
+    }
+
+    /// The rows that are kept: a batch for each kind of them.
+    fn kept<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let kept = detached(py, || self.kernel.lock().kept());
+        exported(py, &done(kept)?)
+    }
+
+    /// Takes in those rows of a kind that `kept` gave on all workers whose key is a worker's.
+    fn put(
+        &self,
+        kind: usize,
+        batch: &Bound<'_, PyAny>,
+        key: Vec<usize>,
+        index: usize,
+        peers: usize,
+    ) -> PyResult<()> {
+        let py = batch.py();
+        import_batches(batch, |rows| {
+            done(detached(py, || {
+                let mut put = Ok(());
+                partition(&rows, &key, peers, |worker, part| {
+                    if worker == index && put.is_ok() {
+                        put = self.kernel.lock().put(kind, &part);
+                    }
+                })?;
+                put
+            }))
+        })
+    }
+}
+
+/// One stream that a kernel is fed with: its rows, the columns by which they are moved, unless they are in place, and the
+/// column of times.
+type Fed<'py> = (PyRef<'py, Stream>, Option<Vec<usize>>, usize);
+
+/// The operator that feeds a kernel with rows in the order of event time: the left side first.
+///
+/// `keeper`, where there is one, is an object with `begins`, `made(activator, retention)`, which is called once, and
+/// `ran(batches, left_out, until, moved, needed)`, which returns what is needed.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn in_time_order(
+    py: Python<'_>,
+    sides: Vec<Fed<'_>>,
+    kernel: &Kernel,
+    name: &str,
+    keeper: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Stream, Schema)> {
+    let first = sides.first();
+    let (first, ..) = first.ok_or_else(|| GraphError::new_err("a kernel is fed by a stream"))?;
+    let home = first.home();
+    let inputs = sides.iter().map(|(stream, key, times)| {
+        Ok(SideInput {
+            rows: stream.typed()?,
+            pact: placed(key.as_deref().unwrap_or_default(), key.is_none()),
+            times: *times,
+        })
+    });
+    let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
+    let made = InTime::new(
+        name,
+        inputs,
+        Shared::clone(&kernel.kernel),
+        keeper.is_some(),
+    );
+    let made = made.map_err(IntoException::into_exception)?;
+    let keeper = match keeper {
+        None => None,
+        Some(keeper) => {
+            let builder = made.builder();
+            let noted = home.notes().operator(builder.id());
+            let activator = Activator::new(home, builder.activator(), noted);
+            let retention = made.retention().cloned().map(|says| Retention {
+                says: ThreadBound::new(home, says),
+                id: builder.id(),
+                name: builder.name(),
+            });
+            keeper.call_method1("made", (activator, retention))?;
+            let begins = keeper.getattr("begins")?.extract()?;
+            let ran = Held::new(keeper.getattr("ran")?.unbind());
+            Some(Box::new(StateKeeper { begins, ran }) as Box<dyn Keeper>)
+        }
+    };
+    Ok((Stream::of(home, made.build(keeper)), kernel.output(py)))
+}
+
+/// A keeper in Python.
+struct StateKeeper {
+    begins: u64,
+    ran: Held,
+}
+
+impl Keeper for StateKeeper {
+    fn begins(&self) -> u64 {
+        self.begins
+    }
+
+    fn ran(&mut self, ran: Ran) -> Result<u64, BoxError> {
+        let Ran {
+            batches,
+            left_out,
+            until,
+            moved,
+            needed,
+        } = ran;
+        let said = attached(|py| {
+            let ran = self.ran.get().bind(py);
+            let needed = ran.call1((batches, left_out, until, moved, needed))?;
+            needed.extract()
+        });
+        said.map_err(Raised::here)
+    }
+}

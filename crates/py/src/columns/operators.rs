@@ -1,0 +1,154 @@
+//! Operators over columns, as `pointstamp.ArrowStream` calls them. They never call Python.
+
+use arrow_array::RecordBatch;
+use pointstamp_columnar::aggregate::Plan;
+use pointstamp_columnar::event_time::time_column;
+use pointstamp_columnar::join::Plan as JoinPlan;
+use pointstamp_columnar::windows::Layout;
+use pointstamp_operators::{Error, Typed, columns};
+use pyo3::prelude::*;
+
+use super::schema::Schema;
+use crate::errors::IntoException;
+use crate::stream::Stream;
+
+/// An operator's stream as one of Python's, in the scope of another.
+fn made(of: &Stream, made: Result<Typed<RecordBatch>, Error>) -> PyResult<Stream> {
+    let made = made.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(of.home(), made))
+}
+
+/// A window's length, the distance between starts, and the offset of the first start.
+pub(super) fn layout_of((length, every, offset): (i64, i64, i64)) -> Layout {
+    Layout {
+        length,
+        every,
+        offset,
+    }
+}
+
+/// Aggregations `(column, function)` per time and key, exchanged by key unless the rows are `in_place`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn aggregate_columns(
+    stream: &Stream,
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+    in_place: bool,
+) -> PyResult<(Stream, Schema)> {
+    let plan = Plan::new(&schema.schema, &by, &aggregations);
+    let plan = plan.map_err(IntoException::into_exception)?;
+    let result = Schema::new(plan.output().clone());
+    let aggregated = columns::aggregate(&stream.typed()?, plan, in_place);
+    Ok((made(stream, aggregated)?, result))
+}
+
+/// A row of each key of each time, exchanged by key unless `in_place`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn distinct_columns(
+    stream: &Stream,
+    schema: &Schema,
+    key: Vec<usize>,
+    in_place: bool,
+) -> PyResult<Stream> {
+    let distinct = columns::distinct(&stream.typed()?, &schema.schema, &key, in_place);
+    made(stream, distinct)
+}
+
+/// A row of each key at the least times at which it has one, exchanged by key unless `in_place`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn distinct_so_far_columns(
+    stream: &Stream,
+    schema: &Schema,
+    key: Vec<usize>,
+    in_place: bool,
+) -> PyResult<Stream> {
+    let distinct = columns::distinct_so_far(&stream.typed()?, &schema.schema, &key, in_place);
+    made(stream, distinct)
+}
+
+/// Pairs of rows of two streams with equal keys, each exchanged unless `in_place`. With the key's columns of the result.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn join_columns(
+    stream: &Stream,
+    schema: &Schema,
+    other: &Stream,
+    other_schema: &Schema,
+    on: Vec<String>,
+    suffix: &str,
+    in_place: (bool, bool),
+) -> PyResult<(Stream, Schema, Vec<usize>)> {
+    let plan = JoinPlan::new(&schema.schema, &other_schema.schema, &on, suffix);
+    let plan = plan.map_err(IntoException::into_exception)?;
+    let (result, key) = (plan.output().clone(), plan.left_key().to_vec());
+    let joined = columns::join(&stream.typed()?, &other.typed()?, plan, in_place.into());
+    Ok((made(stream, joined)?, Schema::new(result), key))
+}
+
+/// The same rows, moved by key; what arrives in tiny pieces goes on in larger ones.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn exchange_columns(stream: &Stream, key: Vec<usize>) -> PyResult<Stream> {
+    made(stream, columns::exchange(&stream.typed()?, &key))
+}
+
+/// Splits the rows by key into several streams, on their worker.
+#[pyfunction]
+pub(crate) fn partition_columns(
+    stream: &Stream,
+    parts: usize,
+    key: Vec<usize>,
+) -> PyResult<Vec<Stream>> {
+    let parts = columns::partition(&stream.typed()?, parts, key);
+    let parts = parts.map_err(IntoException::into_exception)?;
+    let parts = parts.into_iter();
+    Ok(parts.map(|part| Stream::of(stream.home(), part)).collect())
+}
+
+/// The number of a column that can tell times.
+#[pyfunction]
+pub(crate) fn time_column_of(schema: &Schema, name: &str) -> PyResult<usize> {
+    time_column(&schema.schema, name).map_err(IntoException::into_exception)
+}
+
+/// Each row at the time that its column tells.
+#[pyfunction]
+pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> {
+    made(stream, columns::delay(&stream.typed()?, column))
+}
+
+/// Each row with the time that it is at, in a column after the others: the one of the schema `told`.
+#[pyfunction]
+pub(crate) fn with_own_times(
+    stream: &Stream,
+    schema: &Schema,
+    told: &Schema,
+) -> PyResult<(Stream, Schema)> {
+    let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &told.schema);
+    let (timed, result) = timed.map_err(IntoException::into_exception)?;
+    Ok((Stream::of(stream.home(), timed), Schema::new(result)))
+}
+
+/// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn window_columns(
+    stream: &Stream,
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+    column: &str,
+    layout: (i64, i64, i64),
+    in_place: bool,
+) -> PyResult<(Stream, Schema)> {
+    let schema = &schema.schema;
+    let plan = Plan::new(schema, &by, &aggregations).map_err(IntoException::into_exception)?;
+    let layout = layout_of(layout);
+    let windows = columns::window(&stream.typed()?, schema, plan, column, layout, in_place);
+    let (windows, result) = windows.map_err(IntoException::into_exception)?;
+    Ok((Stream::of(stream.home(), windows), Schema::new(result)))
+}
