@@ -1,4 +1,4 @@
-"""Draws scopes.svg: the time of one record outside of scopes, in a region, in a loop, and in a scope inside."""
+"""Draws scopes.svg: the time of one record outside of scopes, in a region, in a loop, in a scope inside."""
 
 from drawing import BLUE, FAINT, GREEN, INK, ORANGE, TINTS, Picture
 
