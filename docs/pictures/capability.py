@@ -6,7 +6,7 @@ import pointstamp as ps
 
 
 def main(worker):
-    """Returns for each step: the input's frontier, what the operator holds and has sent, the output's frontier."""
+    """Returns for each step: the frontier before the operator, what it holds and sent, the frontier behind."""
     numbers, before, held, results, rows = ps.InputHandle(), [], [], [], []
 
     def total(capability, info):
