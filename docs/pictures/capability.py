@@ -6,7 +6,7 @@ import pointstamp as ps
 
 
 def main(worker):
-    """Returns for each step: the frontier before the operator, what it holds and sent, the frontier behind."""
+    """Returns for each step: the frontier before the operator, what it holds and sent, the one behind it."""
     numbers, before, held, results, rows = ps.InputHandle(), [], [], [], []
 
     def total(capability, info):
