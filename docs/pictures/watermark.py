@@ -9,7 +9,7 @@ LENGTH, LATENESS, TOP_TIME = 10, 5, 40
 
 
 def main(worker):
-    """Sends one click at a time; returns the watermark after each, the late clicks, and when windows closed."""
+    """Returns the watermark after each click, the late clicks, and the click at which each window closed."""
     clicks = ps.InputHandle()
     late, closed, watermarks = [], {}, []
     with worker.dataflow() as scope:
