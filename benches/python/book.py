@@ -114,8 +114,9 @@ def table(book: Book, failed: dict[str, str]) -> str:
     """All figures as Markdown: what they were measured on, and a section for each subject."""
     lines = ["# Figures", ""]
     lines += [
-        "Written by `make bench`. Both sides of a row ran in one run. The ratio is ours to theirs as a cost,",
-        "so below 1 is faster or smaller; the aim is the ratio that was meant to be reached.",
+        "This page has every figure of the last full run of each bench. `make bench` writes it. Both sides",
+        "of a row were measured in one run. A ratio is the cost of pointstamp divided by that of the other",
+        "side: below 1 is faster or smaller. The aim is the ratio to be reached.",
     ]
     names = list(dict.fromkeys(name for about in book.runs.values() for name in about))
     if names:
@@ -191,7 +192,7 @@ def _collections(book: Book) -> str:
 def _sharing(book: Book) -> str:
     times = sorted(1 / one.ratio for one in book.of("share") if one.ratio)
     return (
-        "Where a core is idle, sharing would make aggregating large batches "
+        "On an idle core, sharing would make the aggregation of large batches "
         f"{times[0]:.1f} to {times[-1]:.1f} times as fast.\n\n" + _measured(book, "share")
     )
 
