@@ -177,6 +177,33 @@ def test_links_between_chapters_lead_somewhere() -> None:
     assert not broken
 
 
+def anchors(path: Path) -> set[str]:
+    """Returns the anchors of a page's headings, as GitHub and the book's builder make them."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in plain}
+
+
+PAGES = [*CHAPTERS, DOCS.parent / "README.md"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_links_to_headings_lead_to_one(path: Path) -> None:
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([\w./-]+\.md)?#([\w-]+)\)", text)
+    broken = [
+        (page, anchor) for page, anchor in links if anchor not in anchors(path.parent / (page or path.name))
+    ]
+    assert not broken
+
+
+def test_links_to_headings_are_found() -> None:
+    linked = [page for page in PAGES if re.search(r"\.md#[\w-]+\)", page.read_text(encoding="utf-8"))]
+    assert len(linked) >= 10
+    assert "moving-records-between-workers" in anchors(DOCS / "operators.md")
+
+
 # `drawing.py` is what the others draw with.
 SCRIPTS = sorted(path for path in (DOCS / "pictures").glob("*.py") if path.stem != "drawing")
 
