@@ -99,7 +99,7 @@ class Live:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended: it was closed or replaced, or its workers have ended."""
+        """Whether it has ended, because it was closed or replaced, or its workers have ended."""
         return self._flow.over
 
     def to_mermaid(self) -> str:

@@ -60,7 +60,7 @@ class LiveInput:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be sent any more: it was closed, or its dataflow has ended."""
+        """Whether nothing can be sent any more, because it was closed or its dataflow has ended."""
         return self._closed or self._flow.over
 
     def _check(self, method: str, *kinds: str) -> None:
