@@ -13,9 +13,13 @@
 
 pub mod batch;
 pub mod collections;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod entry;
 mod error;
 mod host;
 mod kind;
+#[cfg(test)]
+mod tests;
 mod typed;
 mod unary;
 
