@@ -27,6 +27,7 @@ pub(crate) fn import<T: ScopeTime>(
     scope: &Scope<Batch>,
     mut trace: Reader<Cells, Cells, T>,
     followers: &Followers<T>,
+    form: Form,
 ) -> Result<Arranged<T>, Error> {
     if followers.are_lost() && !trace.upper().is_empty() {
         return Err(Error::TraceDropped);
@@ -51,7 +52,7 @@ pub(crate) fn import<T: ScopeTime>(
     let template = Rc::new(RefCell::new(Some(trace)));
     let arranged = Arranged::new(
         stream,
-        Form::Pair,
+        form,
         Rc::clone(&template),
         followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
         origin,

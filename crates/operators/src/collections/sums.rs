@@ -86,7 +86,11 @@ impl Sum {
             if !exact {
                 return None;
             }
-            row.float((real + whole as f64) / count as f64);
+            let mean = (real + whole as f64) / count as f64;
+            if self.floats && !mean.is_finite() {
+                return None; // the sum may be greater than all floats and the mean is not
+            }
+            row.float(mean);
         } else if is_real {
             if whole.unsigned_abs() >= 1 << 53 {
                 return None;

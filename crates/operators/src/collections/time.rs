@@ -12,7 +12,8 @@ pub trait ScopeTime: Time {
     /// Converts a point of the scope.
     fn of(point: &Point) -> Self;
 
-    /// Makes a time of coordinates; those that are left out, of `dims`, are zero.
+    /// Makes a time of coordinates; those that are left out, of `dims`, are zero, and those beyond are left out: a peer that
+    /// is broken may send any number of them.
     fn of_coords(coords: &[u64], dims: usize) -> Self;
 
     /// Converts the time to a point.
@@ -55,7 +56,7 @@ impl ScopeTime for u64 {
 
     #[inline]
     fn of_coords(coords: &[u64], _dims: usize) -> Self {
-        coords[0]
+        coords.first().copied().unwrap_or(0)
     }
 
     #[inline]
@@ -104,8 +105,8 @@ impl ScopeTime for Point {
         if coords.len() == dims {
             return Point::new(coords);
         }
-        let zeros = std::iter::repeat_n(0, dims - coords.len());
-        coords.iter().copied().chain(zeros).collect()
+        let zeros = std::iter::repeat(0);
+        coords.iter().copied().chain(zeros).take(dims).collect()
     }
 
     #[inline]

@@ -101,7 +101,8 @@ impl Value {
 impl Ord for Value {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Value::Number(a), Value::Number(b)) => a.total_cmp(b),
+            // A sum of zeros may be a negative one, which is the same number.
+            (Value::Number(a), Value::Number(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
             (Value::Text(a), Value::Text(b)) => a.cmp(b),
             (Value::Tuple(a), Value::Tuple(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),

@@ -9,11 +9,11 @@ use crate::entry::program::Program;
 use crate::entry::running::{Pace, check, run};
 
 /// Runs the program that bytes describe, and compares it with recomputation.
-fn agrees(bytes: &[u8], place: Place) {
+fn agrees(bytes: &[u8], at: Place) {
     let mut draw = Draw::new(bytes);
     let pace = Pace::draw(&mut draw);
     let program = Program::draw(&mut draw);
-    let found = place.run(|worker| run(worker, &program, pace));
+    let found = at.run(|worker| run(worker, &program, pace));
     check(&program, found.into_iter().flatten());
 }
 

@@ -46,7 +46,7 @@ impl IntoException for &Error {
                 "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
                 shown(record)
             )),
-            Error::NotABatch => CodecError::new_err(self.to_string()),
+            Error::Early { .. } | Error::NotABatch => CodecError::new_err(self.to_string()),
         }
     }
 }
