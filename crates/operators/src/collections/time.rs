@@ -1,4 +1,8 @@
 //! The times of a scope, in the type that the kernels are fastest with.
+//!
+//! Owns [`ScopeTime`], which converts points of a scope to numbers, arrays of two and three, or leaves them as they are.
+//!
+//! Cost: a conversion copies the coordinates; only points of more than three coordinates may allocate.
 
 use pointstamp_arrange::{Sealed as SealedBatch, Time};
 use pointstamp_order::{Antichain, Point};

@@ -1,4 +1,10 @@
 //! Reading an arrangement from outside of the dataflow.
+//!
+//! Owns [`Trace`], a reader of this worker's share, which holds back the merging of updates at times from its `since` on.
+//!
+//! Invariant: reads are exact at times at or after `since` and before `upper`.
+//!
+//! Cost: a key is found by a binary search in each of the trace's batches, of which there are logarithmically many.
 
 use pointstamp_arrange::{Cursor, Overflow, Trace as Reader};
 use pointstamp_engine::scope::Scope;
