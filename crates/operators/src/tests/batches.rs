@@ -217,3 +217,24 @@ fn the_corpus() {
     }
     assert!(count >= 6, "no corpus in {folder:?}");
 }
+
+/// A batch that left a scope has lost the coordinates of that scope: entering another one, it begins at zero there.
+#[test]
+fn a_batch_that_leaves_a_scope_and_enters_another() {
+    let value = crate::entry::value::Value::Number(1.0);
+    let inner = Point::from([4, 7]);
+    let mut left = Batch::Updates(batch(&[(value, inner.clone(), 1)], &Point::from([4, 0])));
+    let times = |batch: &Batch, message: &[u64]| {
+        let updates = Updates::from_batch(batch.clone()).unwrap();
+        let message = Point::new(message);
+        let times = updates.iter().map(|update| update.time(&message));
+        times.collect::<Vec<_>>()
+    };
+    assert_eq!(times(&left, &[4, 0]), [inner]);
+    left.left(1);
+    assert_eq!(times(&left, &[4]), [Point::from([4])]);
+    assert_eq!(times(&left, &[4, 0]), [Point::from([4, 0])]);
+    assert_eq!(times(&left, &[4, 0, 0]), [Point::from([4, 0, 0])]);
+    let read = Batch::decode(encoded(&left)).unwrap();
+    assert_eq!(times(&read, &[4, 0]), [Point::from([4, 0])]);
+}

@@ -206,3 +206,26 @@ fn integers_that_add_up_beyond_64_bits_are_the_hosts() {
         Some(9.223_372_036_854_776e18)
     );
 }
+
+/// A value whose count is negative is none of those beside which NaN is left out.
+#[test]
+fn values_that_are_taken_away_are_not_there() {
+    let (one, nan) = (Cell::Quarters(4).row(), Cell::NaN.row());
+    for (aggregate, count, expected) in [
+        (Aggregate::Min, 1, Cell::Quarters(4)),
+        (Aggregate::Max, 1, Cell::Quarters(4)),
+        (Aggregate::Min, -1, Cell::NaN),
+        (Aggregate::Max, -1, Cell::NaN),
+    ] {
+        let (mut inputs, mut outputs) = (Lists::default(), Lists::default());
+        inputs.push(one.get(), count);
+        inputs.push(nan.get(), 1);
+        inputs.end();
+        let mut keys = Cells::default();
+        keys.push(Row::UNIT);
+        let (mut reducer, _) = reducer(of(aggregate), &no_exotic(), "reduce");
+        reducer.reduce(&keys, &inputs, &mut outputs).unwrap();
+        let found: Vec<_> = outputs.list(0).map(|(row, _)| read(row)).collect();
+        assert_eq!(found, [expected], "{aggregate:?} beside {count} times 1");
+    }
+}
