@@ -138,8 +138,8 @@ bench: $(dev_stamp) $(wheel_stamp)
 # Workspaces of their own, so that peers are compiled for this alone; DBSP wants a newer Rust than the rest, and is left
 # out where it does not build. ARGS="--scale 0.01" takes a hundredth of the sizes, "--galen ARCHIVE" the ontology, too,
 # "--workers 1 2" what two workers gain; tables are written to target/bench. Then closures beside columns, Pathway (in an
-# environment of its own) and a dict of sets, at the sizes that PEERS="--scale 0.02" says; then the kernels alone, of
-# KERNEL="arrange 100000" pairs.
+# environment of its own) and a dict of sets, at the sizes that PEERS="--scale 0.02" says; then the kernels alone and
+# dataflows built in Rust, without Python, of KERNEL="arrange 100000" or KERNEL="dataflows 1000000" pairs.
 bench-collections: $(dev_stamp) $(wheel_stamp)
 	$(CARGO) build --release --locked --manifest-path benches/collections/Cargo.toml
 	$(CARGO) build --release --locked --manifest-path benches/dbsp/Cargo.toml || \

@@ -24,14 +24,21 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 
 # The property tests' crates, and the files of Python tests that are property tests for the most part.
-PROPERTY_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-arrange", "pointstamp-columnar"]
+PROPERTY_CRATES = [
+    "pointstamp-order",
+    "pointstamp-progress",
+    "pointstamp-arrange",
+    "pointstamp-columnar",
+    "pointstamp-rows",
+    "pointstamp-operators",
+]
 PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow/test_arrow_keyed.py"]
 
 # Tests in which no worker waits for another but by stepping.
 SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests/arrow"]
 
 # Crates whose tests Miri can run: without sockets, threads that wait for long, and C.
-MIRI_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-rows"]
+MIRI_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-rows", "pointstamp-operators"]
 # Crates whose concurrent parts have models, built with `--cfg shuttle`.
 MODELLED_CRATES = ["pointstamp-channels"]
 # Crates whose tests are to notice any change of the code, each with those whose tests are asked after them.
@@ -156,7 +163,8 @@ def miri(_: Search) -> Iterator[Command]:
     if not works("cargo", "+nightly", "miri", "--version"):
         raise Missing("the nightly compiler has no Miri: rustup +nightly component add miri rust-src")
     packages = [word for crate in MIRI_CRATES for word in ("-p", crate)]
-    env = {"MIRIFLAGS": "-Zmiri-disable-isolation", "PROPTEST_CASES": "2"}
+    # A few cases of each property: Miri takes hundreds of times as long.
+    env = {"MIRIFLAGS": "-Zmiri-disable-isolation", "POINTSTAMP_EFFORT": "0.01"}
     yield Command(["cargo", "+nightly", "miri", "test", "--lib", *packages], env)
 
 

@@ -1,11 +1,13 @@
-//! The kernel of collections beside differential dataflow's, in one run.
+//! Collections beside differential dataflow's, without Python, in one run.
 //!
-//! Both sides are driven alike, without a dataflow around them: updates into a batcher, batches into a
-//! spine, whose reader follows. Samples of both alternate; what is printed is the median of each and
+//! First the kernels, which are driven alike on both sides, without a dataflow around them: updates into a batcher, batches
+//! into a spine, whose reader follows. Then whole dataflows of `pointstamp-operators` beside differential's, on one worker
+//! each (`dataflows N`). Samples of both alternate; what is printed is the median of each and
 //! the ratio ours / theirs, below 1 is faster. `arrange N` sets how many pairs are
 //! loaded; graphs have a tenth as many nodes, and half as many edges.
 
 mod arrange;
+mod dataflows;
 mod loops;
 mod memory;
 mod operators;
@@ -28,6 +30,9 @@ fn main() {
     }
     if matches!(which.as_str(), "all" | "loops") {
         loops::run(pairs as u64 / 10, pairs / 2);
+    }
+    if matches!(which.as_str(), "all" | "dataflows") {
+        dataflows::run(pairs as u64 / 10, pairs / 2);
     }
     if matches!(which.as_str(), "all" | "sharing") {
         sharing::run(pairs);

@@ -143,7 +143,7 @@ pub fn changing(
 }
 
 /// Feeds rounds to a dataflow of differential's on this thread; the time of each.
-fn run_theirs<F>(rounds: Vec<Vec<(u64, u64, i64)>>, build: F) -> Vec<Duration>
+pub fn run_theirs<F>(rounds: Vec<Vec<(u64, u64, i64)>>, build: F) -> Vec<Duration>
 where
     F: for<'a> Fn(
             differential_dataflow::VecCollection<'a, u64, (u64, u64), isize>,
@@ -173,11 +173,11 @@ where
     })
 }
 
-fn summary(what: &str, name: &str, aims: [f64; 3], ours: &[Duration], theirs: &[Duration]) {
+pub fn summary(what: &str, name: &str, aims: [f64; 3], ours: &[Duration], theirs: &[Duration]) {
     for (part, range, aim) in [
         ("load", 0..1, aims[0]),
-        ("a change", 1..1001, aims[1]),
-        ("1,000 changes", 1001..ours.len(), aims[2]),
+        ("a change", 1..1001.min(ours.len()), aims[1]),
+        ("1,000 changes", 1001.min(ours.len())..ours.len(), aims[2]),
     ] {
         let (mut ours, mut theirs) = (ours[range.clone()].to_vec(), theirs[range].to_vec());
         if !ours.is_empty() {

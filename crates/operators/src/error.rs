@@ -1,5 +1,6 @@
 //! The errors of operators. They carry rows, which the host renders in its own notation.
 
+use pointstamp_order::Point;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::Failure;
 
@@ -75,6 +76,16 @@ pub enum Error {
     /// Bytes are no records of the host.
     #[error("{0}")]
     Unreadable(String),
+    /// An update is at a time before that of the message in which it came: no operator of this crate sends such.
+    #[error(
+        "an update at {time} came in a message at {message}: no time of a message's updates is before its own"
+    )]
+    Early {
+        /// The time of the update.
+        time: Point,
+        /// The time of the message.
+        message: Point,
+    },
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

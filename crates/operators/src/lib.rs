@@ -16,10 +16,14 @@ pub mod batch;
 pub mod captures;
 pub mod collections;
 pub mod columns;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod entry;
 mod error;
 mod host;
 mod kind;
 mod per_time;
+#[cfg(test)]
+mod tests;
 mod typed;
 mod unary;
 

@@ -15,6 +15,8 @@
 
 mod buffer;
 mod cells;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod entry;
 pub mod expressions;
 mod layout;
 mod row;

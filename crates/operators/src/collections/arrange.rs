@@ -3,6 +3,14 @@
 //! The operator stages updates until their times are complete, seals them into immutable batches, adds these to the trace
 //! and sends them on, to the joins and reductions of this worker, which read the trace beside them. A message on this
 //! stream is one batch; it never leaves the worker.
+//!
+//! Owns [`Arranged`], an arrangement with times of one type, [`Arrangement`], one with any, and the operator's state: staged
+//! updates and the writer of the trace.
+//!
+//! Invariant: the trace holds exactly the batches that were sent, and is complete before the frontier of its last seal.
+//! Without a reader nothing is kept.
+//!
+//! Cost: `O(n log n)` for `n` updates, and the merges of the trace, in instalments ([`fuel`](super::fuel)).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -67,14 +75,14 @@ pub(crate) trait Readers<T: ScopeTime> {
 }
 
 /// Makes readers of an arrangement in its own scope.
-struct Own<T: ScopeTime> {
+struct OwnReaders<T: ScopeTime> {
     template: Template<T>,
     followers: Followers<T>,
     /// Where readers come from once the dataflow runs.
     origin: Origin<Cells, Cells, T>,
 }
 
-impl<T: ScopeTime> Own<T> {
+impl<T: ScopeTime> OwnReaders<T> {
     fn reader(&self) -> Result<Reader<Cells, Cells, T>, Error> {
         match &*self.template.borrow() {
             Some(trace) => Ok(trace.clone()),
@@ -83,7 +91,7 @@ impl<T: ScopeTime> Own<T> {
     }
 }
 
-impl<T: ScopeTime> Readers<T> for Own<T> {
+impl<T: ScopeTime> Readers<T> for OwnReaders<T> {
     fn source(&self) -> Result<Box<dyn Source<Cells, Cells, T>>, Error> {
         Ok(Box::new(self.reader()?))
     }
@@ -108,7 +116,7 @@ impl<T: ScopeTime> Arranged<T> {
             stream,
             keeps,
             form,
-            readers: Rc::new(Own {
+            readers: Rc::new(OwnReaders {
                 template,
                 followers,
                 origin,

@@ -1,4 +1,10 @@
 //! Consolidation: each time's updates added up, when it is complete.
+//!
+//! Owns the updates that are staged, and sorted ones on their way out, each part with the right to send it.
+//!
+//! Invariant: a record has at most one update at a time in the output, with a diff other than 0.
+//!
+//! Cost: `O(n log n)` for `n` updates, in instalments; memory for the updates of times that are not complete.
 
 use std::collections::VecDeque;
 

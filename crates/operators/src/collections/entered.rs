@@ -1,8 +1,11 @@
 //! Arrangements of an outer scope in a scope inside it.
 //!
-//! A loop uses what does not change in its turns as it is kept outside: the columns of each batch are shared, and only its
-//! few distinct times gain zeros. The inner scope's operators read the outer trace, and hold it back by the outer part of
-//! their times.
+//! A loop uses what does not change in its turns as it is kept outside. The inner scope's operators read the outer trace, and
+//! hold it back by the outer part of their times.
+//!
+//! Owns nothing but the mapping of times: inner times are outer ones with zeros.
+//!
+//! Cost: the columns of each batch are shared; its distinct times, which are few, are mapped once for each reader.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,18 +24,18 @@ use crate::typed::Typed;
 use crate::unary::Unary;
 
 /// Makes readers of an outer arrangement for operators of a scope whose times have `dims` coordinates.
-struct Within<T0: ScopeTime> {
+struct EnteredReaders<T0: ScopeTime> {
     outer: Rc<dyn Readers<T0>>,
     outer_dims: usize,
     dims: usize,
 }
 
-impl<T0: ScopeTime, T: ScopeTime> Readers<T> for Within<T0> {
+impl<T0: ScopeTime, T: ScopeTime> Readers<T> for EnteredReaders<T0> {
     fn source(&self) -> Result<Box<dyn Source<Cells, Cells, T>>, Error> {
         let (outer, inner) = (self.outer_dims, self.dims);
         Ok(Box::new(Entered::new(
             self.outer.source()?,
-            move |time: &T0| entered(time, inner),
+            move |time: &T0| with_zeros(time, inner),
             move |time: &T| T0::of(&Point::new(&time.point().coords()[..outer])),
         )))
     }
@@ -43,7 +46,7 @@ impl<T0: ScopeTime, T: ScopeTime> Readers<T> for Within<T0> {
 }
 
 /// A time of an outer scope in one with so many coordinates.
-fn entered<T0: ScopeTime, T: ScopeTime>(time: &T0, dims: usize) -> T {
+fn with_zeros<T0: ScopeTime, T: ScopeTime>(time: &T0, dims: usize) -> T {
     let point = time.point();
     let zeros = std::iter::repeat_n(0, dims - point.dims());
     T::of(&point.coords().iter().copied().chain(zeros).collect())
@@ -59,7 +62,7 @@ fn build<T0: ScopeTime, T: ScopeTime>(
     let stream = unary.on_messages(move |input, output| {
         while let Some((message, sealed)) = input.next()? {
             let SealedBatch { batch, number } = T0::unseal(sealed)?;
-            let batch = Arc::new(batch.map_times(|time| entered::<T0, T>(time, dims)));
+            let batch = Arc::new(batch.map_times(|time| with_zeros::<T0, T>(time, dims)));
             output.send(&message, T::seal(SealedBatch { batch, number }))?;
         }
         Ok(())
@@ -68,7 +71,7 @@ fn build<T0: ScopeTime, T: ScopeTime>(
         stream,
         keeps: None,
         form: outer.form,
-        readers: Rc::new(Within {
+        readers: Rc::new(EnteredReaders {
             outer: Rc::clone(&outer.readers),
             outer_dims,
             dims,

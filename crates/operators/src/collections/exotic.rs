@@ -1,4 +1,4 @@
-//! Values whose arithmetic and order only the host language knows.
+//! Values whose arithmetic and order only the host language knows, such as decimals and values that are kept as pickles.
 
 use pointstamp_engine::error::UserResult;
 use pointstamp_rows::{Row, RowBuf};

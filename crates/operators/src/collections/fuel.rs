@@ -2,9 +2,10 @@
 //!
 //! Owns one number for the whole process, and the [`Allowance`] that each operator makes of it: an operator that falls behind
 //! what comes does more, so that its delay does not grow with every step; one large piece of work is done in the usual
-//! instalments, so that it does not keep the worker. Operators read the number when they are activated, so that what they
-//! do with it is the same however small it is: tests set it to a few updates, to stop the work at every place where it can
-//! be stopped.
+//! instalments, so that it does not keep the worker.
+//!
+//! Invariant: results do not depend on the number. Operators read it when they are activated; tests set it to a few updates,
+//! to stop the work at every place where it can be stopped.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,13 @@
 //! The arrangement of another dataflow, in a dataflow of its own operators.
 //!
 //! The operator sends the batches of the arrangement here, first those that are there already, and holds capabilities for
-//! what is not complete. Nothing is copied; both dataflows read one trace.
+//! what is not complete.
+//!
+//! Owns the capabilities, and the queue of what the arrangement did.
+//!
+//! Invariant: the capabilities are at the frontier of the arrangement as far as the queue was worked off.
+//!
+//! Cost: constant for each batch. Nothing is copied; both dataflows read one trace.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,6 +33,7 @@ pub(crate) fn import<T: ScopeTime>(
     scope: &Scope<Batch>,
     mut trace: Reader<Cells, Cells, T>,
     followers: &Followers<T>,
+    form: Form,
 ) -> Result<Arranged<T>, Error> {
     if followers.are_lost() && !trace.upper().is_empty() {
         return Err(Error::TraceDropped);
@@ -51,7 +58,7 @@ pub(crate) fn import<T: ScopeTime>(
     let template = Rc::new(RefCell::new(Some(trace)));
     let arranged = Arranged::new(
         stream,
-        Form::Pair,
+        form,
         Rc::clone(&template),
         followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
         origin,

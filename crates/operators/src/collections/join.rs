@@ -2,7 +2,14 @@
 //!
 //! The kernel says what a batch that arrives on one side adds to the result; it is worked on in instalments, each of which
 //! is one message, so that a key with many values on both sides stalls no other operator: this one asks to run again while
-//! something waits, and holds the capabilities of what does. A function of the user's is called for an instalment at once.
+//! something waits, and holds the capabilities of what does. A function of the host is called for an instalment at once.
+//!
+//! Owns the kernel's join with its readers of both traces, and the arguments of a function until it is called.
+//!
+//! Invariant: the output at a time is the join of both inputs at the time, exactly.
+//!
+//! Cost: in proportion to the changes and the values of their keys on the other side; both traces are kept by their
+//! arrangements.
 
 use pointstamp_arrange::{Join, Rows};
 use pointstamp_engine::capability::Capability;
@@ -88,7 +95,7 @@ fn build<T: ScopeTime>(
     let mut joining = Joining {
         join,
         result,
-        found: Found::default(),
+        calls: Calls::default(),
         keys: Some(Default::default()),
     };
     let mut allowance = Allowance::default();
@@ -103,7 +110,7 @@ fn build<T: ScopeTime>(
 struct Joining<T: ScopeTime> {
     join: Join<Cells, Cells, Cells, T, Capability>,
     result: JoinResult,
-    found: Found,
+    calls: Calls,
     /// The first key of each side, until both are known.
     keys: Option<[Option<RowBuf>; 2]>,
 }
@@ -114,13 +121,13 @@ impl<T: ScopeTime> Joining<T> {
         let mut came = false;
         while let Some((message, batch)) = left.next()? {
             let sealed = T::unseal(batch)?;
-            self.saw(0, sealed.batch.keys());
+            self.note_first_key(0, sealed.batch.keys());
             self.join.push_left(&sealed, message.retain(0)?);
             came = true;
         }
         while let Some((message, batch)) = right.next()? {
             let sealed = T::unseal(batch)?;
-            self.saw(1, sealed.batch.keys());
+            self.note_first_key(1, sealed.batch.keys());
             self.join.push_right(&sealed, message.retain(0)?);
             came = true;
         }
@@ -133,7 +140,7 @@ impl<T: ScopeTime> Joining<T> {
     }
 
     /// Keeps the first key of a side.
-    fn saw(&mut self, side: usize, keys: &Cells) {
+    fn note_first_key(&mut self, side: usize, keys: &Cells) {
         if let Some(first) = &mut self.keys
             && first[side].is_none()
             && keys.len() > 0
@@ -142,7 +149,7 @@ impl<T: ScopeTime> Joining<T> {
         }
     }
 
-    /// Shows the first keys to who wants to see them, as soon as both sides have one.
+    /// Shows the first keys to the function that checks them, as soon as both sides have one.
     fn check_keys(&mut self) -> Result<(), BoxError> {
         let Some([Some(left), Some(right)]) = &self.keys else {
             return Ok(());
@@ -159,7 +166,7 @@ impl<T: ScopeTime> Joining<T> {
     fn instalment(&mut self, output: &Output<Updates>) -> Result<bool, BoxError> {
         let mut fuel = instalment();
         let mut builder = Builder::default();
-        let found = &mut self.found;
+        let calls = &mut self.calls;
         let (mut inner, mut failed) = (RowBuf::default(), None);
         let step = match &mut self.result {
             JoinResult::Pairs => self.join.work(&mut fuel, |key, left, right, time, diff| {
@@ -179,7 +186,7 @@ impl<T: ScopeTime> Joining<T> {
             }
             JoinResult::Function(_) => {
                 self.join.work(&mut fuel, |key, left, right, time, diff| {
-                    found.push([key, left, right], time.point(), diff);
+                    calls.push([key, left, right], time.point(), diff);
                 })?
             }
         };
@@ -190,23 +197,23 @@ impl<T: ScopeTime> Joining<T> {
             return Err(Error::Expression(failure).into());
         }
         if let JoinResult::Function(function) = &mut self.result {
-            found.call(&mut **function, &mut builder)?;
+            calls.call(&mut **function, &mut builder)?;
         }
         send(&mut builder, capability, output)?;
         Ok(!self.join.is_idle())
     }
 }
 
-/// What a function is to be called with.
+/// The arguments of a function, until it is called with all of them at once.
 #[derive(Default)]
-struct Found {
+struct Calls {
     /// Keys, left and right values.
     rows: [Cells; 3],
     times: Vec<(Point, i64)>,
     results: Cells,
 }
 
-impl Found {
+impl Calls {
     fn push(&mut self, rows: [Row<'_>; 3], time: Point, diff: i64) {
         for (column, row) in self.rows.iter_mut().zip(rows) {
             column.push(row);

@@ -1,8 +1,13 @@
 //! Reductions of an arrangement, themselves arrangements.
 //!
 //! The kernel says which keys are to be reduced at which times; it works in rounds, each of which ends with batches of the
-//! output. A round is worked on in instalments: the operator asks to run again while one is under way, and holds
-//! capabilities for the least times at which it owes output.
+//! output. A round is worked on in instalments: the operator asks to run again while one is under way.
+//!
+//! Owns the kernel's reduction with the trace of its output, and capabilities for the least times at which it owes output.
+//!
+//! Invariant: the output at a time is the reduction of the input at the time, exactly.
+//!
+//! Cost: each key that changed is reduced anew from all of its values, at each time at which it may differ.
 
 use std::cell::RefCell;
 use std::rc::Rc;

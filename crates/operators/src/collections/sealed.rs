@@ -1,4 +1,6 @@
 //! A batch of an arrangement as a message carries it, in the type of its scope's times.
+//!
+//! Invariant: it stays on its worker. Clones share the batch.
 
 use pointstamp_arrange::Sealed as SealedBatch;
 use pointstamp_order::Point;

@@ -1,7 +1,11 @@
 //! Updates that wait for their times to be complete, and the right to send them then.
 //!
+//! Owns the kernel's batcher, and the capabilities of what is in it.
+//!
 //! Invariant: while updates are held, capabilities are held whose times are at or before each of theirs: first the
 //! messages' own, and, once something was sealed, the least times of what is left.
+//!
+//! Cost: `O(n log n)` for `n` updates; the number of capabilities is that of incomparable least times.
 
 use pointstamp_arrange::{Batch as Sorted, Batcher, Rows};
 use pointstamp_engine::capability::Capability;

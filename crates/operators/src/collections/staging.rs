@@ -13,6 +13,7 @@ use super::route::{By, not_a_pair};
 use super::staged::{Parts, Staged};
 use super::time::{ScopeTime, frontier_of};
 use super::updates::Updates;
+use crate::Error;
 use crate::typed::Input;
 use pointstamp_rows::{Cutter, Row};
 
@@ -62,6 +63,9 @@ impl<T: ScopeTime> Staging<T> {
             }
             for update in updates.iter() {
                 let time = update.time_in(&at, dims);
+                if !at.less_equal(&time) {
+                    return Err(early(&time, &at)); // bytes of a peer that is broken
+                }
                 match self.by {
                     By::Record => {
                         self.staged
@@ -108,4 +112,10 @@ impl<T: ScopeTime> Staging<T> {
     pub(crate) fn has_more(&self, input: &Input<Updates>) -> bool {
         self.staged.is_sealing() || input.port().has_messages()
     }
+}
+
+#[cold]
+fn early<T: ScopeTime>(time: &T, message: &T) -> BoxError {
+    let (time, message) = (time.point(), message.point());
+    Error::Early { time, message }.into()
 }

@@ -1,4 +1,8 @@
 //! The times of a scope, in the type that the kernels are fastest with.
+//!
+//! Owns [`ScopeTime`], which converts points of a scope to numbers, arrays of two and three, or leaves them as they are.
+//!
+//! Cost: a conversion copies the coordinates; only points of more than three coordinates may allocate.
 
 use pointstamp_arrange::{Sealed as SealedBatch, Time};
 use pointstamp_order::{Antichain, Point};
@@ -12,7 +16,8 @@ pub trait ScopeTime: Time {
     /// Converts a point of the scope.
     fn of(point: &Point) -> Self;
 
-    /// Makes a time of coordinates; those that are left out, of `dims`, are zero.
+    /// Makes a time of coordinates; those that are left out, of `dims`, are zero, and those beyond are left out: a peer that
+    /// is broken may send any number of them.
     fn of_coords(coords: &[u64], dims: usize) -> Self;
 
     /// Converts the time to a point.
@@ -55,7 +60,7 @@ impl ScopeTime for u64 {
 
     #[inline]
     fn of_coords(coords: &[u64], _dims: usize) -> Self {
-        coords[0]
+        coords.first().copied().unwrap_or(0)
     }
 
     #[inline]
@@ -104,8 +109,8 @@ impl ScopeTime for Point {
         if coords.len() == dims {
             return Point::new(coords);
         }
-        let zeros = std::iter::repeat_n(0, dims - coords.len());
-        coords.iter().copied().chain(zeros).collect()
+        let zeros = std::iter::repeat(0);
+        coords.iter().copied().chain(zeros).take(dims).collect()
     }
 
     #[inline]

@@ -3,6 +3,12 @@
 //! Outside of loops the kernel follows each batch's counts from what was there before it: no output is kept to be compared
 //! with, and no history is replayed. The result is a stream of updates and not an arrangement; where one is asked for, a
 //! reduction makes it.
+//!
+//! Owns the kernel's totals with its reader of the trace.
+//!
+//! Invariant: as a reduction's, with the same results.
+//!
+//! Cost: one look at the trace for each key of a batch.
 
 use pointstamp_arrange::Totals;
 use pointstamp_engine::capability::Capability;

@@ -1,11 +1,17 @@
 //! Reading an arrangement from outside of the dataflow.
+//!
+//! Owns [`Trace`], a reader of this worker's share, which holds back the merging of updates at times from its `since` on.
+//!
+//! Invariant: reads are exact at times at or after `since` and before `upper`.
+//!
+//! Cost: a key is found by a binary search in each of the trace's batches, of which there are logarithmically many.
 
 use pointstamp_arrange::{Cursor, Overflow, Trace as Reader};
 use pointstamp_engine::scope::Scope;
 use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::{Cells, Row, RowBuf};
 
-use super::arrange::{Arranged, Arrangement};
+use super::arrange::{Arranged, Arrangement, Form};
 use super::follow::Followers;
 use super::import::import;
 use super::time::ScopeTime;
@@ -34,13 +40,15 @@ trait Reads {
 struct Read<T: ScopeTime> {
     trace: Reader<Cells, Cells, T>,
     followers: Followers<T>,
+    /// The form of the arrangement's records.
+    form: Form,
     /// Gives an arrangement to those whose times have its type.
     whole: fn(Arranged<T>) -> Arrangement,
 }
 
 impl<T: ScopeTime> Reads for Read<T> {
     fn import(&self, scope: &Scope<Batch>) -> Result<Arrangement, Error> {
-        let arranged = import(scope, self.trace.clone(), &self.followers)?;
+        let arranged = import(scope, self.trace.clone(), &self.followers, self.form)?;
         Ok((self.whole)(arranged))
     }
 
@@ -197,6 +205,7 @@ impl Arrangement {
             Ok(Trace(Box::new(Read {
                 trace,
                 followers,
+                form: arranged.form,
                 whole,
             })))
         }

@@ -61,11 +61,7 @@ impl Update<'_> {
     pub fn time(&self, message: &Point) -> Point {
         match self.kept {
             None => message.clone(),
-            Some(kept) if kept.len() == message.dims() => Point::new(kept),
-            Some(kept) => {
-                let zeros = std::iter::repeat_n(0, message.dims() - kept.len());
-                kept.iter().copied().chain(zeros).collect()
-            }
+            Some(kept) => Point::of_coords(kept, message.dims()),
         }
     }
 }

@@ -1,4 +1,10 @@
 //! Loop variables of collections: a collection that is defined later, by what comes round the loop.
+//!
+//! Owns the end of a loop, while it is open, and the operator that closes it.
+//!
+//! Invariant: each update comes round at the time that follows its own; the loop ends when none is left.
+//!
+//! Cost: updates of one time are passed on; those of several are written anew with their times.
 
 use pointstamp_engine::error::{BuildError, Error as EngineError};
 use pointstamp_engine::operator::OperatorBuilder;

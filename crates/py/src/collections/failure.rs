@@ -47,7 +47,9 @@ impl IntoException for &Error {
                 "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
                 shown(record)
             )),
-            Error::NotABatch | Error::Unreadable(_) => CodecError::new_err(self.to_string()),
+            Error::Early { .. } | Error::NotABatch | Error::Unreadable(_) => {
+                CodecError::new_err(self.to_string())
+            }
         }
     }
 }

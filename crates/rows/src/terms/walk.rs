@@ -98,10 +98,7 @@ pub fn cut_pair(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> bool {
 
 fn cut_two(row: &[u8], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
     let (term, notes) = split(row);
-    if term.first() != Some(&TUPLE) {
-        return None;
-    }
-    let inside = term.get(1..term.len() - 1)?;
+    let inside = term.strip_prefix(&[TUPLE])?.strip_suffix(&[END])?;
     let mut atoms = 0;
     let len = skip(inside, &mut atoms)?;
     let rest = inside.get(len..)?;
@@ -134,10 +131,7 @@ pub fn cut(row: &[u8], index: usize, out: &mut Vec<u8>) -> bool {
 
 fn element(row: &[u8], index: usize, out: &mut Vec<u8>) -> Option<()> {
     let (term, notes) = split(row);
-    if term.first() != Some(&TUPLE) {
-        return None;
-    }
-    let mut rest = term.get(1..term.len() - 1)?;
+    let mut rest = term.strip_prefix(&[TUPLE])?.strip_suffix(&[END])?;
     let mut atoms = 1;
     for _ in 0..index {
         let len = skip(rest, &mut atoms)?;

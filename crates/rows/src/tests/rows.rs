@@ -161,3 +161,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_tuple_without_an_end_has_no_parts() {
+    let [tuple, zero] = [terms::tag::TUPLE, terms::tag::ZERO];
+    for term in [
+        &[tuple, zero, zero, 0xff, 0][..],
+        &[tuple, zero, zero, 0],
+        &[tuple, 0],
+        &[tuple],
+    ] {
+        assert!(Cutter::default().cut(Row::Term(term)).is_none(), "{term:?}");
+        assert!(!RowBuf::default().cut(Row::Term(term), 0), "{term:?}");
+    }
+}

@@ -1,6 +1,12 @@
-//! Sums and means of numbers, as reducers of rows.
+//! Sums and means of numbers.
 //!
-//! Integers add up exactly, and floats as floats, here; the host ([`Exotic`]) adds up numbers that are neither (large integers, decimals, fractions). In columns of floats integers stand for the floats that they equal.
+//! Integers add up exactly, and floats as floats; the host ([`Exotic`]) adds up numbers that are neither (large integers,
+//! decimals, fractions). In columns of floats integers stand for the floats that they equal.
+//!
+//! Invariant: what is added up here is what the host would give; what could differ (an integer that a float does not hold, a
+//! sum beyond 64 bits) is left to the host.
+//!
+//! Cost: linear in the values of a key, without an allocation.
 
 use std::rc::Rc;
 
@@ -8,7 +14,7 @@ use pointstamp_arrange::{Error, Lists, Reducer};
 use pointstamp_rows::terms::Plain;
 use pointstamp_rows::{Cells, RowBuf};
 
-use super::exotic::Exotic;
+use crate::collections::exotic::Exotic;
 
 /// The sum of numbers, or their mean.
 pub(super) struct Sum {
@@ -86,7 +92,11 @@ impl Sum {
             if !exact {
                 return None;
             }
-            row.float((real + whole as f64) / count as f64);
+            let mean = (real + whole as f64) / count as f64;
+            if self.floats && !mean.is_finite() {
+                return None; // the sum may be greater than all floats and the mean is not
+            }
+            row.float(mean);
         } else if is_real {
             if whole.unsigned_abs() >= 1 << 53 {
                 return None;

@@ -1,0 +1,53 @@
+//! Counts of the values of keys, and keys that have any.
+//!
+//! Cost: linear in the number of unlike values.
+
+use pointstamp_arrange::{Error, Lists, Reducer as Kernel, Rows as _};
+use pointstamp_rows::{Cells, Row, RowBuf};
+
+use super::reduction::Done;
+
+/// Each key once.
+pub(super) struct Distinct;
+
+impl Kernel<Cells, Cells, Cells> for Distinct {
+    fn reduce(&mut self, _: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        for index in 0..inputs.len() {
+            if total(inputs, index) > 0 {
+                outputs.push(Row::UNIT, 1);
+            }
+            outputs.end();
+        }
+        Ok(())
+    }
+
+    fn once(&self) -> Option<Cells> {
+        let mut unit = Cells::default();
+        unit.push(Row::UNIT);
+        Some(unit)
+    }
+}
+
+/// Writes the number of values of each key.
+pub(super) fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+    let mut row = RowBuf::default();
+    for index in 0..inputs.len() {
+        match (total(inputs, index), i64::try_from(total(inputs, index))) {
+            (0, _) => {}
+            (_, Ok(total)) => outputs.push(row.int(total), 1),
+            (total, Err(_)) => {
+                let key = RowBuf::of(keys.get(index));
+                let error = crate::Error::CountTooLarge { key, total };
+                return Err(Error::Caller(error.into()));
+            }
+        }
+        outputs.end();
+    }
+    Ok(())
+}
+
+/// Returns the number of values of a key.
+fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
+    let diffs = &inputs.diffs()[inputs.range(index)];
+    diffs.iter().map(|diff| i128::from(*diff)).sum()
+}

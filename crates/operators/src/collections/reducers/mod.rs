@@ -1,0 +1,81 @@
+//! Reductions: the functions of the values of a key that operators compute without the host.
+//!
+//! Owns [`reducer`], which makes a kernel's reducer of a [`Reduction`]; each of the modules computes some of them. They read
+//! rows as bytes. Numbers that are neither integers of 64 bits nor floats, and values that rows do not order as the host
+//! does, are left to the host ([`Exotic`]).
+//!
+//! Invariant: a result follows from the values and their counts alone, in whatever order updates came.
+//!
+//! Cost: linear in the values of the keys that a call has; [`several`] sorts parts of them.
+
+mod columns;
+mod counts;
+mod extremes;
+mod reduction;
+mod several;
+mod sums;
+
+use std::rc::Rc;
+
+use self::columns::{Missing, OfColumns};
+use self::counts::{Distinct, count};
+use self::extremes::{Greatest, Least, least_of_any};
+use self::reduction::BoxedReducer;
+use self::several::{Part, Several};
+use self::sums::Sum;
+use super::arrange::Form;
+use super::exotic::Exotic;
+use super::reduce::Reducer;
+
+pub use self::reduction::{Aggregate, Reduction};
+
+/// Makes the reducer of the named operator, and says what its results are.
+pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Reducer, Form) {
+    let form = match reduction {
+        Reduction::Distinct => Form::Key,
+        _ => Form::Pair,
+    };
+    let of_aggregate = |aggregate| aggregate_reducer(aggregate, exotic, name);
+    let reducer = match reduction {
+        Reduction::Distinct => Reducer::new(Distinct),
+        Reduction::Count => Reducer::new(count),
+        Reduction::Min { any_order: true } => Reducer::new(least_of_any),
+        Reduction::Min { any_order: false } => Reducer::new(Least(Rc::clone(exotic))),
+        Reduction::Max => Reducer::new(Greatest::one(exotic)),
+        Reduction::TopK(count) => Reducer::new(Greatest::top(count, exotic)),
+        Reduction::Sum { floats } => Reducer::new(Sum::new(name, exotic, false, floats)),
+        Reduction::Mean { floats } => Reducer::new(Sum::new(name, exotic, true, floats)),
+        Reduction::Several(parts) => {
+            let parts = parts.into_iter().map(|(aggregate, index)| Part {
+                reducer: Box::new(OfColumns::new(
+                    Missing::of(aggregate),
+                    1,
+                    of_aggregate(aggregate),
+                )),
+                index,
+                is_count: aggregate == Aggregate::Count,
+            });
+            Reducer::new(Several(parts.collect()))
+        }
+        Reduction::OfColumns(aggregate, width) => Reducer::new(OfColumns::new(
+            Missing::of(aggregate),
+            width,
+            of_aggregate(aggregate),
+        )),
+        Reduction::TopKOfColumns(count, width) => {
+            let top = Box::new(Greatest::top(count, exotic));
+            Reducer::new(OfColumns::new(Missing::Least, width, top))
+        }
+    };
+    (reducer, form)
+}
+
+fn aggregate_reducer(aggregate: Aggregate, exotic: &Rc<dyn Exotic>, name: &str) -> BoxedReducer {
+    match aggregate {
+        Aggregate::Count => Box::new(count),
+        Aggregate::Min => Box::new(Least(Rc::clone(exotic))),
+        Aggregate::Max => Box::new(Greatest::one(exotic)),
+        Aggregate::Sum { floats } => Box::new(Sum::new(name, exotic, false, floats)),
+        Aggregate::Mean { floats } => Box::new(Sum::new(name, exotic, true, floats)),
+    }
+}

@@ -1,0 +1,68 @@
+//! The list of reductions and aggregates, as data.
+
+use std::num::NonZeroU128;
+
+use pointstamp_arrange::{Error, Reducer as Kernel};
+use pointstamp_rows::Cells;
+
+/// A reducer of any of the modules beside this one.
+pub(super) type BoxedReducer = Box<dyn Kernel<Cells, Cells, Cells>>;
+
+/// The result of a reducer's call.
+pub(super) type Done = Result<(), Error>;
+
+/// The result of a reduction for each key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reduction {
+    /// The key once.
+    Distinct,
+    /// The number of values.
+    Count,
+    /// The least value. With `any_order`, one that is always the same, of values that rows do not order as the host does.
+    Min {
+        /// True for the least row, whatever the host's order is.
+        any_order: bool,
+    },
+    /// The greatest value.
+    Max,
+    /// The greatest values: so many.
+    TopK(NonZeroU128),
+    /// The sum.
+    Sum {
+        /// True for the values of a column of floats, in whose rows integers stand for the floats that they equal.
+        floats: bool,
+    },
+    /// The mean.
+    Mean {
+        /// As in [`Reduction::Sum`].
+        floats: bool,
+    },
+    /// An aggregate of each of several parts of values that are tuples, as a tuple. A part that is null is left out; of no
+    /// value the result is null, and of a count 0.
+    Several(Vec<(Aggregate, usize)>),
+    /// An aggregate of values of so many columns, in which nulls and NaN are as in Arrow.
+    OfColumns(Aggregate, usize),
+    /// The greatest values of so many columns, in which nulls and NaN are as in Arrow.
+    TopKOfColumns(NonZeroU128, usize),
+}
+
+/// An aggregate of a part of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aggregate {
+    /// The number of values.
+    Count,
+    /// The least value.
+    Min,
+    /// The greatest value.
+    Max,
+    /// The sum.
+    Sum {
+        /// True for a column of floats.
+        floats: bool,
+    },
+    /// The mean.
+    Mean {
+        /// True for a column of floats.
+        floats: bool,
+    },
+}
