@@ -1,5 +1,6 @@
 //! The errors of operators. They carry rows, which the host renders in its own notation.
 
+use pointstamp_order::Point;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::Failure;
 
@@ -68,6 +69,22 @@ pub enum Error {
         key: RowBuf,
         /// Its count.
         total: i128,
+    },
+    /// A record's own time is before the time of the message that carries it.
+    #[error("a record would be sent at time {time}, before {from}")]
+    BeforeMessage {
+        /// The record's time.
+        time: Point,
+        /// The message's.
+        from: Point,
+    },
+    /// Columns that hold the parts of the same records are not of one length.
+    #[error("a column of {found} elements lies beside {expected} records")]
+    UnevenColumns {
+        /// The number of records.
+        expected: usize,
+        /// The length of the column.
+        found: usize,
     },
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
