@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointstamp_engine::error::BoxError;
+use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_order::{PartialOrder, Point};
 use rustc_hash::FxHashMap;
 
@@ -44,9 +44,10 @@ pub fn at_own_times(
                 }
             }
             Times::Each(times) => {
-                for (time, places) in grouped(&times.times()?) {
-                    for range in pieces(places.len()) {
-                        send(time, timed.records().select(&places[range])?)?;
+                let groups = Groups::of(&times.times()?);
+                for (time, places) in groups.iter() {
+                    for piece in pieces(places.len()) {
+                        send(time, chosen(&**timed.records(), &places[piece])?)?;
                     }
                 }
             }
@@ -55,19 +56,61 @@ pub fn at_own_times(
     Ok(())
 }
 
-/// Returns the places of each time, in the order in which the times first come up.
-fn grouped(times: &[u64]) -> Vec<(u64, Vec<usize>)> {
-    let mut groups: Vec<(u64, Vec<usize>)> = Vec::new();
-    let mut index = FxHashMap::default();
-    let mut last = 0; // neighbours often share a time
-    for (place, &time) in times.iter().enumerate() {
-        if groups.get(last).is_none_or(|(at, _)| *at != time) {
-            last = *index.entry(time).or_insert_with(|| {
-                groups.push((time, Vec::new()));
-                groups.len() - 1
-            });
+/// Returns the elements at places in ascending order: neighbours are copied at once.
+fn chosen(column: &dyn HostColumn, places: &[usize]) -> UserResult<Arc<dyn HostColumn>> {
+    match (places.first(), places.last()) {
+        (Some(&first), Some(&last)) if last - first + 1 == places.len() => {
+            column.slice(first..last + 1)
         }
-        groups[last].1.push(place);
+        _ => column.select(places),
     }
-    groups
+}
+
+/// The places of each time, in the order in which the times first come up.
+struct Groups {
+    /// Each time, and where its places end.
+    ends: Vec<(u64, usize)>,
+    places: Vec<usize>,
+}
+
+impl Groups {
+    fn of(times: &[u64]) -> Self {
+        // First the number of places of each time, and of each place its group.
+        let mut ends: Vec<(u64, usize)> = Vec::new();
+        let mut index = FxHashMap::default();
+        let mut last = 0; // neighbours often share a time
+        let group_of: Vec<usize> = times
+            .iter()
+            .map(|&time| {
+                if ends.get(last).is_none_or(|(at, _)| *at != time) {
+                    last = *index.entry(time).or_insert(ends.len());
+                    if last == ends.len() {
+                        ends.push((time, 0));
+                    }
+                }
+                ends[last].1 += 1;
+                last
+            })
+            .collect();
+        let mut start = 0;
+        for (_, end) in &mut ends {
+            (start, *end) = (start + *end, start);
+        }
+        let mut places = vec![0; times.len()];
+        for (place, group) in group_of.into_iter().enumerate() {
+            let end = &mut ends[group].1;
+            places[*end] = place;
+            *end += 1;
+        }
+        Groups { ends, places }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, &[usize])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(time, end)| {
+            let places = &self.places[start..end];
+            start = end;
+            (time, places)
+        })
+    }
 }

@@ -18,6 +18,9 @@ use pointstamp_engine::error::{BoxError, UserResult};
 use crate::error::Error;
 use crate::host::{self, HostColumn, MAX_BATCH};
 
+#[cfg(test)]
+mod tests;
+
 /// The times of records.
 #[derive(Clone)]
 pub enum Times {
@@ -129,13 +132,14 @@ impl Timed {
             places[(hash % peers as u64) as usize].push(place);
         }
         for (worker, places) in places.into_iter().enumerate() {
+            if places.is_empty() {
+                continue;
+            }
             if places.len() == self.len() {
                 each(worker, self);
                 return Ok(());
             }
-            if !places.is_empty() {
-                each(worker, self.each_column(|column| column.select(&places))?);
-            }
+            each(worker, self.each_column(|column| column.select(&places))?);
         }
         Ok(())
     }

@@ -84,8 +84,14 @@ impl HostColumn for SharedList {
                 column.map(|column| column.list.get().bind(py))
             });
             let lists = lists.collect::<Option<Vec<_>>>().ok_or(Error::NotABatch)?;
-            let lists = PyList::new(py, lists).map_err(Raised::here)?;
-            wire::encode_records(&lists.unbind(), out).map_err(Raised::here)
+            let together = PyList::new(py, &lists).map_err(Raised::here)?;
+            wire::encode_records(&together.unbind(), out).map_err(|error| {
+                // One column by itself says which record it is.
+                let alone = |list: &&Bound<'_, PyList>| {
+                    wire::encode_records(list.as_unbound(), &mut Encoder::new()).err()
+                };
+                Raised::here(lists.iter().find_map(alone).unwrap_or(error))
+            })
         })
     }
 }
