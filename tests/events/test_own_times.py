@@ -1,4 +1,4 @@
-"""Records at times of their own, as streams on event time carry them: counted, moved, written, and never mistaken."""
+"""Records at times of their own, as streams on event time carry them: counted, moved and written."""
 
 from __future__ import annotations
 

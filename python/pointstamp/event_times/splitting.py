@@ -22,10 +22,10 @@ __all__ = ["split_records", "with_keys"]
 def split_records(
     timestamp: Callable[[Any], Any], clock: Clock, limit: Callable[[], int] | None = None
 ) -> Callable[..., Any]:
-    """Returns the function that reads a batch of records for `event_time`: records on time become
-    columns ``(times, records)``.
+    """Returns the function that reads a batch of records for `event_time`.
 
-    What is after the limit, if there is one, goes with what is late, and moves nothing.
+    Records on time become columns ``(times, records)``. What is after the limit, if there is one, goes with
+    what is late, and moves nothing.
     """
 
     def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:

@@ -1,9 +1,10 @@
 """The operator under all that go by key: logic over records in the order of time, once they are final.
 
-Its input is records by key in columns (see `rows`), each record on the worker of its key. It holds one capability, at or
-before all that is still to be sent: the earliest record that waits, or what the logic says that it will send
-without another record. What logic gives is sent together, whatever its times: see `EventStream`. Records
-before the frontier of a snapshot that is gone on with are left out as they arrive: the state has them.
+Its input is records by key in columns (see `rows`), each record on the worker of its key. It holds one
+capability, at or before all that is still to be sent: the earliest record that waits, or what the logic says
+that it will send without another record. What logic gives is sent together, whatever its times: see
+`EventStream`. Records before the frontier of a snapshot that is gone on with are left out as they arrive: the
+state has them.
 
 Where a source acknowledges, the operator says which records it still needs (`Retention`): those that its
 logic needs; where the program gave it the state, those that the latest snapshot does not have.

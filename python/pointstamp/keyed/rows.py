@@ -1,9 +1,9 @@
 """Columns of records at times of their own, as operators on event time read and send them.
 
-Streams on event time carry batches of columns (`StreamKind.TIMED` in the extension), so that no record needs a
-tuple of its own: ``(times, records)``, and by key ``(times, keys, records)``. The columns are lists of one
-length; `times` is an int where all records have that time. An operator works on whole columns, and what all
-records of a batch share is not touched. Columns that were received or sent are not changed.
+Streams on event time carry batches of columns (`Timed` in the extension), so that no record needs a tuple
+of its own: ``(times, records)``, and by key ``(times, keys, records)``. The columns are lists of one length;
+`times` is an int where all records have that time. An operator works on whole columns, and what all records
+of a batch share is not touched. Columns that were received or sent are not changed.
 
 Owns `Rows`, what logic reads, and `Results`, what it sends.
 """
