@@ -141,7 +141,9 @@ def test_an_output_takes_what_it_was_made_for() -> None:
                 give_timed(timed, second, ([0], ["a", "b"]))
             with pytest.raises(ps.TimeError, match="-1 is not a time"):
                 give_timed(timed, second, (-1, ["a", "b"]))
-            core.build(lambda: [first.drop(), second.drop()], (), False, True)
+            first.drop()
+            second.drop()
+            core.build(lambda: None, (), False, False)
 
     ps.execute(main)
 
