@@ -46,7 +46,7 @@ PATHWAY = test -x target/pathway/bin/pathway || ($(PYTHON) -m venv target/pathwa
 # What is run a second time with two processes where a test asks for several workers, and some of it with three.
 ON_PROCESSES := $(addsuffix .py,$(addprefix tests/,$(addprefix arrow/test_,arrow arrow_custom arrow_keyed arrow_mistakes) \
 	$(addprefix engine/test_,capabilities inputs notificators probes streams worker) \
-	events/test_not_a_number loops/test_scopes operators/test_library operators/test_operators))
+	events/test_not_a_number events/test_own_times loops/test_scopes operators/test_library operators/test_operators))
 
 # The extension is type-checked by clippy against the same interpreter that runs it.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python

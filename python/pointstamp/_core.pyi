@@ -127,7 +127,6 @@ __all__ = [
     "as_collection",
     "at_event_times",
     "branch_columns_when",
-    "by_worker",
     "check_columns",
     "check_pairs",
     "check_record",
@@ -159,6 +158,7 @@ __all__ = [
     "filter_fields",
     "follow",
     "followed_by",
+    "give_timed",
     "import_trace",
     "in_time_order",
     "inspect_columns",
@@ -326,7 +326,9 @@ class Builder:
     def new_frontiered_input(
         self, stream: Stream, kind: PactKind, key: Callable[[Any], Hashable] | list[int] | None = None
     ) -> FrontieredInput[Any]: ...
-    def new_output(self, schema: Schema | None = None) -> tuple[OutputPort[Any], Stream, Capability]: ...
+    def new_output(
+        self, schema: Schema | None = None, *, timed: bool = False
+    ) -> tuple[OutputPort[Any], Stream, Capability]: ...
     def new_bare_output(self) -> tuple[OutputPort[Any], Stream]: ...
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None: ...
     def activator(self) -> Activator: ...
@@ -506,6 +508,9 @@ class Connections:
 # Batches as they are sent to other processes: a list of records, or a record batch.
 
 def encode_batch(batch: Any) -> bytes: ...
+def give_timed(
+    output: OutputPort[Any], capability: Capability | CapabilityRef, columns: tuple[Any, ...]
+) -> None: ...
 def decode_batch(bytes: bytes) -> Any: ...
 
 # Arrow: the schema of a stream of record batches.

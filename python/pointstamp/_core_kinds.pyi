@@ -15,6 +15,7 @@ class StageKind:
     INSPECT_BATCH: ClassVar[StageKind]
     MAP_IN_PLACE: ClassVar[StageKind]
     MAP_BATCH: ClassVar[StageKind]
+    MAP_TIMED: ClassVar[StageKind]
     TRY_MAP: ClassVar[StageKind]
     OK_ERR: ClassVar[StageKind]
     PARTITION: ClassVar[StageKind]
@@ -44,7 +45,7 @@ class PactKind:
     BROADCAST: ClassVar[PactKind]
     EXCHANGE: ClassVar[PactKind]
     EXCHANGE_FIRST: ClassVar[PactKind]
-    EXCHANGE_SECOND: ClassVar[PactKind]
+    EXCHANGE_KEYS: ClassVar[PactKind]
     EXCHANGE_COLUMNS: ClassVar[PactKind]
     GATHER: ClassVar[PactKind]
     @property

@@ -13,6 +13,7 @@ use crate::Error;
 use crate::collections::{Sealed, Updates};
 use crate::host::{self, HostBatch};
 use crate::kind::Kind;
+use crate::timed::Timed;
 
 /// A batch of records. Clones share it.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub enum Batch {
     Host(Arc<dyn HostBatch>),
     /// Arrow columns.
     Columns(RecordBatch),
+    /// Records of the host at times of their own.
+    Timed(Timed),
     /// Updates of a collection.
     Updates(Updates),
     /// A batch of an arrangement, which stays on its worker.
@@ -68,6 +71,7 @@ macro_rules! content {
 content! {
     Arc<dyn HostBatch> => Host,
     RecordBatch => Columns,
+    Timed => Timed,
     Updates => Updates,
     Sealed => Sealed,
 }
@@ -92,6 +96,7 @@ mod tag {
     pub(super) const HOST: u8 = 0;
     pub(super) const COLUMNS: u8 = 1;
     pub(super) const UPDATES: u8 = 2;
+    pub(super) const TIMED: u8 = 3;
 }
 
 impl Batch {
@@ -100,6 +105,7 @@ impl Batch {
         match self {
             Batch::Host(_) => Kind::Host,
             Batch::Columns(_) => Kind::Columns,
+            Batch::Timed(_) => Kind::Timed,
             Batch::Updates(_) => Kind::Updates,
             Batch::Sealed(_) => Kind::Sealed,
         }
@@ -111,6 +117,7 @@ impl Payload for Batch {
         match self {
             Batch::Host(records) => records.len(),
             Batch::Columns(columns) => columns.num_rows(),
+            Batch::Timed(timed) => timed.len(),
             Batch::Updates(updates) => updates.len(),
             Batch::Sealed(sealed) => sealed.len(),
         }
@@ -133,6 +140,10 @@ impl Payload for Batch {
                     out.put_bytes(piece);
                 }
             }
+            Batch::Timed(timed) => {
+                begin(tag::TIMED, out);
+                timed.encode(out)?;
+            }
             Batch::Updates(updates) => {
                 begin(tag::UPDATES, out);
                 updates.encode(out);
@@ -151,6 +162,7 @@ impl Payload for Batch {
         Ok(match tag {
             tag::HOST => Batch::Host(host::decoder().ok_or(Error::NotABatch)?(&bytes)?),
             tag::COLUMNS => Batch::Columns(ipc::decode(bytes)?),
+            tag::TIMED => Batch::Timed(Timed::decode(bytes)?),
             tag::UPDATES => Batch::Updates(Updates::decode(bytes).ok_or(Error::NotABatch)?),
             _ => return Err(Error::NotABatch.into()),
         })
@@ -160,6 +172,7 @@ impl Payload for Batch {
         match self {
             Batch::Host(records) => records.footprint(),
             Batch::Columns(columns) => ipc::footprint(columns),
+            Batch::Timed(timed) => timed.footprint(),
             Batch::Updates(updates) => updates.footprint(),
             // The arrangement keeps it, whether the message is there or not.
             Batch::Sealed(_) => 0,

@@ -86,6 +86,22 @@ pub enum Error {
         /// The time of the message.
         message: Point,
     },
+    /// A record's own time is before the time of the message that carries it.
+    #[error("a record would be sent at time {time}, before {from}")]
+    BeforeMessage {
+        /// The record's time.
+        time: Point,
+        /// The message's.
+        from: Point,
+    },
+    /// Columns that hold the parts of the same records are not of one length.
+    #[error("a column of {found} elements lies beside {expected} records")]
+    UnevenColumns {
+        /// The number of records.
+        expected: usize,
+        /// The length of the column.
+        found: usize,
+    },
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

@@ -9,6 +9,8 @@ pub enum Kind {
     Host,
     /// Arrow columns.
     Columns,
+    /// Records at times of their own.
+    Timed,
     /// Updates of a collection.
     Updates,
     /// Batches of an arrangement.
@@ -20,6 +22,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Kind::Host => "records",
             Kind::Columns => "record batches",
+            Kind::Timed => "records at times of their own",
             Kind::Updates => "updates of a collection",
             Kind::Sealed => "batches of an arrangement",
         })

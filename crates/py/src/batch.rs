@@ -1,36 +1,33 @@
 //! Batches of Python objects: the host's kind of [`Batch`].
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pointstamp_channels::Encoder;
 use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::payload::Payload;
-use pointstamp_operators::{Content, Error, HostBatch, Kind, register_host_decoder};
+use pointstamp_operators::{
+    Content, Error, HostBatch, HostColumn, Kind, Timed, Times, register_columns_decoder,
+    register_host_decoder,
+};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::columns::ffi::{export_batch, import_batches};
 use crate::errors::{CodecError, IntoException};
 use crate::gil::{Held, attached};
 use crate::raised::{Raised, exception_of};
+use crate::time::time_from_py;
 use crate::wire::{self, memory_of};
 
-pub(crate) use pointstamp_operators::Batch;
-
-/// The number of records that the operators here put into one batch at most.
-///
-/// Chosen by measuring word count at several sizes (`make bench`): below this, what a batch costs by itself shows
-/// (about 5 microseconds for each operator); with several times as many, two workers became slower, likely
-/// because the records that a `flat_map` makes of a batch leave the core's cache before they are read.
-pub(crate) const MAX_BATCH: usize = 1024;
+pub(crate) use pointstamp_operators::{Batch, MAX_BATCH};
 
 /// A list of Python objects that is not changed while it is shared.
 struct SharedList {
     list: Held<PyList>,
-    /// How many records its elements carry.
+    /// How long it is.
     count: usize,
     /// About how many bytes they take.
     size: usize,
@@ -51,6 +48,55 @@ impl HostBatch for SharedList {
 
     fn encode(&self, out: &mut Encoder) -> UserResult<()> {
         wire::encode_records(self.list.get(), out).map_err(Raised::here)
+    }
+}
+
+/// The lists of a [`Timed`](pointstamp_operators::Timed). Each function attaches, which costs little where its caller has
+/// done so for the whole batch.
+impl HostColumn for SharedList {
+    fn times(&self) -> UserResult<Vec<u64>> {
+        attached(|py| {
+            let times = self.list.get().bind(py).iter();
+            times
+                .map(|time| time_from_py(&time))
+                .collect::<PyResult<_>>()
+        })
+        .map_err(Raised::here)
+    }
+
+    fn select(&self, places: &[usize]) -> UserResult<Arc<dyn HostColumn>> {
+        attached(|py| {
+            let list = self.list.get().bind(py);
+            let chosen = places.iter().map(|&place| list.get_item(place));
+            let chosen = PyList::new(py, chosen.collect::<PyResult<Vec<_>>>()?)?;
+            Ok(Records::new(chosen).into_column())
+        })
+        .map_err(Raised::here)
+    }
+
+    fn cut(&self, range: Range<usize>) -> UserResult<Arc<dyn HostColumn>> {
+        Ok(attached(|py| {
+            let list = self.list.get().bind(py);
+            Records::new(list.get_slice(range.start, range.end)).into_column()
+        }))
+    }
+
+    fn encode_columns(&self, columns: &[&dyn HostColumn], out: &mut Encoder) -> UserResult<()> {
+        attached(|py| {
+            let lists = columns.iter().map(|&column| {
+                let column = (column as &dyn Any).downcast_ref::<SharedList>();
+                column.map(|column| column.list.get().bind(py))
+            });
+            let lists = lists.collect::<Option<Vec<_>>>().ok_or(Error::NotABatch)?;
+            let together = PyList::new(py, &lists).map_err(Raised::here)?;
+            wire::encode_records(&together.unbind(), out).map_err(|error| {
+                // One column by itself says which record it is.
+                let alone = |list: &&Bound<'_, PyList>| {
+                    wire::encode_records(list.as_unbound(), &mut Encoder::new()).err()
+                };
+                Raised::here(lists.iter().find_map(alone).unwrap_or(error))
+            })
+        })
     }
 }
 
@@ -91,9 +137,19 @@ impl Records {
 
     /// The same, of records that are known to take about `size` bytes.
     fn sized(list: Bound<'_, PyList>, size: usize) -> Self {
-        let count = records_in(&list);
+        let count = list.len();
         let list = Held::new(list.unbind());
         Records(Arc::new(SharedList { list, count, size }))
+    }
+
+    /// The list that is a column of a batch.
+    pub(crate) fn of_column(column: &Arc<dyn HostColumn>) -> Result<Self, Error> {
+        Records::from_batch(Batch::Host(Arc::clone(column) as _))
+    }
+
+    /// The list as a column of a batch.
+    pub(crate) fn into_column(self) -> Arc<dyn HostColumn> {
+        self.0
     }
 
     /// The records, to be read only.
@@ -128,14 +184,59 @@ impl Records {
     }
 }
 
-/// A batch as a reader in Python gets it: the records as a list of its own, or a `pyarrow.RecordBatch`, which shares the
-/// columns.
+/// A batch as a reader in Python gets it: the records as a list of its own; a `pyarrow.RecordBatch`, which shares the
+/// columns; or records at times of their own as [`timed_to_py`] has them.
 pub(crate) fn into_python(batch: Batch, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    if let Batch::Columns(columns) = batch {
-        return export_batch(py, &columns);
-    }
+    let batch = match batch {
+        Batch::Columns(columns) => return export_batch(py, &columns),
+        Batch::Timed(timed) => return Ok(timed_to_py(py, &timed)?.into_any()),
+        records => records,
+    };
     let records = Records::from_batch(batch).map_err(IntoException::into_exception)?;
     Ok(records.into_list(py).into_any())
+}
+
+/// The columns of a batch at times of its own: `(times, records)` or `(times, keys, records)`, where `times` is an int for
+/// all or a list. They are the batch's own lists, to be read only.
+pub(crate) fn timed_to_py<'py>(py: Python<'py>, batch: &Timed) -> PyResult<Bound<'py, PyTuple>> {
+    let list = |column: &Arc<dyn HostColumn>| {
+        let column = Records::of_column(column).map_err(IntoException::into_exception)?;
+        Ok::<_, PyErr>(column.list(py).clone().into_any())
+    };
+    let times = match batch.times() {
+        Times::All(time) => time.into_pyobject(py)?.into_any(),
+        Times::Each(times) => list(times)?,
+    };
+    let records = list(batch.records())?;
+    match batch.keys() {
+        Some(keys) => PyTuple::new(py, [times, list(keys)?, records]),
+        None => PyTuple::new(py, [times, records]),
+    }
+}
+
+/// The batch of columns that Python gives, in the form that [`timed_to_py`] has. The lists are not changed from now on. Lists
+/// that are columns of `known` already are shared with it.
+pub(crate) fn timed_from_py(
+    columns: &Bound<'_, PyTuple>,
+    known: Option<&Timed>,
+) -> PyResult<Timed> {
+    let column = |index: usize| {
+        let list = columns.get_item(index)?.cast_into::<PyList>()?;
+        for column in known.into_iter().flat_map(Timed::columns) {
+            let known = Records::of_column(column).map_err(IntoException::into_exception)?;
+            if known.list(list.py()).is(&list) {
+                return Ok(Arc::clone(column));
+            }
+        }
+        Ok::<_, PyErr>(Records::new(list).into_column())
+    };
+    let times = match columns.get_item(0)?.cast_into::<PyList>() {
+        Ok(_) => Times::Each(column(0)?),
+        Err(other) => Times::All(time_from_py(&other.into_inner())?),
+    };
+    let keys = (columns.len() > 2).then(|| column(1)).transpose()?;
+    let records = column(columns.len() - 1)?;
+    Timed::new(times, keys, records).map_err(IntoException::into_exception)
 }
 
 /// Registers how batches of Python objects are read that come from other processes.
@@ -153,7 +254,24 @@ pub(crate) fn register() {
         })?;
         Ok(records.0)
     }
+    fn decode_columns(bytes: &Bytes, count: usize) -> UserResult<Vec<Arc<dyn HostColumn>>> {
+        let lists = wire::decode_records(bytes).map_err(Raised::here)?;
+        attached(|py| {
+            let lists = lists.into_bound(py);
+            if lists.len() != count {
+                return Err(Error::NotABatch.into());
+            }
+            let size = bytes.len() / count.max(1);
+            let columns = lists.iter().map(|list| {
+                let list = list.cast_into::<PyList>();
+                let list = list.map_err(|_| Error::NotABatch)?;
+                Ok(Records::sized(list, size).into_column())
+            });
+            columns.collect()
+        })
+    }
     register_host_decoder(decode);
+    register_columns_decoder(decode_columns);
 }
 
 /// A list with the same elements.
@@ -170,65 +288,21 @@ pub(crate) fn in_batches(
     Records::new(list).in_bounds(py, send)
 }
 
-/// How many records the elements of a list carry. A stretch of event time carries those of its columns (see
-/// `pointstamp.keyed.rows`), also beside the worker that it goes to; any other element is a record.
-fn records_in(list: &Bound<'_, PyList>) -> usize {
-    let first = list.get_item(0);
-    if !first.is_ok_and(|first| stretch_len(&first).is_some()) {
-        return list.len();
-    }
-    list.iter()
-        .map(|element| stretch_len(&element).unwrap_or(1))
-        .sum()
-}
-
-/// How many records a stretch has; nothing for what is none.
-fn stretch_len(element: &Bound<'_, PyAny>) -> Option<usize> {
-    let tuple = element.cast::<PyTuple>().ok()?;
-    if !tuple.is_exact_instance_of::<PyTuple>() {
-        return columns_len(tuple);
-    }
-    if tuple.len() != 2 {
-        return None;
-    }
-    let sent = tuple.get_item(1).ok()?;
-    columns_len(sent.cast::<PyTuple>().ok()?)
-}
-
-/// How long the last column of a bundle is; nothing for another tuple.
-fn columns_len(tuple: &Bound<'_, PyTuple>) -> Option<usize> {
-    static BUNDLE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static KEYED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if tuple.is_exact_instance_of::<PyTuple>() {
-        return None;
-    }
-    let py = tuple.py();
-    let class = tuple.get_type();
-    let is = |known: &PyOnceLock<Py<PyType>>, name| {
-        let known = known.import(py, "pointstamp.keyed.rows", name);
-        known.is_ok_and(|known| class.is(known))
-    };
-    if !is(&BUNDLE, "Bundle") && !is(&KEYED, "KeyedBundle") {
-        return None;
-    }
-    let last = tuple.len().checked_sub(1)?;
-    let last = tuple.get_borrowed_item(last).ok()?;
-    last.cast::<PyList>().ok().map(|column| column.len())
-}
-
 /// Writes a batch.
 fn write(batch: &Batch, out: &mut Encoder) -> PyResult<()> {
     let written = batch.encode(out);
     written.map_err(|error| attached(|py| exception_of(py, error)))
 }
 
-/// A list of records, or a `RecordBatch`, as it is sent to other processes.
+/// A list of records, a `RecordBatch`, or the columns of records at times of their own, as it is sent to other processes.
 #[pyfunction]
 pub(crate) fn encode_batch(batch: &Bound<'_, PyAny>) -> PyResult<Py<PyBytes>> {
     let py = batch.py();
     let mut out = Encoder::new();
     if let Ok(list) = batch.cast::<PyList>() {
         write(&Records::new(list.clone()).into_batch(), &mut out)?;
+    } else if let Ok(columns) = batch.cast::<PyTuple>() {
+        write(&timed_from_py(columns, None)?.into_batch(), &mut out)?;
     } else {
         import_batches(batch, |columns| write(&Batch::Columns(columns), &mut out))?;
     }

@@ -12,14 +12,15 @@ use std::rc::{Rc, Weak};
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
+use pointstamp_engine::payload::Payload;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_engine::stream::Stream as EngineStream;
-use pointstamp_operators::{Input, Output, Typed};
+use pointstamp_operators::{Content, Error, Input, Kind, Output, Timed, Times, Typed};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::batch::{Batch, MAX_BATCH, Records, copy};
+use crate::batch::{Batch, MAX_BATCH, Records, copy, timed_from_py, timed_to_py};
 use crate::errors::{GraphError, IntoException};
 use crate::forks::{self, Process};
 use crate::gil::{Held, attached};
@@ -41,7 +42,7 @@ struct Stage {
 #[derive(Default)]
 struct Readers {
     stages: Vec<usize>,
-    output: Option<Output<Records>>,
+    output: Option<Output<Batch>>,
 }
 
 impl Readers {
@@ -66,23 +67,50 @@ pub(crate) struct Tap {
     chain: Rc<Chain>,
     stage: usize,
     part: usize,
+    kind: Kind,
+}
+
+/// The kind of batches that a stage makes of those of a kind.
+///
+/// # Errors
+///
+/// `GraphError` for a kind that the stage does not read.
+fn made_of(stage: StageKind, found: Kind, dims: usize) -> PyResult<Kind> {
+    let (expected, made) = match (stage, found) {
+        (StageKind::MapTimed, Kind::Host) if dims != 1 => {
+            return Err(GraphError::new_err(format!(
+                "records have times of their own where times are one number, and these have {dims} coordinates"
+            )));
+        }
+        (StageKind::MapTimed, Kind::Host) => (Kind::Host, Kind::Timed),
+        (StageKind::MapTimed, _) => (Kind::Timed, Kind::Timed),
+        _ => (Kind::Host, Kind::Host),
+    };
+    if expected == found {
+        Ok(made)
+    } else {
+        Err(Error::WrongKind { expected, found }.into_exception())
+    }
 }
 
 impl Chain {
     /// A chain that begins with one stage on a stream; returns the parts of its result.
     pub(crate) fn begin(
-        stream: &Typed<Records>,
+        stream: &EngineStream<Batch>,
+        found: Kind,
         kind: StageKind,
         name: &str,
         function: Py<PyAny>,
         parts: usize,
     ) -> PyResult<Vec<Tap>> {
+        let made = made_of(kind, found, stream.scope().dims())?;
+        let stream = Typed::assume(stream.clone());
         let builder = stream
             .scope()
             .operator(name)
             .map_err(IntoException::into_exception)?;
         let input =
-            Input::new(&builder, stream, Pact::Pipeline).map_err(IntoException::into_exception)?;
+            Input::new(&builder, &stream, Pact::Pipeline).map_err(IntoException::into_exception)?;
         let stages: Rc<RefCell<Vec<Stage>>> = Rc::default();
         let streams = RefCell::default();
         let chain = Rc::new(Chain {
@@ -90,7 +118,7 @@ impl Chain {
             stages: Rc::downgrade(&stages),
             streams,
         });
-        let taps = chain.add(&mut stages.borrow_mut(), kind, name, function, parts);
+        let taps = chain.add(&mut stages.borrow_mut(), kind, made, name, function, parts);
         builder.build(move || {
             run(&input, &stages.borrow())?;
             Ok(false)
@@ -109,6 +137,7 @@ impl Chain {
         self: &Rc<Self>,
         stages: &mut Vec<Stage>,
         kind: StageKind,
+        made: Kind,
         name: &str,
         function: Py<PyAny>,
         parts: usize,
@@ -125,12 +154,18 @@ impl Chain {
                 chain: Rc::clone(self),
                 stage,
                 part,
+                kind: made,
             })
             .collect()
     }
 }
 
 impl Tap {
+    /// The kind of the part's batches.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Adds a stage that reads this part; returns the parts of its result.
     pub(crate) fn then(
         &self,
@@ -144,9 +179,10 @@ impl Tap {
             .builder
             .check_building()
             .map_err(IntoException::into_exception)?;
+        let made = made_of(kind, self.kind, self.chain.builder.scope().dims())?;
         let stages = self.chain.stages()?;
         let mut stages = stages.borrow_mut();
-        let taps = self.chain.add(&mut stages, kind, name, function, parts);
+        let taps = (self.chain).add(&mut stages, kind, made, name, function, parts);
         let next = stages.len() - 1;
         stages[self.stage].parts[self.part].stages.push(next);
         drop(stages);
@@ -177,7 +213,7 @@ impl Tap {
     }
 }
 
-fn run(input: &Input<Records>, stages: &[Stage]) -> Result<(), BoxError> {
+fn run(input: &Input<Batch>, stages: &[Stage]) -> Result<(), BoxError> {
     if !input.port().has_messages() {
         return Ok(());
     }
@@ -204,13 +240,13 @@ fn run(input: &Input<Records>, stages: &[Stage]) -> Result<(), BoxError> {
 /// after one run before its siblings.
 enum Task<'py> {
     /// A stage reads a batch.
-    Run(usize, Records),
+    Run(usize, Batch),
     /// A stage goes on with what its function made of a batch: `flat_map`.
     Continue(usize, FlatMap<'py>),
     /// A part of a stage's result goes to those who read it.
-    Pass(usize, usize, Records),
+    Pass(usize, usize, Batch),
     /// A part of a stage's result leaves the operator.
-    Send(usize, usize, Records),
+    Send(usize, usize, Batch),
 }
 
 /// The task that comes next.
@@ -234,16 +270,32 @@ impl<'py> Message<'_, 'py> {
             Task::Send(stage, part, batch) => {
                 let output = self.stages[stage].parts[part].output.as_ref();
                 let output = output.expect("a batch is sent where there is an output");
-                batch.in_bounds(self.py, |batch| output.send(self.capability, batch))?;
+                let send = |batch| output.send(self.capability, batch);
+                match batch {
+                    Batch::Timed(timed) => {
+                        timed.in_bounds(|timed| send(timed.into_batch()))?;
+                    }
+                    other => Records::from_batch(other)?
+                        .in_bounds(self.py, |records| send(records.into_batch()))?,
+                }
                 Ok(None)
             }
         }
     }
 
-    fn run_stage(&self, index: usize, batch: Records, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
+    fn run_stage(&self, index: usize, batch: Batch, tasks: &mut Vec<Task<'py>>) -> Next<'py> {
         let (py, stage) = (self.py, &self.stages[index]);
         let raised = |error| Raised::by(&stage.name, error);
         let process = Process::this();
+        if stage.kind == StageKind::MapTimed {
+            let timed = self.timed(batch)?;
+            let made = stage.apply_timed(py, &timed).map_err(raised)?;
+            if !process.is_this() {
+                forks::end(py, None);
+            }
+            return Ok(self.pass_on(index, 0, made.into_batch(), tasks));
+        }
+        let batch = Records::from_batch(batch)?;
         if stage.kind == StageKind::FlatMap {
             let function = stage.function.get().bind(py);
             let records = self.tools.flat_map(&stage.name, function, batch.list(py));
@@ -269,9 +321,19 @@ impl<'py> Message<'_, 'py> {
             return Ok(None);
         };
         for (part, batch) in parts.enumerate().rev() {
-            tasks.push(Task::Pass(index, part + 1, batch));
+            tasks.push(Task::Pass(index, part + 1, batch.into_batch()));
         }
-        Ok(self.pass_on(index, 0, first, tasks))
+        Ok(self.pass_on(index, 0, first.into_batch(), tasks))
+    }
+
+    /// A batch as one of records at times of their own: other records are all at the message's time.
+    fn timed(&self, batch: Batch) -> Result<Timed, BoxError> {
+        if let Batch::Timed(timed) = batch {
+            return Ok(timed);
+        }
+        let records = Records::from_batch(batch)?;
+        let time = self.capability.time().last().unwrap_or(0);
+        Ok(Timed::new(Times::All(time), None, records.into_column())?)
     }
 
     /// Passes on a bounded batch of records of which each was made into many, and leaves the rest for later.
@@ -281,7 +343,7 @@ impl<'py> Message<'_, 'py> {
         if chunk.len() == MAX_BATCH {
             tasks.push(Task::Continue(index, records));
         }
-        Ok(self.pass_on(index, 0, Records::new(chunk), tasks))
+        Ok(self.pass_on(index, 0, Records::new(chunk).into_batch(), tasks))
     }
 
     /// Hands a part of the result to the stages that read it, and after them to the output.
@@ -289,10 +351,10 @@ impl<'py> Message<'_, 'py> {
         &self,
         index: usize,
         part: usize,
-        batch: Records,
+        batch: Batch,
         tasks: &mut Vec<Task<'py>>,
     ) -> Option<Task<'py>> {
-        if batch.list(self.py).is_empty() {
+        if batch.is_empty() {
             return None;
         }
         let readers = &self.stages[index].parts[part];
@@ -322,6 +384,13 @@ impl<'py> Message<'_, 'py> {
 }
 
 impl Stage {
+    /// The columns that the function makes of a batch's.
+    fn apply_timed(&self, py: Python<'_>, timed: &Timed) -> PyResult<Timed> {
+        let columns = timed_to_py(py, timed)?;
+        let made = self.function.get().bind(py).call1(columns)?;
+        timed_from_py(made.cast::<PyTuple>()?, Some(timed))
+    }
+
     /// The parts of the result for a batch.
     fn apply<'py>(
         &self,
@@ -377,6 +446,7 @@ impl Stage {
                 vec![no, yes]
             }
             StageKind::FlatMap => unreachable!("flat_map runs in pieces"),
+            StageKind::MapTimed => unreachable!("it makes columns of columns"),
         };
         Ok(lists.into_iter().map(Records::new).collect())
     }

@@ -40,6 +40,8 @@ crossing! {
         InspectBatch = "inspect_batch",
         MapInPlace = "map_in_place",
         MapBatch = "map_batch",
+        /// Of the columns of records at times of their own; other records are at their message's time.
+        MapTimed = "map_timed",
         TryMap = "try_map",
         OkErr = "ok_err",
         Partition = "partition",
@@ -67,8 +69,8 @@ crossing! {
         Exchange = "exchange",
         /// By the first of the two things in each record.
         ExchangeFirst = "exchange_first",
-        /// By the second of the three things in each record.
-        ExchangeSecond = "exchange_second",
+        /// By the keys beside records at times of their own.
+        ExchangeKeys = "exchange_keys",
         /// By columns, which are numbers of them.
         ExchangeColumns = "exchange_columns",
         /// All to the first worker.

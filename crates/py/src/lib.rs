@@ -161,9 +161,11 @@ mod _core {
         record::Recorder,
     };
 
-    // Batches as bytes.
+    // Batches as bytes, and those of records at times of their own.
     #[pymodule_export]
     use crate::batch::{decode_batch, encode_batch};
+    #[pymodule_export]
+    use crate::port::give_timed;
 
     // The library: operators whose work per record is done in Rust.
     #[pymodule_export]
@@ -173,7 +175,6 @@ mod _core {
         delay::{delay, delay_batch, enter_at},
         distinct::distinct,
         event_time::at_event_times,
-        event_time::by_worker,
         running::running,
         sketch::Sketch,
     };

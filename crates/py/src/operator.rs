@@ -17,7 +17,7 @@ use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::kinds::PactKind;
 use crate::pact::pact;
-use crate::port::{FrontieredInput, InputPort, OutputPort};
+use crate::port::{Carries, FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
 use crate::seeing::notes::Made;
 use crate::sources::Sources;
@@ -109,17 +109,28 @@ impl Builder {
         })
     }
 
-    /// Adds an output that begins with a capability; with a schema, it takes record batches.
-    #[pyo3(signature = (schema = None))]
-    fn new_output(&self, schema: Option<&Schema>) -> PyResult<(OutputPort, Stream, Capability)> {
+    /// Adds an output that begins with a capability. With a schema it takes record batches, and with `timed` records at
+    /// times of their own.
+    #[pyo3(signature = (schema = None, *, timed = false))]
+    fn new_output(
+        &self,
+        schema: Option<&Schema>,
+        timed: bool,
+    ) -> PyResult<(OutputPort, Stream, Capability)> {
+        let carries = match schema {
+            Some(schema) => Carries::Columns(schema.schema.clone()),
+            None if timed => Carries::Timed,
+            None => Carries::Records,
+        };
+        let kind = carries.kind();
         let home = self.builder.home();
         let (port, stream, capability) = self.builder.get()?.new_held_output().map_err(refused)?;
         Ok((
             OutputPort {
                 port: ThreadBound::new(home, port),
-                schema: schema.map(|schema| schema.schema.clone()),
+                carries,
             },
-            Stream::plain(home, schema.map_or(Kind::Host, |_| Kind::Columns), stream),
+            Stream::plain(home, kind, stream),
             Capability::new(home, capability),
         ))
     }
@@ -131,7 +142,7 @@ impl Builder {
         Ok((
             OutputPort {
                 port: ThreadBound::new(home, port),
-                schema: None,
+                carries: Carries::Records,
             },
             Stream::plain(home, Kind::Host, stream),
         ))

@@ -3,7 +3,7 @@
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
 use pointstamp_operators::columns::by_columns;
-use pointstamp_operators::{Content, Error, Kind};
+use pointstamp_operators::{Content, Error, Kind, Timed};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -11,7 +11,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::batch::{Batch, Records};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
-use crate::hash::route_hash;
+use crate::hash::{check_route, route_hash};
 use crate::kinds::PactKind;
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
@@ -30,7 +30,9 @@ pub(crate) fn pact(
 ) -> PyResult<Pact<Batch>> {
     let expected = match kind {
         PactKind::Pipeline | PactKind::Broadcast | PactKind::Gather => of,
-        PactKind::Exchange | PactKind::ExchangeFirst | PactKind::ExchangeSecond => Kind::Host,
+        PactKind::Exchange if of == Kind::Timed => of,
+        PactKind::Exchange | PactKind::ExchangeFirst => Kind::Host,
+        PactKind::ExchangeKeys => Kind::Timed,
         PactKind::ExchangeColumns => Kind::Columns,
     };
     if expected != of {
@@ -46,7 +48,7 @@ pub(crate) fn pact(
             Ok(by_columns(&columns))
         }
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
-        (PactKind::ExchangeSecond, None) => Ok(pact_by(Key::Second, reader)),
+        (PactKind::ExchangeKeys, None) => Ok(pact_by(Key::Beside, reader)),
         (PactKind::Gather, None) => Ok(Pact::exchange(ToFirst)),
         (PactKind::Exchange | PactKind::ExchangeColumns, None) => Err(PyValueError::new_err(
             format!("a pact of kind {} needs a key", kind.label()),
@@ -55,7 +57,7 @@ pub(crate) fn pact(
             PactKind::Pipeline
             | PactKind::Broadcast
             | PactKind::ExchangeFirst
-            | PactKind::ExchangeSecond
+            | PactKind::ExchangeKeys
             | PactKind::Gather,
             Some(_),
         ) => Err(PyValueError::new_err(format!(
@@ -81,8 +83,8 @@ pub(crate) enum Key {
     Record,
     /// The first of the two things in it.
     First,
-    /// The second of the three things in it: the library's `(time, key, value)`.
-    Second,
+    /// The key that lies beside it, in a batch of records at times of their own.
+    Beside,
 }
 
 impl Key {
@@ -98,15 +100,9 @@ impl Key {
                     Ok(())
                 })?;
             }
-            Key::Record => {
+            Key::Record | Key::Beside => {
                 for record in records {
                     hashes.push(route_hash(&record)?);
-                }
-            }
-            Key::Second => {
-                for record in records {
-                    let tuple = record.cast::<PyTuple>()?;
-                    hashes.push(route_hash(&*tuple.get_borrowed_item(1)?)?);
                 }
             }
             Key::First => {
@@ -153,13 +149,42 @@ struct KeyRouter {
 
 impl Route<Batch> for KeyRouter {
     fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
+        let by_reader = |error| Raised::by(&self.reader, error);
+        if let Batch::Timed(timed) = batch {
+            return attached(|py| self.split_timed(py, timed, parts).map_err(by_reader)?);
+        }
         let records = Records::from_batch(batch)?;
-        attached(|py| self.split(py, records, parts))
-            .map_err(|error| Raised::by(&self.reader, error))
+        attached(|py| self.split(py, records, parts)).map_err(by_reader)
     }
 }
 
 impl KeyRouter {
+    /// Divides records at times of their own; returns what an error of a key is, and within it what one of the batch is.
+    fn split_timed(
+        &self,
+        py: Python<'_>,
+        timed: Timed,
+        parts: &mut [Vec<Batch>],
+    ) -> PyResult<UserResult<()>> {
+        let column = match (&self.key, timed.keys()) {
+            (Key::Beside, Some(keys)) => keys,
+            _ => timed.records(),
+        };
+        let records = Records::of_column(column).map_err(IntoException::into_exception)?;
+        let list = records.list(py);
+        if let ([only], Key::Beside) = (&mut *parts, &self.key) {
+            // As below, keys are looked at in any case; here it need not be by their hash.
+            list.iter().try_for_each(|key| check_route(&key))?;
+            only.push(timed.into_batch());
+            return Ok(Ok(()));
+        }
+        let hashes = self.key.hashes(list, &self.reader)?;
+        let peers = parts.len();
+        Ok(timed.split(&hashes, peers, |worker, part| {
+            parts[worker].push(part.into_batch());
+        }))
+    }
+
     fn split(&self, py: Python<'_>, batch: Records, parts: &mut [Vec<Batch>]) -> PyResult<()> {
         let list = batch.list(py);
         // The keys are looked at in any case: a program that cannot be routed fails on one worker, too.

@@ -1,18 +1,21 @@
 //! What an operator's function touches when it runs: inputs and outputs.
 
 use arrow_schema::SchemaRef;
-use pointstamp_engine::port::{InputPort as EngineInput, OutputPort as EngineOutput};
-use pyo3::prelude::*;
-use pyo3::types::PyType;
+use std::sync::Arc;
 
-use crate::batch::{Batch, into_python};
+use pointstamp_engine::port::{InputPort as EngineInput, OutputPort as EngineOutput};
+use pointstamp_operators::{Content, Error, Kind};
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+use crate::batch::{Batch, into_python, timed_from_py};
 use crate::bound::ThreadBound;
 use crate::capability::CapabilityRef;
 use crate::errors::IntoException;
 use crate::generic::generic_alias;
 use crate::order::Antichain;
 use crate::raised::{Raised, exception};
-use crate::session::{Session, open_session};
+use crate::session::{Session, open_session, send_now};
 
 /// One input of an operator: iterating yields `(capability, records)` for each message that has arrived.
 ///
@@ -81,12 +84,37 @@ impl FrontieredInput {
     }
 }
 
+/// The error of a send that the output was not made for.
+fn wrong_kind(found: Kind, expected: Kind) -> PyErr {
+    Error::WrongKind { expected, found }.into_exception()
+}
+
 /// One output of an operator.
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct OutputPort {
     pub(crate) port: ThreadBound<EngineOutput<Batch>>,
-    /// Of an `ArrowStream`: what it carries.
-    pub(crate) schema: Option<SchemaRef>,
+    pub(crate) carries: Carries,
+}
+
+/// The contents of an output's batches.
+pub(crate) enum Carries {
+    /// Python objects.
+    Records,
+    /// Those of an `ArrowStream`.
+    Columns(SchemaRef),
+    /// Records at times of their own.
+    Timed,
+}
+
+impl Carries {
+    /// The kind of the batches.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Carries::Records => Kind::Host,
+            Carries::Columns(_) => Kind::Columns,
+            Carries::Timed => Kind::Timed,
+        }
+    }
 }
 
 #[pymethods]
@@ -100,7 +128,11 @@ impl OutputPort {
     ///     CapabilityError: If the capability was dropped, has expired, or is for another output.
     fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
         let port = self.port.get()?.clone();
-        let schema = self.schema.clone();
+        let schema = match &self.carries {
+            Carries::Columns(schema) => Some(Arc::clone(schema)),
+            Carries::Records => None,
+            Carries::Timed => return Err(wrong_kind(Kind::Host, Kind::Timed)),
+        };
         open_session(py, self.port.home(), port, capability, schema, None)
     }
 
@@ -111,4 +143,24 @@ impl OutputPort {
     ) -> PyResult<Bound<'py, PyAny>> {
         generic_alias(class, item)
     }
+}
+
+/// Sends records at times of their own, none of which is before the capability's, in messages at the capability's time.
+///
+/// `columns` is `(times, records)` or `(times, keys, records)`, lists of one length that are given away; `times` may be an int
+/// for all.
+#[pyfunction]
+pub(crate) fn give_timed(
+    output: &OutputPort,
+    capability: &Bound<'_, PyAny>,
+    columns: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    let found = output.carries.kind();
+    if found != Kind::Timed {
+        return Err(wrong_kind(Kind::Timed, found));
+    }
+    let timed = timed_from_py(columns, None)?;
+    send_now(output.port.get()?, capability, |send| {
+        timed.in_bounds(|piece| send(piece.into_batch()))
+    })
 }

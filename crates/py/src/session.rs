@@ -40,16 +40,7 @@ pub(crate) fn open_session(
     schema: Option<SchemaRef>,
     driver: Option<&Arc<Driver>>,
 ) -> PyResult<Session> {
-    let authority = if let Ok(held) = capability.cast::<Capability>() {
-        Authority::Held(held.clone().unbind())
-    } else if let Ok(message) = capability.cast::<CapabilityRef>() {
-        Authority::Message(message.clone().unbind())
-    } else {
-        return Err(PyTypeError::new_err(format!(
-            "a session needs a Capability or a message's CapabilityRef, not {}",
-            capability.get_type().fully_qualified_name()?
-        )));
-    };
+    let authority = Authority::of(capability)?;
     authority.check(py, &port)?;
     let core = Rc::new(SessionCore {
         port,
@@ -69,6 +60,21 @@ pub(crate) fn open_session(
     })
 }
 
+/// Sends batches by whatever gives the right to, without a session: they are whole, and nothing waits. What cannot be sent is
+/// the end of the computation.
+pub(crate) fn send_now(
+    port: &EngineOutput<Batch>,
+    capability: &Bound<'_, PyAny>,
+    run: impl FnOnce(&mut SendBatch<'_>) -> Result<(), BoxError>,
+) -> PyResult<()> {
+    let py = capability.py();
+    let authority = Authority::of(capability)?;
+    let right = authority.right()?;
+    right.check(port).map_err(IntoException::into_exception)?;
+    let sent = run(&mut |batch| right.send(port, batch));
+    sent.map_err(|error| exception_of(py, port.fail(error).into()))
+}
+
 /// What gives a session the right to send.
 enum Authority {
     Held(Py<Capability>),
@@ -76,6 +82,20 @@ enum Authority {
 }
 
 impl Authority {
+    /// That of a capability.
+    fn of(capability: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(held) = capability.cast::<Capability>() {
+            Ok(Authority::Held(held.clone().unbind()))
+        } else if let Ok(message) = capability.cast::<CapabilityRef>() {
+            Ok(Authority::Message(message.clone().unbind()))
+        } else {
+            Err(PyTypeError::new_err(format!(
+                "a session needs a Capability or a message's CapabilityRef, not {}",
+                capability.get_type().fully_qualified_name()?
+            )))
+        }
+    }
+
     fn check(&self, py: Python<'_>, port: &EngineOutput<Batch>) -> PyResult<()> {
         match self {
             Authority::Held(held) => held

@@ -49,7 +49,7 @@ impl Stream {
     pub(crate) fn kind(&self) -> PyResult<Kind> {
         Ok(match self.inner.get_to_build()? {
             Inner::Plain(_, kind) => *kind,
-            Inner::Tap(_) => Kind::Host,
+            Inner::Tap(tap) => tap.kind(),
             Inner::Changes(_) => Kind::Updates,
         })
     }
@@ -120,7 +120,7 @@ impl Stream {
         let taps = match self.inner.get_to_build()? {
             Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
             Inner::Plain(..) | Inner::Changes(_) => {
-                Chain::begin(&self.typed()?, kind, name, function, parts)?
+                Chain::begin(&self.engine()?, self.kind()?, kind, name, function, parts)?
             }
         };
         let home = self.home();

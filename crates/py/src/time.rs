@@ -50,6 +50,21 @@ fn coords_to_py<'py>(py: Python<'py>, coords: &[u64]) -> PyResult<Bound<'py, PyA
     }
 }
 
+/// The only coordinate of a time that a Python value stands for.
+///
+/// # Errors
+///
+/// `TimeError` or `TypeError`, as the module says.
+#[inline]
+pub(crate) fn time_from_py(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if value.is_exact_instance_of::<PyInt>()
+        && let Ok(time) = value.extract::<u64>()
+    {
+        return Ok(time);
+    }
+    coordinate(value, value, "time")
+}
+
 /// The point of `dims` coordinates that a Python value stands for.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-"""Readers of batches of records for the operators on event time: stretches, see `pointstamp.keyed.rows`.
+"""Readers of batches of records for the operators on event time: columns, see `pointstamp.keyed.rows`.
 
 Owns `split_records`, which tells what is late, and `with_keys`.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.event_times.clock import refuse_negative
-from pointstamp.keyed.rows import Bundle, KeyedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.columns import Late
+    from pointstamp.keyed.rows import Keyed, Times
 
 __all__ = ["split_records", "with_keys"]
 
@@ -22,9 +22,10 @@ __all__ = ["split_records", "with_keys"]
 def split_records(
     timestamp: Callable[[Any], Any], clock: Clock, limit: Callable[[], int] | None = None
 ) -> Callable[..., Any]:
-    """Returns the function that reads a batch of records for `event_time`: records on time become a stretch.
+    """Returns the function that reads a batch of records for `event_time`.
 
-    What is after the limit, if there is one, goes with what is late, and moves nothing.
+    Records on time become columns ``(times, records)``. What is after the limit, if there is one, goes with
+    what is late, and moves nothing.
     """
 
     def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:
@@ -41,7 +42,7 @@ def split_records(
                 or (low >= latest - lateness and times == sorted(times))
             )
         ):
-            return [Bundle(low if low == high else times, records)], [], max(latest, high)
+            return (low if low == high else times, records), [], max(latest, high)
         kept: list[int] = []
         on_time: list[Any] = []
         late: dict[int, list[Any]] = {}
@@ -53,20 +54,16 @@ def split_records(
                 kept.append(time)
                 on_time.append(record)
                 latest = max(latest, time)
-        return [Bundle(kept, on_time)] if kept else None, list(late.items()), latest
+        return (kept, on_time) if kept else None, list(late.items()), latest
 
     return split
 
 
-def with_keys(
-    stretches: list[Any], key: Callable[[Any], Any], value: Callable[[Any], Any] | None
-) -> list[KeyedBundle]:
-    """Stretches ``(times, records)`` as ``(times, keys, values)``."""
-    return [
-        KeyedBundle(
-            times,
-            [key(record) for record in records],
-            records if value is None else [value(record) for record in records],
-        )
-        for times, records in stretches
-    ]
+def with_keys(key: Callable[[Any], Any], value: Callable[[Any], Any] | None) -> Callable[..., Keyed]:
+    """Returns the function that makes columns ``(times, keys, values)`` of ``(times, records)``."""
+
+    def keyed(times: Times, records: list[Any]) -> Keyed:
+        keys = [key(record) for record in records]
+        return times, keys, records if value is None else [value(record) for record in records]
+
+    return keyed

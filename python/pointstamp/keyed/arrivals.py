@@ -1,9 +1,9 @@
 """Records that have arrived and are not final yet.
 
-Owns `Arrivals`: stretches by key, each sorted by time once, from whose fronts the records before a time are
-taken. Records of one time come in the order of their arrival. Which stretches have any is told by a heap of
-their next times, so that taking costs nothing for those that have none. What is taken of several stretches
-is sorted by a sort that knows what is sorted already, and not at all where one follows the other.
+Owns `Arrivals`: runs of records by key, each sorted by time once, from whose fronts the records before a time
+are taken. Records of one time come in the order of their arrival. A heap of next times finds the runs that
+have any, so that taking costs nothing for the others. Records from several runs are sorted by a sort that
+notices what is sorted already, and not at all where one run follows the other.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ __all__ = ["Arrivals"]
 class Arrivals:
     """Records until their times are final."""
 
-    __slots__ = ("_count", "_runs", "_stretches")
+    __slots__ = ("_added", "_count", "_runs")
 
     def __init__(self) -> None:
         # By next time, and of one time by arrival: how much of it has been taken, and the columns.
         self._runs: list[tuple[int, int, int, Times, list[Any], list[Any]]] = []
-        self._stretches = 0
+        self._added = 0
         self._count = 0
 
-    def add(self, stretch: Keyed) -> int:
+    def add(self, columns: Keyed) -> int:
         """Takes records in; returns the latest time of them, 0 where there are none."""
-        if stretch[1]:
-            times, keys, values = _sorted(stretch)
+        if columns[1]:
+            times, keys, values = _sorted(columns)
             first = times if isinstance(times, int) else times[0]
             self._count += len(keys)
-            self._stretches += 1
-            heappush(self._runs, (first, self._stretches, 0, times, keys, values))
+            self._added += 1
+            heappush(self._runs, (first, self._added, 0, times, keys, values))
             return times if isinstance(times, int) else times[-1]
         return 0
 
@@ -53,8 +53,8 @@ class Arrivals:
             pieces.append((number, part_of((times, keys, values), start, end)))
             self._count -= end - start
         pieces.sort(key=itemgetter(0))
-        stretches = [stretch for _, stretch in pieces]
-        return Rows(stretches if _in_order(stretches) else [_sorted(joined(stretches))])
+        parts = [part for _, part in pieces]
+        return Rows(parts if _in_order(parts) else [_sorted(joined(parts))])
 
     def least(self) -> int | None:
         """The earliest time of a record that is held."""
@@ -64,10 +64,10 @@ class Arrivals:
         return self._count
 
 
-def _in_order(stretches: list[Keyed]) -> bool:
-    """Whether each stretch is after the one before; each is in the order of time."""
+def _in_order(parts: list[Keyed]) -> bool:
+    """Whether each part is after the one before; each is in the order of time."""
     latest = 0
-    for times, _, _ in stretches:
+    for times, _, _ in parts:
         first, last = (times, times) if isinstance(times, int) else (times[0], times[-1])
         if first < latest:
             return False
@@ -75,13 +75,13 @@ def _in_order(stretches: list[Keyed]) -> bool:
     return True
 
 
-def _sorted(stretch: Keyed) -> Keyed:
-    """A stretch in the order of time; what is of one time stays in its order."""
-    times, keys, values = stretch
+def _sorted(columns: Keyed) -> Keyed:
+    """Returns records in the order of time; those of one time stay in their order."""
+    times, keys, values = columns
     if isinstance(times, int):
-        return stretch
+        return columns
     ordered = sorted(times)
     if ordered == times:
-        return stretch
+        return columns
     order = sorted(range(len(times)), key=times.__getitem__)
     return ordered, [keys[at] for at in order], [values[at] for at in order]

@@ -9,7 +9,7 @@ What is open is plain data, which a `KeyedState` lists by key: of aligned window
 start of the window; of a session ``[first, last, state]``; of a counted window ``[first, last, count,
 state]``.
 
-Cost of aligned windows: a stretch of records with the same windows is added at once to each of them. Of
+Cost of aligned windows: neighbours with the same windows are added at once to each of them. Of
 sessions, a look-up for each record, and a heap's for each session.
 """
 

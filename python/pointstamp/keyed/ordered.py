@@ -1,9 +1,10 @@
 """The operator under all that go by key: logic over records in the order of time, once they are final.
 
-Its input is stretches by key (see `rows`), each on the worker of its keys. It holds one capability, at or
-before all that is still to be sent: the earliest record that waits, or what the logic says that it will send
-without another record. What logic gives is sent together, whatever its times: see `EventStream`. Records
-before the frontier of a snapshot that is gone on with are left out as they arrive: the state has them.
+Its input is records by key in columns (see `rows`), each record on the worker of its key. It holds one
+capability, at or before all that is still to be sent: the earliest record that waits, or what the logic says
+that it will send without another record. What logic gives is sent together, whatever its times: see
+`EventStream`. Records before the frontier of a snapshot that is gone on with are left out as they arrive: the
+state has them.
 
 Where a source acknowledges, the operator says which records it still needs (`Retention`): those that its
 logic needs; where the program gave it the state, those that the latest snapshot does not have.
@@ -13,12 +14,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pointstamp._core import PactKind, StageKind, by_worker, with_one_nan
+from pointstamp._core import PactKind, give_timed, with_one_nan
 from pointstamp._errors import GraphError
 from pointstamp.custom.builder import constructed, operator_info
 from pointstamp.keyed.arrivals import Arrivals
 from pointstamp.keyed.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
-from pointstamp.keyed.rows import KeyedBundle, Results, each_time
+from pointstamp.keyed.rows import Results, each_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,21 +82,19 @@ def in_time_order(
 
     Args:
         scope: Where it is.
-        keyed: Stretches ``(times, keys, values)``, at a time that is not after any of theirs.
+        keyed: Columns ``(times, keys, values)``, at a time that is not after any of theirs.
         clock: Their unit, and that of the results.
         name: For messages.
         make: Makes the logic; called once.
         state: What it keeps.
         is_given: Whether the program was given the state, and takes snapshots of it.
     """
-    peers = scope.peers
-    (routed,) = keyed.stage(StageKind.MAP_BATCH, _routed(peers), name, 1)
     core = scope.core.operator(name)
-    port = core.new_frontiered_input(routed, PactKind.PIPELINE if peers == 1 else PactKind.EXCHANGE_FIRST)
-    output, results, capability = core.new_output()
+    port = core.new_frontiered_input(keyed, PactKind.EXCHANGE_KEYS)
+    output, results, capability = core.new_output(timed=True)
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        ordered = Ordered(make(), capability, state, bare=peers == 1)
+        ordered = Ordered(make(), capability, state)
         ordered.retain(core, results, info.activator.activate, is_given=is_given)
         return ordered.run
 
@@ -105,34 +104,11 @@ def in_time_order(
     return scope.event_stream_of(results, clock)
 
 
-def _routed(peers: int) -> Callable[[list[Keyed]], list[Any]]:
-    """Takes stretches apart by the workers of their keys: ``(worker, stretch)``; on one worker just them."""
-
-    def alone(stretches: list[Keyed]) -> list[Any]:
-        for _, keys, _ in stretches:
-            by_worker(keys, [], 1)  # keys that have no worker are refused on one worker, too
-        return stretches
-
-    def routed(stretches: list[Keyed]) -> list[Any]:
-        parts: list[Any] = []
-        for times, keys, values in stretches:
-            if isinstance(times, int):
-                sent = by_worker(keys, [keys, values], peers)
-                parts += [(to, KeyedBundle(times, *part)) for to, part in sent]
-            else:
-                sent = by_worker(keys, [times, keys, values], peers)
-                parts += [(to, KeyedBundle(*part)) for to, part in sent]
-        return parts
-
-    return alone if peers == 1 else routed
-
-
 class Ordered:
     """Feeds the logic, and holds the capability for it."""
 
     __slots__ = (
         "_arrivals",
-        "_bare",
         "_begins",
         "_given",
         "_held",
@@ -145,14 +121,11 @@ class Ordered:
         "_until",
     )
 
-    def __init__(
-        self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None, *, bare: bool
-    ) -> None:
+    def __init__(self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None) -> None:
         self._logic = logic
         self._state = state
         self._begins = 0 if state is None else state.begins
         self._arrivals = Arrivals()
-        self._bare = bare
         self._held: Capability | None = capability
         self._stands = 0
         self._until: int | None = -1
@@ -213,16 +186,14 @@ class Ordered:
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         """Takes what has come, and runs the logic if times have become final."""
         add, begins, retention = self._arrivals.add, self._begins, self._retention
-        for message, stretches in port:
+        for message, (times, keys, values) in port:
             time: Any = message.time
             if self._holding_back is not None:
                 self._holding_back.took()
-            for stretch in stretches:
-                times, keys, values = stretch if self._bare else stretch[1]
-                part = times, with_one_nan(keys), values
-                latest = add(part if time >= begins else self._later(part))
-                if retention is not None:
-                    retention.take(time, max(time, latest))
+            part = times, with_one_nan(keys), values
+            latest = add(part if time >= begins else self._later(part))
+            if retention is not None:
+                retention.take(time, max(time, latest))
             if self._held is None or time < self._stands:
                 self._held = message.retain()
                 self._stands = time
@@ -238,9 +209,8 @@ class Ordered:
         if self._held is None:
             self._keep(until)
             return
-        for stretch in out.pieces():
-            with output.session(self._held) as session:
-                session.give(stretch)
+        for columns in out.columns:
+            give_timed(output, self._held, columns)
         self._keep(until)
         if until is None:
             self._let_go()
@@ -252,10 +222,10 @@ class Ordered:
             self._stands = min(needs)
             self._held.downgrade(self._stands)
 
-    def _later(self, stretch: Keyed) -> Keyed:
-        """Returns the part of a stretch that is not in the state already."""
+    def _later(self, columns: Keyed) -> Keyed:
+        """Returns the records that are not in the state already."""
         assert self._state is not None
-        times, keys, values = stretch
+        times, keys, values = columns
         places = [at for at, time in enumerate(each_time(times, len(keys))) if time >= self._begins]
         self._state.left_out += len(keys) - len(places)
         if isinstance(times, list):

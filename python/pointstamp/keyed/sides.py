@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
-from pointstamp.keyed.rows import KeyedBundle
 
 if TYPE_CHECKING:
     from pointstamp._core import Stream as CoreStream
-    from pointstamp.keyed.rows import Keyed
+    from pointstamp.keyed.rows import Keyed, Times
     from pointstamp.scope import Scope
 
 __all__ = ["both_sides", "left_or_inner", "pairs_of"]
@@ -36,7 +35,7 @@ def both_sides(left: Any, right: Any) -> CoreStream:
         raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
     left.clock.join(right.clock)
     sides = [
-        stream.keyed.stage(StageKind.MAP_BATCH, _tag(side), "side", 1)[0]
+        stream.keyed.stage(StageKind.MAP_TIMED, _tag(side), "side", 1)[0]
         for side, stream in enumerate((left, right))
     ]
     scope: Scope = left.scope
@@ -44,10 +43,8 @@ def both_sides(left: Any, right: Any) -> CoreStream:
 
 
 def _tag(side: int) -> Any:
-    def tag(stretches: list[Keyed]) -> list[KeyedBundle]:
-        return [
-            KeyedBundle(times, keys, [(side, value) for value in values]) for times, keys, values in stretches
-        ]
+    def tag(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
+        return times, keys, [(side, value) for value in values]
 
     return tag
 

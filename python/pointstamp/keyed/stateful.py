@@ -44,7 +44,7 @@ class Stateful:
         self.state.forget_until(until)
 
     def apply(self, part: Keyed, out: Results) -> None:
-        """Takes a stretch of records in."""
+        """Takes records in, a part of those that are final."""
         raise NotImplementedError
 
     def next_time(self, until: int) -> int | None:

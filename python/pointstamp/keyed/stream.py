@@ -1,6 +1,6 @@
 """Streams by key.
 
-Owns `KeyedStream`: what `Stream.key_by` returns. Underneath it is stretches ``(times, keys, values)`` (see
+Owns `KeyedStream`: what `Stream.key_by` returns. Underneath it carries columns ``(times, keys, values)`` (see
 `rows`), so that its operators read times without a message for each. All of them see a key's records on one
 worker, in the order of time, once these are final.
 """
@@ -18,7 +18,6 @@ from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
 from pointstamp.keyed.process import KeyContext, Process
-from pointstamp.keyed.rows import KeyedBundle
 from pointstamp.keyed.sides import both_sides, left_or_inner, pairs_of
 from pointstamp.keyed.state import KeyedState, claimed
 from pointstamp.keyed.terms import terms_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.ordered import Logic
-    from pointstamp.keyed.rows import Keyed
+    from pointstamp.keyed.rows import Keyed, Times
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -116,12 +115,10 @@ class KeyedStream(Generic[K, T]):
         """Each record through a function; key and time stay."""
         function_of("map", f)
 
-        def mapped(stretches: list[Keyed]) -> list[KeyedBundle]:
-            return [
-                KeyedBundle(times, keys, [f(value) for value in values]) for times, keys, values in stretches
-            ]
+        def mapped(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
+            return times, keys, [f(value) for value in values]
 
-        (made,) = self.keyed.stage(StageKind.MAP_BATCH, mapped, "map_values", 1)
+        (made,) = self.keyed.stage(StageKind.MAP_TIMED, mapped, "map_values", 1)
         return KeyedStream(self.scope, made, self.clock)
 
     # ------------------------------------------------------------ windows

@@ -19,7 +19,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import PactKind
+from pointstamp._core import PactKind, give_timed
 from pointstamp.custom.builder import operator_info
 from pointstamp.keyed.ordered import root_only
 from pointstamp.seeing.own import speaks
@@ -52,8 +52,9 @@ def event_times(
 ) -> tuple[_core.Stream, _core.Stream]:
     """The operator: streams of what is on time, and of what is late.
 
-    What is on time is sent at the watermark before its batch, in whatever form `split` gives it; what is late
-    at the watermark that it came behind, however records are cut into batches.
+    Records on time are sent at the watermark before their batch, as `split` gives them: columns ``(times,
+    records)``, or with a schema a record batch. Late ones are sent at the watermark that they came behind,
+    however records are cut into batches.
     """
     name = "event_time"
     root_only(scope, name)
@@ -63,7 +64,7 @@ def event_times(
         raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
     core = scope.core.operator(name)
     data = core.new_frontiered_input(stream, PactKind.PIPELINE)
-    on_time, on_time_stream, capability = core.new_output(schema)
+    on_time, on_time_stream, capability = core.new_output(schema, timed=schema is None)
     late, late_stream, late_capability = core.new_output(schema)
     for output in (0, 1):
         core.set_summary(0, output, None)
@@ -139,7 +140,11 @@ class Watermark:
             any_came = True
             on_time, late, self._latest = self._split(batch, self._latest, self.floor, self._lateness)
             if on_time is not None:
-                _send(*self._on_time, on_time)
+                output, capability = self._on_time
+                if isinstance(on_time, tuple):
+                    give_timed(output, capability, on_time)
+                else:
+                    _send(output, capability, on_time)
                 self._sent = max(self._sent, self._stands)
             output, capability = self._late
             for watermark, part in late:

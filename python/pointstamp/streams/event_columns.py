@@ -2,7 +2,9 @@
 
 Owns `EventColumns`, an `ArrowStream` whose rows are at the times that a column tells. As in `event_records`,
 rows travel in batches of mixed times, at a time that is not after any of them: windows, and expressions
-before them, read those; any other operator finds each row at its time.
+before them, read those; any other operator finds each row at its time. The times are that column, in its own
+type and unit, and not a second column beside it: kernels read it as it is, and an expression that makes other
+rows would have to make the other column anew.
 """
 
 from __future__ import annotations

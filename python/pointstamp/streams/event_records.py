@@ -1,7 +1,7 @@
 """Streams of records that know their event times.
 
 Owns `EventStream`, a `Stream` whose records are at the times that they tell. Underneath they travel as
-stretches ``(times, records)`` (see `pointstamp.keyed.rows`), in batches of mixed times, because a message for
+columns ``(times, records)`` (see `pointstamp.keyed.rows`), in batches of mixed times, because a message for
 each time would cost more than the work on its records. Operators that go on by event time (`key_by`,
 `window`, and `map`, `filter` and their kin before them) read those; any other operator finds each record at
 its time, by one more operator that is made when it is first asked for.
@@ -10,7 +10,6 @@ its time, by one more operator that is made when it is first asked for.
 from __future__ import annotations
 
 from itertools import compress
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
@@ -18,7 +17,6 @@ from pointstamp._core import PactKind, StageKind
 from pointstamp._mistakes import function_of
 from pointstamp._naming import named, named_later
 from pointstamp.event_times.splitting import with_keys
-from pointstamp.keyed.rows import Bundle
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Stream as CoreStream
     from pointstamp.event_times.clock import Clock
-    from pointstamp.keyed.rows import Stretch, Times
+    from pointstamp.keyed.rows import Columns, Times
     from pointstamp.scope import Scope
 
 __all__ = ["EventStream"]
@@ -39,11 +37,11 @@ U = TypeVar("U")
 class EventStream(Stream[T]):
     """A `Stream` of records at their event times."""
 
-    __slots__ = ("_made", "clock", "stretches")
+    __slots__ = ("_made", "clock", "timed")
 
-    def __init__(self, scope: Scope, stretches: CoreStream, clock: Clock) -> None:
+    def __init__(self, scope: Scope, timed: CoreStream, clock: Clock) -> None:
         self.scope = scope
-        self.stretches = stretches
+        self.timed = timed
         self.clock = clock
         self._made: CoreStream | None = None
         if scope.parent is not None:
@@ -54,23 +52,18 @@ class EventStream(Stream[T]):
         """The extension's stream of the records at their times."""
         if self._made is None:
             with named_later(self.scope):
-                self._made = _core.at_event_times(self.stretches)
+                self._made = _core.at_event_times(self.timed)
         return self._made
 
     def _each(
         self,
         kind: str,
         given: Callable[..., Any],
-        stretch: Callable[[Times, list[Any]], Stretch],
+        function: Callable[[Times, list[Any]], Columns],
         name: str | None,
     ) -> EventStream[Any]:
         function_of(kind, given)
-
-        def batch(stretches: list[Stretch]) -> list[Bundle]:
-            made = [Bundle(*stretch(times, records)) for times, records in stretches]
-            return [part for part in made if part.records]
-
-        (made,) = self.stretches.stage(StageKind.MAP_BATCH, batch, name or kind, 1)
+        (made,) = self.timed.stage(StageKind.MAP_TIMED, function, name or kind, 1)
         return EventStream(self.scope, made, self.clock)
 
     def map(self, fn: Callable[[T], U], *, name: str | None = None) -> EventStream[U]:
@@ -80,7 +73,7 @@ class EventStream(Stream[T]):
     def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> EventStream[T]:
         """The records for which the predicate is true."""
 
-        def kept(times: Times, records: list[Any]) -> Stretch:
+        def kept(times: Times, records: list[Any]) -> Columns:
             if isinstance(times, int):
                 return times, [record for record in records if predicate(record)]
             passes = [predicate(record) for record in records]
@@ -91,7 +84,7 @@ class EventStream(Stream[T]):
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> EventStream[U]:
         """Each record through a function that returns any number of records, which have its time."""
 
-        def flat(times: Times, records: list[Any]) -> Stretch:
+        def flat(times: Times, records: list[Any]) -> Columns:
             if isinstance(times, int):
                 return times, [made for record in records for made in fn(record)]
             made: list[Any] = []
@@ -106,7 +99,7 @@ class EventStream(Stream[T]):
     def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> EventStream[T]:
         """Calls a function with each record, and passes the records on."""
 
-        def seen(times: Times, records: list[Any]) -> Stretch:
+        def seen(times: Times, records: list[Any]) -> Columns:
             for record in records:
                 fn(record)
             return times, records
@@ -120,37 +113,18 @@ class EventStream(Stream[T]):
             return super().concat(*others)
         for stream in streams:
             self.clock.join(stream.clock)
-        stretches = self.scope.core.concatenate([stream.stretches for stream in (self, *streams)])
-        return EventStream(self.scope, stretches, self.clock)
+        timed = self.scope.core.concatenate([stream.timed for stream in (self, *streams)])
+        return EventStream(self.scope, timed, self.clock)
 
     def exchange(self, key: Callable[[T], Hashable], *, name: str | None = None) -> EventStream[T]:
         """Moves each record to the worker that its key chooses; as `Stream.exchange`."""
         function_of("exchange", key)
-        peers = self.scope.peers
-
-        def routed(stretches: list[Stretch]) -> list[Any]:
-            parts: list[Any] = []
-            for times, records in stretches:
-                keys: list[Any] = [key(record) for record in records]
-                if isinstance(times, int):
-                    sent = _core.by_worker(keys, [records], peers)
-                    parts += [(to, Bundle(times, *part)) for to, part in sent]
-                else:
-                    parts += [
-                        (to, Bundle(*part)) for to, part in _core.by_worker(keys, [times, records], peers)
-                    ]
-            return parts
-
-        (parts,) = self.stretches.stage(StageKind.MAP_BATCH, routed, name or "exchange", 1)
-        moved = parts.forward(name or "exchange", PactKind.EXCHANGE_FIRST, None)
-        (made,) = moved.stage(StageKind.MAP, itemgetter(1), name or "exchange", 1)
-        return EventStream(self.scope, made, self.clock)
+        moved = self.timed.forward(name or "exchange", PactKind.EXCHANGE, key)
+        return EventStream(self.scope, moved, self.clock)
 
     def with_keys(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
-        """The records as stretches by key, and the unit of the times; for `key_by`."""
-        (made,) = self.stretches.stage(
-            StageKind.MAP_BATCH, lambda stretches: with_keys(stretches, key, value), "key_by", 1
-        )
+        """Returns columns ``(times, keys, values)``, and the unit of the times; for `key_by`."""
+        (made,) = self.timed.stage(StageKind.MAP_TIMED, with_keys(key, value), "key_by", 1)
         return made, self.clock

@@ -53,12 +53,12 @@ class StreamsOf:
 
         return ArrowStream(scope, core, schema)
 
-    def event_stream_of(self, stretches: _core.Stream, clock: Clock) -> EventStream[Any]:
-        """A stream of records at their event times, from stretches ``(times, records)``."""
+    def event_stream_of(self, timed: _core.Stream, clock: Clock) -> EventStream[Any]:
+        """A stream of records at their event times, from columns ``(times, records)``."""
         from pointstamp.streams.event_records import EventStream
 
         scope: Any = self
-        return EventStream(scope, stretches, clock)
+        return EventStream(scope, timed, clock)
 
     def event_columns_of(self, batched: _core.Stream, schema: _core.Schema, time_column: str) -> EventColumns:
         """A stream of rows at the times that a column tells, which come in batches of mixed times."""

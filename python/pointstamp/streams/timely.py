@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pointstamp._core import StageKind
 from pointstamp._mistakes import count_of, function_of, several, stream_of
 from pointstamp._naming import named
 from pointstamp._nan_order import key_function
 from pointstamp.custom.builder import single_output
-from pointstamp.pacts import ByKey, Pipeline
+from pointstamp.pacts import ByKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import timedelta
 
-    from pointstamp._core import Capability
     from pointstamp._core import Stream as CoreStream
     from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
@@ -110,9 +110,9 @@ class Timely(Generic[T]):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock, not_ahead(ahead, clock.span))
-        stretches, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
-        self.scope.tells_time((stretches, late), clock)
-        on_time = self.scope.event_stream_of(stretches, clock)
+        timed, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
+        self.scope.tells_time((timed, late), clock)
+        on_time = self.scope.event_stream_of(timed, clock)
         return several("event_time", "on_time, late", (on_time, self.scope.stream_of(late)))
 
     def key_by(
@@ -126,10 +126,12 @@ class Timely(Generic[T]):
             name: The operator's name.
         """
         from pointstamp.keyed import KeyedStream
+        from pointstamp.keyed.ordered import root_only
 
         function_of("key_by", key)
         if value is not None:
             function_of("key_by", value)
+        root_only(self.scope, "a stream by key")
         return KeyedStream(self.scope, *self.with_keys(key, value))
 
     def window(
@@ -154,21 +156,11 @@ class Timely(Generic[T]):
     def with_keys(
         self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
     ) -> tuple[CoreStream, Clock]:
-        """The records as stretches by key, and the unit of the times; for `key_by`."""
+        """Returns columns ``(times, keys, values)``, and the unit of the times; for `key_by`."""
         from pointstamp.event_times.splitting import with_keys
 
-        def build(capability: Capability, _info: Any) -> Callable[..., None]:
-            capability.drop()
-
-            def logic(port: Any, output: Any) -> None:
-                for message, records in port:
-                    with output.session(message) as session:
-                        session.give_all(with_keys([(message.time, records)], key, value))
-
-            return logic
-
-        made = single_output(self.scope, "key_by", [(self, Pipeline())], build, notify=False)  # type: ignore[list-item]
-        return made.core, self.scope.clock_of(self.core)
+        (made,) = self.core.stage(StageKind.MAP_TIMED, with_keys(key, value), "key_by", 1)
+        return made, self.scope.clock_of(self.core)
 
     # ------------------------------------------------------------ calls to the outside
 

@@ -4,11 +4,13 @@ use pointstamp_operators::Error;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::{Failure, Unresolved};
 use pointstamp_rows::terms::MAX_DEPTH;
-use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyZeroDivisionError};
+use pyo3::exceptions::{
+    PyOverflowError, PyRecursionError, PyTypeError, PyValueError, PyZeroDivisionError,
+};
 use pyo3::prelude::*;
 
 use super::values::ToPython;
-use crate::errors::{CodecError, GraphError, IntoException};
+use crate::errors::{CodecError, GraphError, IntoException, TimeError};
 use crate::gil::attached;
 use crate::raised::{self, shown};
 
@@ -36,6 +38,8 @@ impl IntoException for &Error {
             | Error::EnteredTrace
             | Error::TraceDropped => GraphError::new_err(self.to_string()),
             Error::TooDeep => too_deep(),
+            Error::BeforeMessage { .. } => TimeError::new_err(self.to_string()),
+            Error::UnevenColumns { .. } => PyValueError::new_err(self.to_string()),
             Error::Engine(error) => attached(|py| raised::exception(py, error).0),
             Error::Columns(error) => error.into_exception(),
             Error::Expression(failure) => expression_failed(failure),
