@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+import sharing
 from effort import examples
 
 
@@ -25,8 +26,23 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("pointstamp")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Returns the number of workers of `pytest -n auto`."""
+    return sharing.workers()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> sharing.Groups:
+    """Returns the scheduler of `pytest -n`."""
+    return sharing.Groups(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """No test may take longer than the limit at which the whole run ends, which says less than a failure."""
+    """Checks the limits of tests, and sorts them where several workers share them.
+
+    No test may take longer than the limit at which the whole run ends, which says less than a failure.
+    """
+    if hasattr(config, "workerinput"):
+        sharing.sort(items)
     longest = float(config.getini("faulthandler_timeout"))
     for item in items:
         mark = item.get_closest_marker("timeout")
