@@ -1,5 +1,6 @@
 """Settings for every test, and what must hold after each."""
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -54,6 +55,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # strike it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup() -> None:
+    """Takes Hypothesis's function off the collector of garbage, which has it measure collections.
+
+    An interruption that comes to a worker inside of it is lost there until the next attempt, and pytest fails the
+    test for an exception that nobody could raise.
+    """
+    gc.callbacks[:] = [call for call in gc.callbacks if not call.__module__.startswith("hypothesis.")]
+
+
+@pytest.fixture
+def soon_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation in which nothing but workers can move is found to stand after a moment, not after seconds."""
+    monkeypatch.setattr("pointstamp.testing._STILL", 0.1)
 
 
 @pytest.fixture(autouse=True)

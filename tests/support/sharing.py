@@ -1,8 +1,8 @@
 """The distribution of tests among workers that run at the same time: `pytest -n auto` (tests/conftest.py).
 
-A file is run by one worker, from its first test to its last, so that what a module's fixture starts is started
-once. The files of `tests/spark` are one group, since they share one Spark: one worker has a JVM. Groups begin in
-the order of `FIRST`, then in the order of collection.
+One worker runs all tests of a file, so that what a module's fixture starts is started once. The files of
+`tests/spark` are one group, since they share one Spark: one worker has a JVM. Groups begin in the order of
+`FIRST`, then in the order of collection.
 """
 
 import os
