@@ -60,15 +60,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_runtest_setup() -> None:
     """Takes Hypothesis's function off the collector of garbage, which has it measure collections.
 
-    An interruption that comes to a worker inside of it is lost there until the next attempt, and pytest fails the
-    test for an exception that nobody could raise.
+    An interruption that comes to a worker inside of it is lost there until the next attempt, and pytest fails
+    the test for an exception that nobody could raise.
     """
     gc.callbacks[:] = [call for call in gc.callbacks if not call.__module__.startswith("hypothesis.")]
 
 
 @pytest.fixture
 def soon_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulation in which nothing but workers can move is found to stand after a moment, not after seconds."""
+    """Finds after a moment that a simulation stands, where nothing but its workers can move."""
     monkeypatch.setattr("pointstamp.testing._STILL", 0.1)
 
 

@@ -328,8 +328,8 @@ def test_runs_leave_nothing_to_each_other(spark: Any) -> None:
             threads, files = (len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd"))
             return threads, files
 
-        # A thread that has ended may be listed for a moment. The driver, which builds the dataflow to see what
-        # comes out, has threads of Spark and waits for none.
+        # A thread that has ended may be listed for a moment. The driver, which builds the dataflow to see
+        # its outputs, has threads of Spark, and waits for none.
         first = sys.__dict__.setdefault("counted at first", count())
         until = time.monotonic() + (0 if os.getpid() == driver else 60)
         while (found := count()) > first and time.monotonic() < until:
