@@ -92,7 +92,7 @@ def test_a_program_that_is_ended_says_what_it_waited_for_and_ends_by_the_signal(
         process.send_signal(signal.SIGTERM)
         said = errors(process)
         assert all(words in said for words in EXPLAINED), said
-        assert process.wait(10) == -signal.SIGTERM
+        assert process.wait(120) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
