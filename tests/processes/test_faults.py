@@ -83,7 +83,6 @@ def assert_lost(cluster: Cluster, victims: set[int], process: Process) -> None:
 # ---------------------------------------------------------------- a process that dies
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_process_is_killed_in_the_middle_of_a_run(program: str) -> None:
     """Fifty times over the programs, each time at another moment of the run."""
