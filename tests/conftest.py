@@ -1,5 +1,6 @@
 """Settings for every test, and what must hold after each."""
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+import sharing
 from effort import examples
 
 
@@ -25,8 +27,23 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("pointstamp")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Returns the number of workers of `pytest -n auto`."""
+    return sharing.workers()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> sharing.Groups:
+    """Returns the scheduler of `pytest -n`."""
+    return sharing.Groups(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """No test may take longer than the limit at which the whole run ends, which says less than a failure."""
+    """Checks the limits of tests, and sorts them where several workers share them.
+
+    No test may take longer than the limit at which the whole run ends, which says less than a failure.
+    """
+    if hasattr(config, "workerinput"):
+        sharing.sort(items)
     longest = float(config.getini("faulthandler_timeout"))
     for item in items:
         mark = item.get_closest_marker("timeout")
@@ -38,6 +55,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # strike it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup() -> None:
+    """Takes Hypothesis's function off the collector of garbage, which has it measure collections.
+
+    An interruption that comes to a worker inside of it is lost there until the next attempt, and pytest fails
+    the test for an exception that nobody could raise.
+    """
+    gc.callbacks[:] = [call for call in gc.callbacks if not call.__module__.startswith("hypothesis.")]
+
+
+@pytest.fixture
+def soon_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds after a moment that a simulation stands, where nothing but its workers can move."""
+    monkeypatch.setattr("pointstamp.testing._STILL", 0.1)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,9 @@
-"""Runs pytest with a journal, a file of what became of each test: `tools/journal.py FILE ARGUMENTS...`.
+"""Runs pytest with a journal, a file of the state of each test: `tools/journal.py FILE ARGUMENTS...`.
 
-What passed in the runs that the file knows is left out. The file outlives a run that ends in the middle of a
-test, which pytest's own record of failures does not.
+Tests that passed in an earlier run of the same journal are left out. The journal outlives a run that ends in
+the middle of a test, which pytest's own record of failures does not. With `pytest -n`, the process that hands
+out the tests writes the journal; a test in which a worker died has begun and has no end. A run that leaves
+tests out has no workers: give it `-n 0`.
 """
 
 import sys
@@ -23,7 +25,7 @@ class _Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.passed = {name for name, state in states(path).items() if state == "passed"}
-        self.failed = False
+        self.failed: set[str] = set()  # several tests run at a time
 
     def write(self, state: str, name: str) -> None:
         with self.path.open("a") as file:
@@ -35,14 +37,14 @@ class _Journal:
         items[:] = [item for item in items if item.nodeid not in self.passed]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.failed = False
         self.write("begun", nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed = self.failed or report.failed
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self.write("failed" if self.failed else "passed", nodeid)
+        self.write("failed" if nodeid in self.failed else "passed", nodeid)
 
 
 def main(argv: Sequence[str]) -> int:

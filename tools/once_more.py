@@ -1,10 +1,13 @@
-"""Runs tests, and what failed once more: `python tools/once_more.py pytest|cargo ARGUMENTS...`.
+"""Runs tests, and those that failed once more: `python tools/once_more.py pytest|cargo ARGUMENTS...`.
 
 A test that passes then does not fail the run. It is a defect all the same, a race in the test or in what it
 tests: its first failure stays in the output, and the last lines name it. A run in which more than a few fail
-is not repeated. pytest ends at a test that hangs (`faulthandler_timeout` in pyproject.toml): such a run goes
-on with that test and those that it did not come to, and where each thread stood is printed last, too. A run
-that ended otherwise before its last test is not repeated. `cargo` stands for `cargo test`.
+is not repeated. Tests are run again alone, also where the first run had several workers (`pytest -n`).
+
+A process of pytest ends at a test that hangs (`faulthandler_timeout` in pyproject.toml), and the stacks of
+its threads are printed last, too. If it was one of several workers, another one takes over its other tests.
+If not, the next run has the tests that were not begun. A run in which a process of pytest ended otherwise is
+not repeated. `cargo` stands for `cargo test`.
 """
 
 import os
@@ -18,13 +21,16 @@ from pathlib import Path
 
 import journal
 
-FEW = 5
-"""So many tests, or so many of cargo's targets, are run again."""
+FEW = 20
+"""So many tests, or so many of cargo's targets, are run again: a loaded machine makes several fail."""
 
 HUNG = "Timeout ("
 """The first words of faulthandler where a test took too long."""
 
-NOT_THE_TEST = ("/_pytest/", "/pluggy/", journal.__file__)
+STACK = re.compile(r'Timeout \(|(Current t|T)hread 0x|  File "|  \.\.\.$|  <')
+"""Begins a line of faulthandler; the others are of workers that go on."""
+
+NOT_THE_TEST = ("/_pytest/", "/pluggy/", "/xdist/", "/execnet/", journal.__file__)
 
 FRAMES = 6
 """So many of a thread's innermost frames are repeated."""
@@ -42,7 +48,7 @@ def call_pytest(file: Path, arguments: Sequence[str]) -> tuple[int, list[str]]:
         assert child.stderr is not None
         for line in child.stderr:
             sys.stderr.write(line)
-            if stacks or line.startswith(HUNG):
+            if line.startswith(HUNG) or (stacks and STACK.match(line)):
                 stacks.append(line.rstrip())
 
     reader = threading.Thread(target=pass_on, daemon=True)
@@ -57,7 +63,7 @@ def innermost(stacks: Sequence[str]) -> list[str]:
     lines: list[str] = []
     frames = 0
     for line in stacks:
-        if "Thread 0x" in line:
+        if "hread 0x" in line:
             frames = 0
             lines.append(line)
         elif not any(place in line for place in NOT_THE_TEST) and frames < FRAMES:
@@ -83,6 +89,7 @@ def run_pytest(arguments: Sequence[str]) -> tuple[int, list[str]]:
                 break
             again(bad)
             names += bad
+            arguments = [*arguments, "-n", "0"]  # alone
     if stood:
         print("", *stood, sep="\n", flush=True)
     return status, names if status == 0 else []

@@ -29,7 +29,7 @@ def test_a_reader_that_is_waited_for_ends_with_the_computation() -> None:
         with worker.dataflow() as scope:
             if worker.index == 1:
                 scope.replay([Waiting(ours, allow_pickle=True)])
-            assert waits.wait(20)
+            assert waits.wait(120)
             raise LookupError("enough")
 
     with theirs, pytest.raises(LookupError, match="enough"):

@@ -77,7 +77,7 @@ def once(*records: Any) -> Callable[[int], Any]:
 
 def test_partitions_are_opened_at_the_same_time() -> None:
     source = Given(a=once(1), b=once(2), c=once(3))
-    begun = threading.Barrier(3, timeout=20)
+    begun = threading.Barrier(3, timeout=120)
 
     def opens(_: str) -> None:
         begun.wait()
@@ -93,7 +93,7 @@ def test_an_open_that_waits_does_not_keep_a_failure(monkeypatch: pytest.MonkeyPa
 
     def opens(_: str) -> None:
         opening.set()
-        source.let.wait(30)
+        source.let.wait(120)
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -110,7 +110,7 @@ def test_an_open_that_waits_does_not_keep_a_failure(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_reader_is_closed_and_the_first_error_is_raised() -> None:
-    begun = threading.Barrier(3, timeout=20)
+    begun = threading.Barrier(3, timeout=120)
 
     def waits(count: int) -> Any:
         if count == 0:
@@ -157,7 +157,7 @@ def test_a_worker_without_a_partition_follows_the_others(workers: int) -> None:
     def fifty(count: int) -> list[int]:
         if count <= 50:
             return [count]
-        source.let.wait(20)
+        source.let.wait(120)
         return []
 
     source = Given(a=fifty)
@@ -167,7 +167,7 @@ def test_a_worker_without_a_partition_follows_the_others(workers: int) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             probe = scope.read(source, time=lambda n: n, idle=None).probe()
-        worker.step_while(lambda: probe.less_than(50), timeout=20)
+        worker.step_while(lambda: probe.less_than(50), timeout=120)
         source.let.set()
         worker.barrier()
         raise StopAsyncIteration  # a source that is asked for more never ends
@@ -234,7 +234,7 @@ def test_putting_ends_when_the_reader_has_gone() -> None:
     producer.start()
     with pytest.raises(ZeroDivisionError):
         ps.example(lambda scope: _use(scope.read(queue).map(lambda n: 1 / (n - 50))))
-    producer.join(20)
+    producer.join(120)
     assert not producer.is_alive()
     assert "the queue is not read any more" in said[0]
 
@@ -361,7 +361,7 @@ def test_putting_ends_when_the_dataflow_ends_before_it_reads(fails: bool) -> Non
     thread.start()
     with pytest.raises(RuntimeError, match="before the first") if fails else nullcontext():
         ps.execute(main)
-    thread.join(30)
+    thread.join(120)
     assert said
     assert not thread.is_alive()
 

@@ -15,7 +15,7 @@ import pointstamp as ps
 from harness import wait_until
 from pointstamp.connectors import kafka
 
-LIMIT = 20
+LIMIT = 120
 """Seconds for what is over at once."""
 
 

@@ -115,10 +115,10 @@ def test_a_cycle_collected_on_another_workers_thread_releases_its_capability(par
             loops.append(loop)
             del loop, cap
             ready.set()
-            assert parked or collected.wait(20)
+            assert parked or collected.wait(120)
         else:
             cap.drop()
-            assert ready.wait(20)
+            assert ready.wait(120)
             for _ in range(20 if parked else 0):
                 worker.step_or_park(0.01)  # tells worker 0 all there is to tell: it sleeps after that
             loops.clear()
@@ -141,7 +141,7 @@ def test_a_capability_of_one_worker_is_not_anothers() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             caps[worker.index], _ = held(scope)
-        met.wait(20)
+        met.wait(120)
         other = caps[1 - worker.index]
         for use in (
             lambda: other.time,
@@ -155,7 +155,7 @@ def test_a_capability_of_one_worker_is_not_anothers() -> None:
             ):
                 use()
         assert repr(other) == "<Capability of another thread>"
-        met.wait(20)
+        met.wait(120)
         caps[worker.index].drop()
 
     ps.execute(main, workers=2)

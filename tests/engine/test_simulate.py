@@ -121,7 +121,7 @@ def test_a_race_is_found_and_says_how_to_repeat_it() -> None:
             simulate(racy, workers=3, seed=seed)
 
 
-def test_a_computation_that_cannot_go_on_is_an_error() -> None:
+def test_a_computation_that_cannot_go_on_is_an_error(soon_still: None) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             handle, numbers = scope.new_input()

@@ -9,6 +9,8 @@ import pointstamp as ps
 from harness import notes
 from pointstamp.testing import simulate
 
+pytestmark = pytest.mark.usefixtures("soon_still")
+
 LAYOUTS = [(1, 1), (2, 1), (3, 3)]
 
 

@@ -50,7 +50,7 @@ def test_what_ends_a_program_ends_it_also_out_of_a_task(call: Any, terms: dict[s
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             probe = scope.to_stream(range(6)).async_map(call, **terms)[0].probe()
-        worker.step_while(lambda: not probe.done(), timeout=20)
+        worker.step_while(lambda: not probe.done(), timeout=120)
 
     with pytest.raises(SystemExit, match="bad record"):
         ps.execute(main)
@@ -119,7 +119,7 @@ def test_the_end_gives_up_calls_that_go_on(
     assert "blocking, 1 call(s), with 'the record'" in said
     assert "left behind" in said
     block.set()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while loops() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not loops()
@@ -151,7 +151,7 @@ def test_dataflows_come_and_go_beside_a_busy_loop() -> None:
             numbers.send(n)
             numbers.close()
             if n % 2:
-                deadline = time.monotonic() + 20
+                deadline = time.monotonic() + 120
                 while not probe.done():
                     worker.step_or_park(0.1)
                     assert time.monotonic() < deadline
@@ -195,7 +195,7 @@ def test_calls_of_a_dataflow_that_is_dropped_are_cancelled() -> None:
             worker.step_or_park(0.01)
         first, second = worker.installed_dataflows()
         worker.drop_dataflow(first)
-        over = cancelled.wait(20)
+        over = cancelled.wait(120)
         worker.drop_dataflow(second)
         return over
 

@@ -402,7 +402,7 @@ def test_a_worker_that_never_steps_again_is_interrupted(where: str) -> None:
             else:
                 stream.map(lambda x: x)
         if worker.index == 0:
-            assert busy.wait(20)
+            assert busy.wait(120)
             fault.strike(0)
         elif where == "in main":
             forever()

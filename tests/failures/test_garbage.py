@@ -313,7 +313,7 @@ def kept() -> Counter[str]:
         pytest.param(lambda: builds_in_a_session(processes=2), id="a session of processes"),
     ],
 )
-def test_a_computation_leaves_nothing_of_ours(run: Callable[[], Any]) -> None:
+def test_a_computation_leaves_nothing_of_ours(run: Callable[[], Any], soon_still: None) -> None:
     def once() -> None:
         with suppress(ZeroDivisionError, ps.ClusterError, ps.StallError):
             run()

@@ -123,7 +123,7 @@ def test_a_thread_that_is_not_started_leaves_nothing(
             assert count < struck, "it was not noticed that a thread was not started"
             break
         # One that was kept from beginning may need a moment to find that out.
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while threads() - before or len(files()) > len(opened):
             assert time.monotonic() < end, (struck, threads() - before, files())
             time.sleep(0.001)

@@ -73,12 +73,11 @@ def test_example(name: str, text: Path, tmp_path: Path) -> None:
     golden_graphs.compare(f"examples/{Path(name).stem}", graphs)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(
     not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
 )
 def test_spark_pipeline(text: Path) -> None:
-    output = run("spark_pipeline.py", text, seconds=240)
+    output = run("spark_pipeline.py", text, seconds=380)
     assert "Spark SQL counts the same words." in output
     assert "NetworkX finds the same components, cycles, ranks and needs." in output
     assert "a barrier stage of 2 tasks." in output

@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import pointstamp as ps
 from children import finished
 
@@ -50,10 +48,9 @@ def methods() -> set[str]:
 
 def rows(*given: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", str(BENCHES / "operators.py"), *given]
-    return finished(command, 300)
+    return finished(command, 380)
 
 
-@pytest.mark.timeout(400)
 def test_every_public_operator_has_a_row_which_runs() -> None:
     result = rows("--records", "600", "--turns", "1")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -93,7 +90,7 @@ sys.exit(report.main())
 def guarded(tmp_path: Path, arguments: str, tries: str) -> subprocess.CompletedProcess[str]:
     """`make bench` with a stand-in for a bench, whose ratios are given."""
     given = [str(BENCHES), str(tmp_path / "short.json"), arguments, tries, str(tmp_path)]
-    return finished([sys.executable, "-W", "error", "-c", REPORT, *given], 150)
+    return finished([sys.executable, "-W", "error", "-c", REPORT, *given], 380)
 
 
 def test_a_row_that_got_slower_fails_the_check_and_is_named(tmp_path: Path) -> None:

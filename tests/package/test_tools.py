@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -65,8 +64,7 @@ def test_an_old_compiler_is_named(tmp_path: Path, version: str, missing: bool) -
 
 def test_a_time_limit_stops_the_command_and_what_it_started() -> None:
     # The grandchild holds the pipe open: it must be stopped too, or this would wait for it.
-    command = ["sh", "-c", "sleep 40 & sleep 40"]
-    start = time.monotonic()
+    command = ["sh", "-c", "sleep 1000 & sleep 1000"]
     result = subprocess.run(
         [sys.executable, TOOLS / "timelimit.py", "0.5", *command],
         capture_output=True,
@@ -76,7 +74,6 @@ def test_a_time_limit_stops_the_command_and_what_it_started() -> None:
     )
     assert result.returncode == 124
     assert "ran for more than 0.5 seconds" in result.stderr
-    assert time.monotonic() - start < 20
 
 
 def test_a_time_limit_passes_the_status_on() -> None:

@@ -281,7 +281,7 @@ def test_a_request_is_passed_on_to_one_and_ends_none(program: Write) -> None:
     """Neither while the program is loaded, nor what it has started itself."""
     directory = program("""
         os.kill(os.getpid(), signal.SIGUSR1)
-        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
         def main(worker):
             with worker.dataflow() as scope:
@@ -339,7 +339,7 @@ def test_no_orphan_is_left_when_the_launcher_is_killed(program: Write, stubborn:
     directory = program(f"""
         if {stubborn}:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         (here / f"pid-{{helper.pid}}").touch()
         turn()
         wait_for("never")
@@ -349,7 +349,7 @@ def test_no_orphan_is_left_when_the_launcher_is_killed(program: Write, stubborn:
         pids = [int(path.name[4:]) for path in directory.glob("pid-*")]
         assert all(map(alive, pids))
         process.kill()
-        until(lambda: not any(map(alive, pids)), 15)
+        until(lambda: not any(map(alive, pids)))
 
 
 def test_processes_do_not_see_what_was_handed_down(program: Write) -> None:

@@ -38,7 +38,7 @@ def command(*words: object) -> str:
         subprocess.CalledProcessError: If it fails.
     """
     return subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, timeout=20, check=True
+        [str(word) for word in words], capture_output=True, text=True, timeout=120, check=True
     ).stdout
 
 
@@ -80,7 +80,7 @@ class Hosts:
 
     def remove(self) -> None:
         for name in (*self.names, self.bridge):
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=20, check=False)
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=120, check=False)
 
 
 class Switch:

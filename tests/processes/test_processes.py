@@ -223,7 +223,7 @@ def test_python_code_that_runs_elsewhere_is_interrupted() -> None:
 
     def main(worker: ps.Worker) -> None:
         if worker.index == 0:
-            assert all(event.wait(20) for event in running)
+            assert all(event.wait(120) for event in running)
             raise LookupError("now")
         running[worker.index - 1].set()
         while True:

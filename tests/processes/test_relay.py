@@ -57,9 +57,13 @@ class Relay:
         self._threads[0].start()
 
     def _serve(self) -> None:
-        near, _ = self._listener.accept()
-        far = socket.create_connection(self._there)
-        self._ends = [near, far]
+        try:
+            near, _ = self._listener.accept()
+            self._ends.append(near)
+            far = socket.create_connection(self._there)
+            self._ends.append(far)
+        except OSError:
+            return  # nobody came, or who is called has gone
         self._threads.append(threading.Thread(target=self._pass, args=(near, far)))
         self._threads[-1].start()
         self._pass(far, near)
@@ -83,7 +87,7 @@ class Relay:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts
         for thread in self._threads:
-            thread.join(10)
+            thread.join(120)
         for end in [self._listener, *self._ends]:
             end.close()
 

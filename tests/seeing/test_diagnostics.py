@@ -104,7 +104,7 @@ def test_pressure_that_comes_and_goes(processes: int, heard: Any) -> None:
         finally:
             if worker.index == 0:
                 read.set()
-        read.wait(30)
+        read.wait(120)
         worker.run()
         return sum(count for _, batch in counted.extract() for _, count in batch)
 

@@ -413,7 +413,7 @@ def test_the_condition_is_not_waited_for_longer_than_it_holds() -> None:
             numbers, stream = scope.new_input()
             probe = stream.probe()
         numbers.advance_to(3)
-        worker.step_while(lambda: probe.less_than(3), timeout=30)
+        worker.step_while(lambda: probe.less_than(3), timeout=120)
         worker.step_while(lambda: False, timeout=0)
         with pytest.raises(ps.StallError):
             worker.step_while(lambda: True, timeout=0)

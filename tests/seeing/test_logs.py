@@ -66,7 +66,7 @@ def test_a_log_that_is_closed_ends_with_the_other_dataflows() -> None:
         worker.step_or_park(0.05)
         assert not probe.done()
         numbers.close()
-        worker.step_while(lambda: not probe.done(), timeout=30)
+        worker.step_while(lambda: not probe.done(), timeout=120)
         return times, repr(log)
 
     [(times, shown)] = ps.execute(main)

@@ -34,7 +34,7 @@ RECORDS = 700
 
 
 def fetch(url: str, **headers: str) -> str:
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 

@@ -159,7 +159,7 @@ CLOSED = "the session was closed, and its dataflows ended with it: make another 
     ],
 )
 def test_a_handle_says_what_has_happened(
-    place: Any, event: str, kind: Any, match: str, tmp_path: Path
+    place: Any, event: str, kind: Any, match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if event == "lose a worker" and "processes" not in place:
         pytest.skip("a thread is lost with the program")
@@ -225,12 +225,14 @@ def test_a_handle_says_what_has_happened(
             says_so()
         else:
             with in_native_code(session, place, tmp_path):
+                monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", 0.2)  # it comes back at the end
                 says_so()
                 if event == "restart in native code":
                     session.restart()
                 elif event == "close in native code":
                     session.close()
                 says_so()
+                monkeypatch.undo()
                 if event != "close in native code":
                     works(session)
             says_so()

@@ -79,10 +79,7 @@ class Sessions:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts the tests of this directory by the session that they want, so that each is started once.
-
-    Whichever test comes first has to start Spark as well; all have the time for that.
-    """
+    """Sorts the tests of this directory by the session that they want, so that each is started once."""
     here = [n for n, item in enumerate(items) if item.path.parent == Path(__file__).parent]
     kinds = ["spark", "wide", "executors"]
 
@@ -92,8 +89,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     for n, item in zip(here, sorted([items[n] for n in here], key=kind), strict=True):
         items[n] = item
-        if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")

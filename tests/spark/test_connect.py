@@ -57,7 +57,6 @@ PROGRAM = """
 """
 
 
-@pytest.mark.timeout(180)
 def test_connect(tmp_path: Path) -> None:
     module = tmp_path / "module_of_yours.py"
     module.write_text(

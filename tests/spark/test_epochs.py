@@ -179,7 +179,6 @@ KILLED = """
     ],
     ids=["in the middle of a batch", "between two batches"],
 )
-@pytest.mark.timeout(150)
 def test_killed(source: Source, where: tuple[str, str, str]) -> None:
     source.add(3)
     program = textwrap.dedent(

@@ -32,7 +32,7 @@ def passed_on(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
     return rows
 
 
-@pytest.mark.timeout(300 if EFFORT == 1 else 7000)
+@pytest.mark.timeout(400 if EFFORT == 1 else 7000)
 def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
     one = spark.range(1)
     rows = spark.range(0, ROWS, 1, 2).selectExpr("id", "concat('name', id) text").cache()

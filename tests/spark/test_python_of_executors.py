@@ -63,7 +63,6 @@ def bare(tmp_path: Path) -> Path:
     return tmp_path / "bare" / "bin" / "python3"
 
 
-@pytest.mark.timeout(180)
 def test_an_environment_that_is_not_active(bare: Path, tmp_path: Path) -> None:
     program = textwrap.dedent(PROGRAM).replace("{bare}", str(bare)).replace("{ours}", sys.executable)
     environment: dict[str, Any] = {

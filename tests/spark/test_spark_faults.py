@@ -154,7 +154,6 @@ def test_a_build_that_only_one_task_can_load(spark: Any, tmp_path: Path) -> None
     assert times_built(tmp_path) == 0
 
 
-@pytest.mark.timeout(150)
 def test_every_action_raises_it(spark: Any, tmp_path: Path) -> None:
     def fail() -> None:
         raise LookupError("no such key")

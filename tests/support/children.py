@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-GRACE = 5.0
+GRACE = 20.0
 """Seconds in which a program says where it stands."""
 
 

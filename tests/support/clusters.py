@@ -125,7 +125,8 @@ class Cluster:
         self._options = {
             "processes": processes,
             "secret": secrets.token_hex(16),
-            "connect_timeout": 20.0,
+            "connect_timeout": 100.0,
+            "stall_timeout": 300.0,  # a process that dies is noticed otherwise
             **options,
         }
         self.processes: dict[int, Process] = {}
@@ -150,7 +151,7 @@ class Cluster:
             listener.close()  # it is the process's
         return started
 
-    def wait_for(self, line: str, processes: Iterable[int] | None = None, seconds: float = 30) -> None:
+    def wait_for(self, line: str, processes: Iterable[int] | None = None, seconds: float = 120) -> None:
         """Waits until processes have printed this line; fails if one ends first."""
         end = time.monotonic() + seconds
         for number in self.processes if processes is None else processes:
@@ -160,7 +161,7 @@ class Cluster:
                 assert time.monotonic() < end, self.processes
                 time.sleep(0.005)
 
-    def end(self, seconds: float = 40, processes: Iterable[int] | None = None) -> None:
+    def end(self, seconds: float = 150, processes: Iterable[int] | None = None) -> None:
         """Waits until processes have ended; fails if they have not within the time."""
         end = time.monotonic() + seconds
         for number in self.processes if processes is None else processes:
@@ -168,10 +169,10 @@ class Cluster:
                 self.processes[number].popen.wait(max(0.01, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self.processes[number].kill(signal.SIGABRT)  # faulthandler shows where it was
-                self.processes[number].popen.wait(5)
+                self.processes[number].popen.wait(60)
                 raise AssertionError(f"process {number} runs after {seconds} s: {self.processes}") from None
 
-    def results(self, seconds: float = 40) -> list[Any]:
+    def results(self, seconds: float = 150) -> list[Any]:
         """Returns the results of the workers' `main`, in their order, where all went well."""
         self.end(seconds)
         assert all(process.code == 0 and process.err == "" for process in self.processes.values()), (

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-SECONDS = 40
+SECONDS = 120
 
 # A program's own code, before its function is called, runs in every process, also where no cluster is formed.
 # Which process it is in, it can only tell from who comes first; `turn()` gives each a number.
@@ -54,7 +54,7 @@ def written(directory: Path) -> Iterator[Write]:
 
     yield write
     left = [int(path.name[4:]) for path in directory.glob("pid-*")]
-    until(lambda: not any(map(alive, left)), 10)
+    until(lambda: not any(map(alive, left)))
 
 
 def alive(pid: int) -> bool:
@@ -70,7 +70,7 @@ def alive(pid: int) -> bool:
         return not stat.parent.parent.joinpath("self").exists()
 
 
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+def until(condition: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come to pass"

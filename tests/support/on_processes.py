@@ -17,6 +17,8 @@ import processes_in_threads
 alone = ps.execute
 shapes: Counter[tuple[int, int]] = Counter()
 """Clusters that were made, by processes and workers of each."""
+whole = True
+"""Whether no test was left out: those that failed are run again by themselves."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,8 +45,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             parameters["workers"] = parameters["workers"] // 2 * processes
 
 
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    global whole
+    whole = whole and not items
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Adds the clusters that were made in a worker of `pytest -n`."""
+    for processes, workers, count in getattr(node, "workeroutput", {}).get("shapes", []):
+        shapes[processes, workers] += count
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["shapes"] = [[*shape, count] for shape, count in shapes.items()]
+        return
     processes: int = session.config.getoption("--processes")
-    for workers in () if session.config.getoption("lf") else (1, 2):
+    for workers in (1, 2) if whole else ():
         assert shapes[processes, workers], f"no test has run on {processes} processes of {workers}: {shapes}"
     print("".join(f"\n{shapes[p, w]} clusters of {p} processes of {w}" for p, w in sorted(shapes)))

@@ -75,7 +75,7 @@ class Pool:
             process = self._processes[number]
             if not pipe.poll(max(0.0, deadline - time.monotonic())):
                 process.kill(signal.SIGABRT)  # faulthandler shows where it was
-                process.popen.wait(5)
+                process.popen.wait(60)
                 raise AssertionError(f"process {number} hangs: {self._processes}")
             try:
                 results.append(pipe.recv())

@@ -269,7 +269,8 @@ class Made:
 def _check(path: Path, schema: pa.Schema) -> None:
     """Checks that a file's columns are those of a log of this version."""
     columns = [(field.name, str(field.type)) for field in schema]
-    if columns == list(_COLUMNS.items()):
+    required = [field.name for field in schema if not field.nullable]
+    if columns == list(_COLUMNS.items()) and not required:
         return
     said = f"{str(path)!r} is no log of this version of pointstamp: "
     missing = sorted(_COLUMNS.keys() - set(schema.names))
@@ -278,6 +279,8 @@ def _check(path: Path, schema: pa.Schema) -> None:
         said += f"it has no column {missing[0]!r}"
     elif other:
         said += f"the column {other[0]!r} is of {other[1]}, and not of {_COLUMNS[other[0]]}"
+    elif required:
+        said += f"the column {required[0]!r} is not nullable"
     else:
         said += "it has more columns, or they are in another order"
     raise CodecError(f"{said}; its columns are {', '.join(schema.names) or 'none'}")
