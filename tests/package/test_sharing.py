@@ -29,13 +29,20 @@ def pytest_runtest_setup(item):
 FILE = """
 import os, pytest
 
-@pytest.mark.parametrize("n", range(3))
+@pytest.mark.parametrize("n", range({tests}))
 def test_one(n):
     if n == {dies}:
         os._exit(3)
 """
 
-FILES = ["test_a.py", "test_b.py", "test_long.py", "tests/spark/test_c.py", "tests/spark/test_d.py"]
+FILES = {
+    "test_a.py": 3,
+    "test_b.py": 9,  # many, and none takes long
+    "test_long.py": 3,
+    "tests/spark/test_c.py": 3,
+    "tests/spark/test_d.py": 3,
+}
+"""The number of tests of each file."""
 
 
 def begun(folder: Path, dies: dict[str, int]) -> tuple[int, list[tuple[str, str]]]:
@@ -43,8 +50,8 @@ def begun(folder: Path, dies: dict[str, int]) -> tuple[int, list[tuple[str, str]
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
     (folder / "tests" / "spark").mkdir(parents=True)
-    for name in FILES:
-        (folder / name).write_text(FILE.format(dies=dies.get(name)))
+    for name, tests in FILES.items():
+        (folder / name).write_text(FILE.format(dies=dies.get(name), tests=tests))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "xdist.plugin", "-n", "2"],
         cwd=folder,
@@ -65,7 +72,7 @@ def begun(folder: Path, dies: dict[str, int]) -> tuple[int, list[tuple[str, str]
 def test_a_group_is_run_by_one_worker_and_long_ones_begin_first(tmp_path: Path) -> None:
     status, tests = begun(tmp_path, {})
     assert status == 0
-    assert len(tests) == 3 * len(FILES)
+    assert len(tests) == sum(FILES.values())
     runners: dict[str, set[str]] = {}
     for worker, name in tests:
         runners.setdefault(sharing.group_of(name), set()).add(worker)
@@ -86,5 +93,5 @@ def test_a_worker_that_dies_is_replaced_and_its_other_tests_are_run(tmp_path: Pa
     status, tests = begun(tmp_path, {name: 1})
     assert status == 1
     assert sorted(one for _, one in tests) == sorted(
-        f"{file}::test_one[{n}]" for file in FILES for n in range(3)
+        f"{file}::test_one[{n}]" for file in FILES for n in range(FILES[file])
     )
