@@ -3,6 +3,7 @@
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::Failure;
 
+use crate::collections::columns::ColumnsError;
 use crate::kind::Kind;
 
 /// The reason why an operator cannot go on. A message says what was wrong and what to do; the host puts records into it.
@@ -69,6 +70,12 @@ pub enum Error {
         /// Its count.
         total: i128,
     },
+    /// Columns are no collection, or an expression or a row has no place among them.
+    #[error(transparent)]
+    Collected(#[from] ColumnsError),
+    /// A kernel over columns failed.
+    #[error(transparent)]
+    Columns(#[from] pointstamp_columnar::Error),
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

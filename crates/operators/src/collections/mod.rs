@@ -4,6 +4,7 @@
 //! keeps it in arrangements of the crate `pointstamp-arrange`.
 
 mod arrange;
+pub mod columns;
 mod consolidate;
 mod entered;
 mod exotic;

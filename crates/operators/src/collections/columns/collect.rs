@@ -7,46 +7,44 @@ use arrow_schema::{Field as Column, Schema as ArrowSchema, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_engine::pact::Pact;
 use pointstamp_order::{PartialOrder, Point};
-use pyo3::prelude::*;
 
+use super::error::{ColumnsError, Misplaced};
 use super::read::rows_of;
 use super::{check_columns, time_type, with_changes};
-use crate::columns::schema::Schema;
-use crate::errors::{GraphError, IntoException, TimeError};
-use crate::raised::Raised;
-use crate::stream::Stream;
-use pointstamp_operators::Input;
-use pointstamp_operators::collections::{Builder, send};
+use crate::Error;
+use crate::collections::{Builder, Updates, send};
+use crate::typed::Typed;
+use crate::unary::Unary;
 
-/// The rows of a stream as a collection, and its schema: each row once, or, with `diffs`, as the columns `time` and `diff` say,
-/// which come last.
-#[pyfunction]
-pub(crate) fn collect_columns(
-    stream: &Stream,
-    schema: &Schema,
+/// Returns the rows of a stream as a collection, and its schema: each row once, or, with `diffs`, as the columns `time`
+/// and `diff` say, which come last.
+///
+/// # Errors
+///
+/// [`ColumnsError`] for columns that are no collection; those of building an operator.
+pub fn collect(
+    stream: &Typed<RecordBatch>,
+    schema: &SchemaRef,
     diffs: bool,
-) -> PyResult<(Stream, Schema)> {
-    let typed = stream.typed::<RecordBatch>()?;
-    let rows = if diffs {
-        without_changes(&schema.schema, typed.scope().dims())?
+) -> Result<(Typed<Updates>, SchemaRef), Error> {
+    let result = if diffs {
+        without_changes(schema, stream.scope().dims())?
     } else {
-        schema.schema.clone()
+        schema.clone()
     };
-    let result = Schema::new(rows.clone());
     check_columns(&result)?;
-    let kept: Vec<usize> = (0..rows.fields().len()).collect();
-    let unary = stream.unary("as_collection", Pact::Pipeline)?;
+    let kept: Vec<usize> = (0..result.fields().len()).collect();
+    let unary = Unary::new(stream, "as_collection", Pact::Pipeline)?;
     if diffs {
         unary.builder().retains_forever(); // changes of later times go on at the times of their batches
     }
-    let made = unary.on_messages(move |input: &Input<RecordBatch>, output| {
+    let made = unary.on_messages(move |input, output| {
         let mut builder = Builder::default();
         while let Some((capability, batch)) = input.next()? {
             let from = capability.time();
-            let cells = rows_of(&batch.project(&kept)?)
-                .map_err(|error| Raised::here(error.into_exception()))?;
+            let cells = rows_of(&batch.project(&kept)?)?;
             let changes = if diffs {
-                Some(Changes::of(&batch, from).map_err(Raised::here)?)
+                Some(Changes::of(&batch, from).map_err(ColumnsError::Misplaced)?)
             } else {
                 None
             };
@@ -68,11 +66,11 @@ pub(crate) fn collect_columns(
         }
         Ok(())
     });
-    Ok((Stream::of(stream.home(), made), result))
+    Ok((made, result))
 }
 
 /// The schema without the two columns that say when and how often.
-fn without_changes(schema: &SchemaRef, dims: usize) -> PyResult<SchemaRef> {
+fn without_changes(schema: &SchemaRef, dims: usize) -> Result<SchemaRef, ColumnsError> {
     let (rows, changes) = schema
         .fields()
         .split_at(schema.fields().len().saturating_sub(2));
@@ -86,26 +84,18 @@ fn without_changes(schema: &SchemaRef, dims: usize) -> PyResult<SchemaRef> {
     if changes.len() == 2 && changes.iter().zip(expected).all(same) {
         return Ok(plain);
     }
-    Err(GraphError::new_err(format!(
-        "as_collection(diffs=True) takes what updates() gives: the last two columns are 'time' of type {} and 'diff' of type \
-         Int64, and this stream has no such columns",
-        time_type(dims)
-    )))
+    Err(ColumnsError::NoUpdates {
+        time: time_type(dims),
+    })
 }
 
 /// When and how often each row of a batch is changed.
 struct Changes(Vec<(Point, i64)>);
 
 impl Changes {
-    fn of(batch: &RecordBatch, from: &Point) -> PyResult<Changes> {
-        let refused = |what: &str| {
-            TimeError::new_err(format!(
-                "an update of as_collection(diffs=True) {what}: its time is at or after that of the stream, and neither time \
-                 nor diff is null"
-            ))
-        };
+    fn of(batch: &RecordBatch, from: &Point) -> Result<Changes, Misplaced> {
         let [.., times, diffs] = batch.columns() else {
-            return Err(refused("has no time"));
+            return Err(Misplaced::NoTime);
         };
         let coords = times
             .as_fixed_size_list_opt()
@@ -114,7 +104,7 @@ impl Changes {
             .iter()
             .any(|column| column.null_count() > 0)
         {
-            return Err(refused("has a null"));
+            return Err(Misplaced::Null);
         }
         let coords = coords.as_primitive::<UInt64Type>().values();
         let diffs = diffs.as_primitive::<Int64Type>().values();
@@ -124,9 +114,9 @@ impl Changes {
             if from.less_equal(&time) {
                 Ok((time, *diff))
             } else {
-                Err(refused("is early"))
+                Err(Misplaced::Early)
             }
         });
-        Ok(Changes(changes.collect::<PyResult<_>>()?))
+        Ok(Changes(changes.collect::<Result<_, _>>()?))
     }
 }

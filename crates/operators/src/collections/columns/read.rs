@@ -11,8 +11,12 @@ use pointstamp_columnar::physical::to_physical;
 use pointstamp_rows::terms::Writer;
 use pointstamp_rows::{Cells, Layout, RowBuf, Symbol};
 
-/// The rows of a batch, whose columns have kinds that a collection keeps.
-pub(super) fn rows_of(batch: &RecordBatch) -> Result<Cells, Error> {
+/// Returns the rows of a batch, whose columns have kinds that a collection keeps.
+///
+/// # Errors
+///
+/// [`Error::Arrow`] for a column of another type.
+pub fn rows_of(batch: &RecordBatch) -> Result<Cells, Error> {
     let columns = batch.columns().iter().map(to_physical);
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     if let Some(cells) = rows_of_ints(&columns, batch.num_rows()) {
