@@ -92,6 +92,8 @@ mod tag {
     pub(super) const HOST: u8 = 0;
     pub(super) const COLUMNS: u8 = 1;
     pub(super) const UPDATES: u8 = 2;
+    /// Updates of columns.
+    pub(super) const COLUMN_UPDATES: u8 = 3;
 }
 
 impl Batch {
@@ -134,8 +136,12 @@ impl Payload for Batch {
                 }
             }
             Batch::Updates(updates) => {
-                begin(tag::UPDATES, out);
-                updates.encode(out);
+                let columns = updates.travels_as_columns();
+                begin(
+                    [tag::UPDATES, tag::COLUMN_UPDATES][usize::from(columns)],
+                    out,
+                );
+                updates.encode(out)?;
             }
             Batch::Sealed(_) => return Err(Error::Immovable.into()),
         }
@@ -152,6 +158,9 @@ impl Payload for Batch {
             tag::HOST => Batch::Host(host::decoder().ok_or(Error::NotABatch)?(&bytes)?),
             tag::COLUMNS => Batch::Columns(ipc::decode(bytes)?),
             tag::UPDATES => Batch::Updates(Updates::decode(bytes).ok_or(Error::NotABatch)?),
+            tag::COLUMN_UPDATES => {
+                Batch::Updates(Updates::decode_columns(bytes).ok_or(Error::NotABatch)?)
+            }
             _ => return Err(Error::NotABatch.into()),
         })
     }

@@ -104,8 +104,8 @@ impl ScopeTime for Point {
         if coords.len() == dims {
             return Point::new(coords);
         }
-        let zeros = std::iter::repeat_n(0, dims - coords.len());
-        coords.iter().copied().chain(zeros).collect()
+        let zeros = std::iter::repeat(0);
+        coords.iter().copied().chain(zeros).take(dims).collect()
     }
 
     #[inline]

@@ -2,7 +2,9 @@
 
 use arrow_schema::SchemaRef;
 use pointstamp_operators::Error;
-use pointstamp_operators::collections::columns::{self, batch_of, rows_of, with_changes};
+use pointstamp_operators::collections::columns::{
+    self, PlainColumns, batch_of, pieces, with_changes,
+};
 use pointstamp_rows::{Cells, Row};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -47,8 +49,13 @@ pub(crate) fn update_columns(
     handle.check_open()?;
     let mut given = Given::default();
     import_conforming(data, &schema.schema, |batch| {
-        let rows = detached(data.py(), || rows_of(&batch));
-        given.push_rows(rows.map_err(IntoException::into_exception)?, diff);
+        let pieces = detached(data.py(), || {
+            let pieces = pieces(&batch).map(|piece| PlainColumns::of(&piece));
+            pieces.collect::<Result<Vec<_>, _>>()
+        });
+        for piece in pieces.map_err(IntoException::into_exception)? {
+            given.push_columns(piece, diff);
+        }
         Ok(())
     })?;
     handle.update_all(data.py(), given)

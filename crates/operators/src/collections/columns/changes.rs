@@ -13,7 +13,7 @@ use pointstamp_order::Point;
 use pointstamp_rows::Cells;
 
 use super::ColumnsError;
-use super::read::rows_of;
+use super::plain::PlainColumns;
 use crate::Error;
 
 /// Which columns the changes of a collection are in.
@@ -59,7 +59,7 @@ impl ChangesOf<'_> {
             .project(&kept)
             .map_err(pointstamp_columnar::Error::from)?;
         Ok(Changes {
-            rows: rows_of(&conform(rows, self.schema)?)?,
+            rows: PlainColumns::of(&conform(rows, self.schema)?)?.into_rows(),
             times,
             dims: self.dims,
             diffs,

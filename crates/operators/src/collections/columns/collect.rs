@@ -2,17 +2,16 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::{Field as Column, Schema as ArrowSchema, SchemaRef};
-use pointstamp_arrange::Rows;
 use pointstamp_engine::pact::Pact;
-use pointstamp_order::{PartialOrder, Point};
+use pointstamp_order::Point;
 
 use super::error::{ColumnsError, Misplaced};
-use super::read::rows_of;
+use super::plain::{PlainColumns, pieces};
 use super::{check_columns, time_type, with_changes};
 use crate::Error;
-use crate::collections::{Builder, Updates, send};
+use crate::collections::updates::Updates;
 use crate::typed::Typed;
 use crate::unary::Unary;
 
@@ -39,30 +38,21 @@ pub fn collect(
         unary.builder().retains_forever(); // changes of later times go on at the times of their batches
     }
     let made = unary.on_messages(move |input, output| {
-        let mut builder = Builder::default();
         while let Some((capability, batch)) = input.next()? {
             let from = capability.time();
-            let cells = rows_of(&batch.project(&kept)?)?;
-            let changes = if diffs {
-                Some(Changes::of(&batch, from).map_err(ColumnsError::Misplaced)?)
-            } else {
-                None
-            };
-            for index in 0..cells.len() {
-                match &changes {
-                    None => builder.push(cells.get(index), from, 1),
-                    Some(changes) => {
-                        let (time, diff) = &changes.0[index];
-                        if *diff != 0 {
-                            builder.push(cells.get(index), time, *diff);
-                        }
-                    }
-                }
-                if builder.is_full() {
-                    send(&mut builder, &capability, output)?;
+            for piece in pieces(&batch) {
+                let columns = PlainColumns::of(&piece.project(&kept)?)?;
+                let updates = if diffs {
+                    let changes = Changes::of(&piece, from);
+                    changes.map_err(ColumnsError::Misplaced)?.of_rows(columns)?
+                } else {
+                    let once = vec![1; columns.len()];
+                    Updates::of_columns(columns, once, Vec::new(), from.dims())
+                };
+                if !updates.is_empty() {
+                    output.send(&capability, updates)?;
                 }
             }
-            send(&mut builder, &capability, output)?;
         }
         Ok(())
     });
@@ -89,8 +79,13 @@ fn without_changes(schema: &SchemaRef, dims: usize) -> Result<SchemaRef, Columns
     })
 }
 
-/// When and how often each row of a batch is changed.
-struct Changes(Vec<(Point, i64)>);
+/// The time and the diff of each row of a batch.
+struct Changes {
+    /// `dims` coordinates for each row, or none where all are at the stream's time.
+    coords: Vec<u64>,
+    dims: usize,
+    diffs: Vec<i64>,
+}
 
 impl Changes {
     fn of(batch: &RecordBatch, from: &Point) -> Result<Changes, Misplaced> {
@@ -106,17 +101,28 @@ impl Changes {
         {
             return Err(Misplaced::Null);
         }
+        let dims = from.dims();
         let coords = coords.as_primitive::<UInt64Type>().values();
-        let diffs = diffs.as_primitive::<Int64Type>().values();
-        let changes = (diffs.iter().enumerate()).map(|(index, diff)| {
-            let at = index * from.dims();
-            let time: Point = coords[at..at + from.dims()].iter().copied().collect();
-            if from.less_equal(&time) {
-                Ok((time, *diff))
-            } else {
-                Err(Misplaced::Early)
-            }
-        });
-        Ok(Changes(changes.collect::<Result<_, _>>()?))
+        let early = |time: &[u64]| {
+            time.iter()
+                .zip(from.coords())
+                .any(|(own, least)| own < least)
+        };
+        if coords.chunks_exact(dims).any(early) {
+            return Err(Misplaced::Early);
+        }
+        let apart = coords.chunks_exact(dims).any(|time| time != from.coords());
+        Ok(Changes {
+            coords: if apart { coords.to_vec() } else { Vec::new() },
+            dims,
+            diffs: diffs.as_primitive::<Int64Type>().values().to_vec(),
+        })
+    }
+
+    /// The updates of columns that have these times and diffs. Rows with a diff of 0 are left out.
+    fn of_rows(self, columns: PlainColumns) -> Result<Updates, pointstamp_columnar::Error> {
+        let there: BooleanArray = self.diffs.iter().map(|diff| Some(*diff != 0)).collect();
+        let updates = Updates::of_columns(columns, self.diffs, self.coords, self.dims);
+        updates.filtered(&there)
     }
 }

@@ -1,6 +1,7 @@
 //! Collections of columns: record batches as rows, and rows as record batches.
 //!
-//! A row is the tuple of a record batch's columns, of values as the crate `columnar` makes them plain: integers for dates, times
+//! Between arrangements, updates carry columns of plain values ([`PlainColumns`]), and expressions are kernels over them (`eval`).
+//! An arrangement keeps rows, which are made of the columns where it reads them. A row is the tuple of a record batch's columns, of values as the crate `columnar` makes them plain: integers for dates, times
 //! and booleans, too. The schema, which the dataflow knows, says what they were. So rows of columns are rows like those of
 //! the host's tuples, and the same operators run on both; where all columns are integers without nulls, rows are words from
 //! end to end. [`typed`] refuses expressions that have no meaning for a column's type, while the dataflow is built.
@@ -8,7 +9,10 @@
 mod changes;
 mod collect;
 mod error;
-mod read;
+pub(crate) mod eval;
+pub(crate) mod plain;
+#[cfg(test)]
+mod tests;
 mod types;
 mod updates;
 mod write;
@@ -17,14 +21,15 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use pointstamp_columnar::physical::physical;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
-use super::{Updates, filter, project};
+use super::Updates;
+use super::project::{filter, on_updates};
 use crate::Error;
 use crate::typed::Typed;
 
 pub use changes::{Changes, ChangesOf};
 pub use collect::collect;
 pub use error::{ColumnsError, Misplaced};
-pub use read::rows_of;
+pub use plain::{PlainColumns, pieces};
 pub use types::{condition, typed};
 pub use updates::{batch_of, updates, with_changes};
 
@@ -68,8 +73,15 @@ pub fn select(
         fields.push(Field::new(name, data_type, true));
         exprs.push(expr);
     }
-    let projection = Projection::new(Expr::Tuple(exprs.into()), Nulls::Unknown);
-    let selected = project(stream, projection, "select")?;
+    let mut projection = Projection::new(Expr::Tuple(exprs.clone().into()), Nulls::Unknown);
+    let selected = on_updates(stream, "select", move |updates| {
+        let columns = updates.columns();
+        if let Some(made) = columns.and_then(|columns| eval::select(columns, &exprs)) {
+            return Ok(updates.with_columns(made));
+        }
+        let rows = projection.apply_all(updates.rows());
+        Ok(updates.with_rows(rows.map_err(Error::Expression)?))
+    })?;
     Ok((selected, Schema::new(fields).into()))
 }
 

@@ -8,7 +8,7 @@ use pointstamp_arrange::Rows;
 use pointstamp_engine::pact::Pact;
 use pointstamp_rows::Cells;
 
-use super::write::columns_of_rows;
+use super::write::{columns_of, columns_of_rows};
 use crate::Error;
 use crate::collections::Updates;
 use crate::typed::Typed;
@@ -31,19 +31,66 @@ pub fn updates(
     let made = unary.on_messages(move |input, output| {
         while let Some((capability, updates)) = input.next()? {
             for (time, indices) in updates.by_time(capability.time()) {
-                let (mut cells, mut diffs, mut times) = (Cells::default(), Vec::new(), Vec::new());
-                for update in indices.into_iter().map(|index| updates.get(index)) {
-                    cells.push(update.row);
-                    diffs.push(update.diff);
-                    times.extend_from_slice(time.coords());
-                }
-                let batch = batch_of(&cells, diffs, Some(times), &schema, &all)?;
+                let changes = Of {
+                    updates: &updates,
+                    indices: &indices,
+                };
+                let times = time.coords().repeat(indices.len());
+                let batch = changes.batch(Some(times), &schema, &all)?;
                 output.send(&capability.delayed(&time, 0)?, batch)?;
             }
         }
         Ok(())
     });
     Ok((made, result))
+}
+
+/// Some updates of a message.
+struct Of<'a> {
+    updates: &'a Updates,
+    indices: &'a [usize],
+}
+
+impl Of<'_> {
+    fn batch(
+        &self,
+        times: Option<Vec<u64>>,
+        schema: &SchemaRef,
+        all: &SchemaRef,
+    ) -> Result<RecordBatch, Error> {
+        let diffs = self.indices.iter();
+        let diffs = diffs.map(|index| self.updates.diffs()[*index]).collect();
+        let columns = if let Some(columns) = self.columns(schema)? {
+            columns
+        } else {
+            let mut rows = Cells::default();
+            for index in self.indices {
+                rows.push(self.updates.get(*index).row);
+            }
+            columns_of_rows(&rows, schema)?
+        };
+        with_columns(columns, diffs, times, all)
+    }
+
+    /// The columns of a schema, where the updates carry columns of its kinds.
+    fn columns(&self, schema: &SchemaRef) -> Result<Option<Vec<ArrayRef>>, Error> {
+        let Some(columns) = self.updates.columns() else {
+            return Ok(None);
+        };
+        if self.indices.len() == columns.len() {
+            return Ok(columns_of(columns, schema));
+        }
+        let Ok(indices) = self
+            .indices
+            .iter()
+            .map(|index| u32::try_from(*index))
+            .collect()
+        else {
+            return Ok(None);
+        };
+        let indices: Vec<u32> = indices;
+        Ok(columns_of(&columns.taken(&indices.into())?, schema))
+    }
 }
 
 /// Returns a schema with columns for the changes: the time, where its number of coordinates is given, and the diff.
@@ -78,7 +125,16 @@ pub fn batch_of(
     schema: &SchemaRef,
     all: &SchemaRef,
 ) -> Result<RecordBatch, Error> {
-    let mut columns = columns_of_rows(rows, schema)?;
+    with_columns(columns_of_rows(rows, schema)?, diffs, times, all)
+}
+
+/// Columns as a batch with their changes.
+fn with_columns(
+    mut columns: Vec<ArrayRef>,
+    diffs: Vec<i64>,
+    times: Option<Vec<u64>>,
+    all: &SchemaRef,
+) -> Result<RecordBatch, Error> {
     if let Some(times) = times {
         columns.push(times_column(times, all.field(columns.len()).data_type())?);
     }

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
-use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array,
+};
+use arrow_cast::cast;
 use arrow_schema::{DataType, Field, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::{Physical, from_physical, physical};
 use pointstamp_rows::terms::{Atom, atoms};
 use pointstamp_rows::{Cells, Layout, Row, RowBuf, Symbol};
 
-use super::ColumnsError;
+use super::error::ColumnsError;
+use super::plain::PlainColumns;
 use crate::Error;
 
 /// The least number of more digits than a decimal of 128 bits has.
@@ -101,6 +105,39 @@ impl Growing {
         };
         Ok(from_physical(&values, data_type)?)
     }
+}
+
+/// The columns of a schema, from columns of its kinds; nothing where a value does not fit, which rows tell of.
+pub(super) fn columns_of(columns: &PlainColumns, schema: &SchemaRef) -> Option<Vec<ArrayRef>> {
+    let (arrays, fields) = (columns.arrays(), schema.fields());
+    if arrays.len() != fields.len() {
+        return None;
+    }
+    let pairs = arrays.iter().zip(fields);
+    pairs
+        .map(|(array, field)| column_of(array, field))
+        .collect()
+}
+
+fn column_of(array: &ArrayRef, field: &Field) -> Option<ArrayRef> {
+    use DataType as D;
+    let (kind, data_type) = (physical(field.data_type())?, field.data_type());
+    let fits = match kind {
+        Physical::Ints => *array.data_type() == D::Int64,
+        Physical::Wide => matches!(array.data_type(), D::Int64 | D::Decimal128(..)),
+        Physical::Floats => *array.data_type() == D::Float64,
+        Physical::Texts => *array.data_type() == D::LargeUtf8,
+        Physical::Bytes => *array.data_type() == D::LargeBinary,
+        Physical::Nulls => *array.data_type() == D::Null,
+    };
+    if !fits || (!field.is_nullable() && array.logical_null_count() > 0) {
+        return None;
+    }
+    if data_type.is_decimal() && *array.data_type() == D::Int64 {
+        let digits = cast(array, &D::Decimal128(38, 0)).ok()?;
+        return from_physical(&digits, data_type).ok();
+    }
+    from_physical(array, data_type).ok()
 }
 
 /// The columns of a schema, from rows that have a value for each.
