@@ -125,8 +125,8 @@ def test_operators_follow_the_rows(data: Any, name: str, workers: int) -> None:
     steps = data.draw(
         st.lists(st.tuples(*[st.lists(VALUES[schema], max_size=4)] * 3), min_size=1, max_size=3)
     )
-    # Each step inserts rows of `a` and of `b`, and the next takes rows of `a` away that are there. Many at once
-    # are columns up to an arrangement, and few are rows.
+    # Each step inserts rows of `a` and of `b`, and the next takes rows of `a` away that are there. Many at
+    # once are columns up to an arrangement, and few are rows.
     at_once = data.draw(st.sampled_from([1, 300]))
     steps = [(more * at_once, others * at_once, fewer * at_once) for more, others, fewer in steps]
     states, a, b = [], Rows(), Rows()
