@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -126,6 +128,25 @@ def test_a_strict_input_counts_the_rows_of_columns() -> None:
     [[(_, first), (_, second)]] = ps.execute(main)
     assert sorted(first.column("n").to_pylist()) == list(range(MANY))
     assert second.to_pydict() == {"n": list(range(1, MANY)), "diff": [-1] * (MANY - 1)}
+
+
+@pytest.mark.parametrize("rows", [FEW, MANY])
+def test_an_array_that_changes_after_it_was_given_changes_nothing(rows: int) -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, collection = scope.new_collection(schema=pa.schema({"n": pa.int64(), "x": pa.float64()}))
+            caught = collection.capture()
+        frame = pd.DataFrame({"n": np.arange(rows), "x": np.full(rows, 0.5)})
+        handle.insert(frame)
+        frame["n"].to_numpy()[:] = 7
+        frame["x"].to_numpy()[:] = 8.5
+        handle.close()
+        worker.run()
+        return caught.extract()
+
+    [[(_, batch)]] = ps.execute(main)
+    assert batch.column("n").to_pylist() == list(range(rows))
+    assert set(batch.column("x").to_pylist()) == {0.5}
 
 
 @pytest.mark.parametrize("rows", [FEW, MANY])

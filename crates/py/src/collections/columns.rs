@@ -50,7 +50,7 @@ pub(crate) fn update_columns(
     let mut given = Given::default();
     import_conforming(data, &schema.schema, |batch| {
         let pieces = detached(data.py(), || {
-            let pieces = pieces(&batch).map(|piece| PlainColumns::of(&piece));
+            let pieces = pieces(&batch).map(|piece| PlainColumns::of(&piece)?.owned());
             pieces.collect::<Result<Vec<_>, _>>()
         });
         for piece in pieces.map_err(IntoException::into_exception)? {

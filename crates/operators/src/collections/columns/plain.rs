@@ -13,6 +13,7 @@ use arrow_array::{
     LargeStringArray, RecordBatch, RecordBatchOptions, UInt32Array,
 };
 use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat;
 use arrow_select::filter::filter;
 use arrow_select::take::take;
 use pointstamp_arrange::Rows;
@@ -42,6 +43,22 @@ impl PlainColumns {
         Ok(PlainColumns::new(
             arrays.collect::<Result<_, _>>()?,
             batch.num_rows(),
+        ))
+    }
+
+    /// Returns the same columns in memory of their own: frames and arrays of the host may share theirs with Arrow, and
+    /// change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Arrow`], for none that hold the invariant.
+    pub fn owned(&self) -> Result<Self, Error> {
+        // With a second array, although it is empty, values are copied.
+        let copy = |array: &ArrayRef| concat(&[array, &array.slice(0, 0)]);
+        let arrays = self.arrays.iter().map(copy);
+        Ok(PlainColumns::new(
+            arrays.collect::<Result<_, _>>()?,
+            self.len,
         ))
     }
 
