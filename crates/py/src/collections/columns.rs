@@ -2,6 +2,7 @@
 
 use arrow_schema::SchemaRef;
 use pointstamp_operators::Error;
+use pointstamp_operators::collections::Updates;
 use pointstamp_operators::collections::columns::{
     self, PlainColumns, batch_of, pieces, with_changes,
 };
@@ -50,7 +51,11 @@ pub(crate) fn update_columns(
     let mut given = Given::default();
     import_conforming(data, &schema.schema, |batch| {
         let pieces = detached(data.py(), || {
-            let pieces = pieces(&batch).map(|piece| PlainColumns::of(&piece)?.owned());
+            let pieces = pieces(&batch).map(|piece| match PlainColumns::of(&piece)? {
+                // Those that are carried as columns outlive the call, and frames may change after it.
+                columns if Updates::carries(&columns) => columns.owned(),
+                columns => Ok(columns),
+            });
             pieces.collect::<Result<Vec<_>, _>>()
         });
         for piece in pieces.map_err(IntoException::into_exception)? {
