@@ -1,6 +1,6 @@
 """What one build of the extension takes beside another, such as of the profiles `local` and `dist`.
 
-python benches/python/profiles.py FIRST.whl SECOND.whl [--turns N]
+python benches/python/profiles.py FIRST.whl SECOND.whl [--turns N] [--only TEXT]
 
 Each program runs in an interpreter of its own, with one worker, with either wheel in turns. A row is the
 median of the processor time with the first wheel, and its ratio to that with the second: above 1 the first is
@@ -23,6 +23,7 @@ import time
 import numpy as np, pyarrow as pa
 import bench_collections, records
 import pointstamp as ps
+from pointstamp.fields import col
 
 rows = pa.record_batch({"k": np.arange(2_000_000) * 7919 % 10_000, "v": np.arange(2_000_000)})
 batches = [rows.slice(at, 65_536) for at in range(0, len(rows), 65_536)] * 30
@@ -34,6 +35,40 @@ def sums(worker):
     for batch in batches:
         columns.send(batch)
     columns.close()
+    worker.run()
+
+size = 1_000_000
+numbers = np.arange(size)
+orders = pa.table({"id": numbers, "customer": numbers * 7919 % 100_000, "cents": numbers % 1_000})
+priced = orders.set_column(2, "cents", pa.array(numbers % 1_000 / 4))
+named = orders.append_column("name", pa.array([f"name {n % 1_000}" for n in range(size)]))
+customers = pa.table({"customer": np.arange(100_000), "city": np.arange(100_000) % 100})
+wanted = (col("cents") > 250) & (col("customer") < 90_000)
+
+def columns(build, *tables):
+    def main(worker):
+        with worker.dataflow() as scope:
+            made = [scope.new_collection(schema=table.schema) for table in tables]
+            build(*(collection for _, collection in made)).updates().probe()
+        for (handle, _), table in zip(made, tables):
+            handle.insert(table)
+            handle.close()
+        worker.run()
+    ps.execute(main)
+
+def select_join(orders, customers):
+    taken = orders.filter(wanted).select("customer", total=col("cents") * 2 + col("id"))
+    return taken.join(customers, on="customer")
+
+def small(worker, times):
+    with worker.dataflow() as scope:
+        handle, collection = scope.new_collection(schema=orders.schema)
+        collection.filter(wanted).select("id", total=col("cents") * 2).sum("total", by="id").updates().probe()
+    for at in range(times):
+        handle.insert(orders[at * 10 : at * 10 + 10])
+        handle.advance_to(at + 1)
+        worker.step()
+    handle.close()
     worker.run()
 
 def chain(worker, operators):
@@ -69,6 +104,23 @@ PROGRAMS = {
     "collections: degrees, 5,000 changes": (
         "bench_collections.run_graph('degrees', 1, 10_000, 20_000, 1, 5_000)"
     ),
+    "columns of a collection: filter, select, join": "columns(select_join, orders, customers)",
+    "columns of a collection: filter and select": (
+        "columns(lambda orders: orders.filter(wanted).select('id', total=col('cents') * 2), orders)"
+    ),
+    "columns of a collection: the same of floats": (
+        "columns(lambda orders: orders.filter(wanted).select('id', total=col('cents') / 3), priced)"
+    ),
+    "columns of a collection: the same with text": (
+        "columns(lambda orders: orders.filter(wanted & (col('name') > 'name 5')).select('id', 'name'), named)"
+    ),
+    "columns of a collection: distinct of text": (
+        "columns(lambda orders: orders.select('customer', 'name').distinct(), named)"
+    ),
+    "columns of a collection: sum per key": (
+        "columns(lambda orders: orders.sum('cents', by='customer'), orders)"
+    ),
+    "columns of a collection: 10 rows a time": "ps.execute(lambda worker: small(worker, 5_000))",
     "collections: strong components": "bench_collections.run_graph('scc', 1, 1_000, 2_000, 1, 100)",
 }
 
@@ -93,14 +145,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("wheels", nargs=2, type=Path, metavar="WHEEL")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--only", default="", metavar="TEXT", help="programs whose names hold this")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         for wheel, folder in zip(options.wheels, (first, second), strict=True):
             zipfile.ZipFile(wheel).extractall(folder)
         for name, program in PROGRAMS.items():
+            if options.only not in name:
+                continue
             runs = [(seconds(first, program), seconds(second, program)) for _ in range(options.turns)]
             one, other = (statistics.median(side) for side in zip(*runs, strict=True))
-            print(f"{name:<40}{one:8.2f} s {one / other:6.2f}", flush=True)
+            print(f"{name:<48}{one:8.2f} s {one / other:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

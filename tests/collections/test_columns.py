@@ -125,7 +125,10 @@ def test_operators_follow_the_rows(data: Any, name: str, workers: int) -> None:
     steps = data.draw(
         st.lists(st.tuples(*[st.lists(VALUES[schema], max_size=4)] * 3), min_size=1, max_size=3)
     )
-    # Each step inserts rows of `a` and of `b`, and the next takes rows of `a` away that are there.
+    # Each step inserts rows of `a` and of `b`, and the next takes rows of `a` away that are there. Many at
+    # once are columns up to an arrangement, and few are rows.
+    at_once = data.draw(st.sampled_from([1, 300]))
+    steps = [(more * at_once, others * at_once, fewer * at_once) for more, others, fewer in steps]
     states, a, b = [], Rows(), Rows()
     removed = []
     for more, others, fewer in steps:
@@ -176,14 +179,23 @@ EVERYTHING = {
 }
 
 
-def test_every_type_comes_out_as_it_went_in() -> None:
+@pytest.mark.parametrize("times", [1, 200])
+def test_every_type_comes_out_as_it_went_in(times: int) -> None:
     given = pa.table({name: pa.array(values, kind) for name, (kind, values) in EVERYTHING.items()})
-    captured = ps.example(lambda scope: scope.column_collection(given).distinct().capture())
-    [(_, batch)] = captured.extract()
+    many = pa.concat_tables([given] * times).combine_chunks()
+
+    def build(scope: ps.Scope) -> Any:
+        collection = scope.column_collection(many)
+        return collection.distinct().capture(), collection.select(*given.schema.names).updates().capture()
+
+    distinct, updates = ps.example(build)
+    [(_, batch)] = distinct.extract()
+    [(_, batches)] = updates.extract()
     rows = pa.Table.from_batches([batch]).drop_columns(["diff"])
-    assert rows.schema.types == given.schema.types
-    key = repr
-    assert sorted(rows.to_pylist(), key=key) == sorted(given.to_pylist(), key=key)
+    all_rows = pa.Table.from_batches(batches).drop_columns(["time", "diff"])
+    assert rows.schema.types == all_rows.schema.types == given.schema.types
+    assert sorted(rows.to_pylist(), key=repr) == sorted(given.to_pylist(), key=repr)
+    assert all_rows.to_pylist() == many.to_pylist()
 
 
 def test_updates_are_batches_with_times_and_diffs() -> None:

@@ -97,6 +97,8 @@ mod tag {
     pub(super) const COLUMNS: u8 = 1;
     pub(super) const UPDATES: u8 = 2;
     pub(super) const TIMED: u8 = 3;
+    /// Updates of columns.
+    pub(super) const COLUMN_UPDATES: u8 = 4;
 }
 
 impl Batch {
@@ -145,8 +147,12 @@ impl Payload for Batch {
                 timed.encode(out)?;
             }
             Batch::Updates(updates) => {
-                begin(tag::UPDATES, out);
-                updates.encode(out);
+                let columns = updates.travels_as_columns();
+                begin(
+                    [tag::UPDATES, tag::COLUMN_UPDATES][usize::from(columns)],
+                    out,
+                );
+                updates.encode(out)?;
             }
             Batch::Sealed(_) => return Err(Error::Immovable.into()),
         }
@@ -164,6 +170,9 @@ impl Payload for Batch {
             tag::COLUMNS => Batch::Columns(ipc::decode(bytes)?),
             tag::TIMED => Batch::Timed(Timed::decode(bytes)?),
             tag::UPDATES => Batch::Updates(Updates::decode(bytes).ok_or(Error::NotABatch)?),
+            tag::COLUMN_UPDATES => {
+                Batch::Updates(Updates::decode_columns(bytes).ok_or(Error::NotABatch)?)
+            }
             _ => return Err(Error::NotABatch.into()),
         })
     }

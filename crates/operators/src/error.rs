@@ -4,6 +4,7 @@ use pointstamp_order::Point;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::Failure;
 
+use crate::collections::columns::ColumnsError;
 use crate::kind::Kind;
 
 /// The reason why an operator cannot go on. A message says what was wrong and what to do; the host puts records into it.
@@ -102,6 +103,9 @@ pub enum Error {
         /// The length of the column.
         found: usize,
     },
+    /// Columns are no collection, or an expression or a row has no place among them.
+    #[error(transparent)]
+    Collected(#[from] ColumnsError),
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

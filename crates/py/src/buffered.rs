@@ -23,13 +23,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, in_batches};
-use crate::collections::given::Given;
+use crate::collections::given::{Given, Part};
 use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
 use crate::raised::{exception_of, shown};
-use pointstamp_operators::collections::Builder;
+use pointstamp_operators::collections::columns::PlainColumns;
+use pointstamp_operators::collections::{Builder, Updates};
 use pointstamp_rows::{Row, RowBuf};
 
 /// A record by its row, in the order in which collections keep records.
@@ -201,15 +202,27 @@ impl Buffered {
         self.push(py, row, time, diff)
     }
 
-    /// Adds a row whose update has been counted, at the input's time; whether there are enough to be sent.
-    pub(crate) fn add_counted(
-        self: &Rc<Self>,
-        py: Python<'_>,
-        row: Row<'_>,
-        diff: i64,
-    ) -> PyResult<bool> {
+    /// Adds updates that have been counted, at the input's time; whether there are enough to be sent.
+    pub(crate) fn add_part(self: &Rc<Self>, py: Python<'_>, part: Part) -> PyResult<bool> {
+        let part = match part {
+            Part::Columns(columns, diff) if Updates::carries(&columns) && !self.is_busy() => {
+                let (mut columns, mut sent) = (Some(columns), Ok(()));
+                detached_here(py, &mut || {
+                    if let Some(columns) = columns.take() {
+                        sent = self.send_updates_and(columns, diff);
+                    }
+                });
+                sent.map_err(|error| exception_of(py, self.lost(error)))?;
+                return Ok(true);
+            }
+            part => part,
+        };
         let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
-        self.push(py, row, &time, diff)
+        let mut full = false;
+        for (row, diff) in part.iter() {
+            full |= self.push(py, row, &time, diff)?;
+        }
+        Ok(full)
     }
 
     fn push(
@@ -292,6 +305,18 @@ impl Buffered {
             "{removed} of {record} cannot be removed at time {time}: this input has added {before} of it. It was made with \
              strict=True, so that no count is below zero"
         )))
+    }
+
+    /// Sends what waits, and columns after it, all of whose rows have one diff.
+    fn send_updates_and(&self, columns: PlainColumns, diff: i64) -> Result<(), BoxError> {
+        self.send_updates()?;
+        let Some(time) = self.input.time() else {
+            return Ok(());
+        };
+        let diffs = vec![diff; columns.len()];
+        let updates = Updates::of_columns(columns, diffs, Vec::new(), time.dims());
+        let sent = self.input.send_now(Batch::Updates(updates));
+        sent.map_err(SendError::into_cause)
     }
 
     fn send_updates(&self) -> Result<(), BoxError> {

@@ -90,9 +90,7 @@ impl InputHandle {
         let mut full = false;
         state.count_all(py, &given)?;
         for part in given.into_parts() {
-            for (row, diff) in part.iter() {
-                full |= state.add_counted(py, row, diff)?;
-            }
+            full |= state.add_part(py, part)?;
             give_way(py);
         }
         if full {

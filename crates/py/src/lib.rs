@@ -135,8 +135,8 @@ mod _core {
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates, enter_arrangement, total_updates},
         columns::{
-            back::collect_columns, check_columns, column_updates, extract_column_updates,
-            filter_columns, select_columns, update_columns,
+            check_columns, collect_columns, column_updates, extract_column_updates, filter_columns,
+            select_columns, update_columns,
         },
         field::{Field, column_field, source_field},
         input::{check_updates, refuse_negative_counts, send_updates, update_input},

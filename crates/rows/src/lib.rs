@@ -9,7 +9,7 @@
 //! The notes at the end of a term travel with it and are not compared: of rows with one term, one stays.
 //!
 //! This crate knows neither Python nor Arrow. What makes rows of Python's values and values of rows is in `py`; what makes
-//! them of columns is there, too.
+//! them of columns is in `operators`.
 
 #![forbid(unsafe_code)]
 

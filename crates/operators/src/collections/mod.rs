@@ -10,6 +10,7 @@
 //! * [`consolidate`]: the updates of each time added up.
 
 mod arrange;
+pub mod columns;
 mod consolidate;
 mod entered;
 mod exotic;

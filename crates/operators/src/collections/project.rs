@@ -5,6 +5,7 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_rows::expressions::{Condition, Failure, Projection};
 use pointstamp_rows::{Cutter, RowBuf};
 
+use super::columns::eval;
 use super::updates::{Builder, Updates};
 use crate::Error;
 use crate::typed::Typed;
@@ -21,8 +22,16 @@ pub fn project(
     name: &str,
 ) -> Result<Typed<Updates>, Error> {
     on_updates(stream, name, move |updates| {
-        let rows = projection.apply_all(updates.rows());
-        Ok(updates.with_rows(rows.map_err(Error::Expression)?))
+        // What only puts columns together makes its rows of them at once.
+        let columns = updates.columns();
+        let shape = columns.and_then(|columns| eval::shape(columns, projection.expr()));
+        let rows = if let Some(shape) = shape {
+            shape.rows(updates.len())
+        } else {
+            let rows = projection.apply_all(updates.rows());
+            rows.map_err(Error::Expression)?
+        };
+        Ok(updates.with_rows(rows))
     })
 }
 
@@ -37,6 +46,12 @@ pub fn filter(
     name: &str,
 ) -> Result<Typed<Updates>, Error> {
     on_updates(stream, name, move |updates| {
+        let columns = updates.columns();
+        let mask =
+            columns.and_then(|columns| eval::holds(columns, condition.expr(), condition.nulls()));
+        if let Some(mask) = mask {
+            return Ok(updates.filtered(&mask)?);
+        }
         let mut made = Builder::default();
         for update in updates.iter() {
             let holds = condition.holds(&[update.row]);
@@ -80,7 +95,11 @@ pub fn negate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
 }
 
 /// Applies a function to the updates of each message, as a message at the same time.
-fn on_updates(
+///
+/// # Errors
+///
+/// Those of building an operator.
+pub(crate) fn on_updates(
     stream: &Typed<Updates>,
     name: &str,
     mut apply: impl FnMut(Updates) -> Result<Updates, BoxError> + 'static,

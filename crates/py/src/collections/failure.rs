@@ -1,6 +1,7 @@
 //! Errors of operators as exceptions, with their records in Python's notation.
 
 use pointstamp_operators::Error;
+use pointstamp_operators::collections::columns::ColumnsError;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::{Failure, Unresolved};
 use pointstamp_rows::terms::MAX_DEPTH;
@@ -23,12 +24,6 @@ impl IntoException for Error {
 
 impl IntoException for &Error {
     fn into_exception(self) -> PyErr {
-        let shown = |row: &RowBuf| {
-            attached(|py| {
-                let record = row.get().decode(py);
-                record.map_or_else(|_| "a record".to_owned(), |record| shown(&record))
-            })
-        };
         match self {
             Error::WrongKind { .. }
             | Error::OtherScope
@@ -45,17 +40,75 @@ impl IntoException for &Error {
             Error::Expression(failure) => expression_failed(failure),
             Error::CountTooLarge { key, total } => PyOverflowError::new_err(format!(
                 "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",
-                shown(key)
+                row_shown(key)
             )),
             Error::NotAPair { reader, record } => PyTypeError::new_err(format!(
                 "{reader} reads records of the form (key, value), and got {}: map them to such tuples first",
-                shown(record)
+                row_shown(record)
             )),
+            Error::Collected(error) => error.into_exception(),
             Error::Early { .. } | Error::NotABatch | Error::Unreadable(_) => {
                 CodecError::new_err(self.to_string())
             }
         }
     }
+}
+
+impl IntoException for ColumnsError {
+    fn into_exception(self) -> PyErr {
+        (&self).into_exception()
+    }
+}
+
+impl IntoException for &ColumnsError {
+    fn into_exception(self) -> PyErr {
+        let text = self.to_string();
+        match self {
+            ColumnsError::Unresolved(error) => unresolved(error),
+            ColumnsError::SameName { .. }
+            | ColumnsError::Unkept { .. }
+            | ColumnsError::NoCondition { .. }
+            | ColumnsError::NeverTrue { .. }
+            | ColumnsError::NoMeaning { .. }
+            | ColumnsError::NoColumn(_)
+            | ColumnsError::NoConstant
+            | ColumnsError::NoUpdates { .. } => GraphError::new_err(text),
+            ColumnsError::TooLarge {
+                column,
+                data_type,
+                value,
+                row,
+            } => {
+                let value = value.map_or_else(
+                    || "number of more than 38 digits".to_owned(),
+                    |value| value.to_string(),
+                );
+                PyOverflowError::new_err(format!(
+                    "column '{column}' is {data_type}, which has no {value}, in the row {}: cast what it is computed of to \
+                     decimal128(38, 0) or float64 before it comes into the collection",
+                    row_shown(row)
+                ))
+            }
+            ColumnsError::NoRow { columns, row } => PyTypeError::new_err(format!(
+                "{} is not a row of the columns {columns}: a row is a tuple with a value of each column's type",
+                row_shown(row)
+            )),
+            ColumnsError::Misplaced(_) | ColumnsError::NoTime(_) => TimeError::new_err(text),
+            ColumnsError::NoChanges { .. }
+            | ColumnsError::NoTimes { .. }
+            | ColumnsError::NoIntegers { .. }
+            | ColumnsError::Nulls { .. } => PyTypeError::new_err(text),
+            ColumnsError::NoDiff | ColumnsError::WideDiff(_) => PyValueError::new_err(text),
+        }
+    }
+}
+
+/// A row in a message, as the record that it is.
+fn row_shown(row: &RowBuf) -> String {
+    attached(|py| {
+        let record = row.get().decode(py);
+        record.map_or_else(|_| "a record".to_owned(), |record| shown(&record))
+    })
 }
 
 /// The error of an operator that would nest records deeper than `insert` allows.

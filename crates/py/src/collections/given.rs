@@ -1,6 +1,7 @@
 //! Updates as Python gives them, and those of one call before any is made: a call that is refused changes nothing.
 
 use pointstamp_arrange::Rows;
+use pointstamp_operators::collections::columns::PlainColumns;
 use pointstamp_rows::{Cells, Row, RowBuf};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -54,17 +55,24 @@ pub(crate) struct Given {
     parts: Vec<Part>,
 }
 
-/// Rows and their diffs, which are as many.
-#[derive(Default)]
-pub(crate) struct Part {
-    rows: Cells,
-    diffs: Vec<i64>,
+/// Some of the updates.
+pub(crate) enum Part {
+    /// Rows and their diffs, which are as many.
+    Rows(Cells, Vec<i64>),
+    /// Columns, and the diff of each of their rows.
+    Columns(PlainColumns, i64),
 }
 
 impl Part {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Row<'_>, i64)> {
-        let diffs = self.diffs.iter().enumerate();
-        diffs.map(|(index, diff)| (self.rows.get(index), *diff))
+        let (rows, diffs) = match self {
+            Part::Rows(rows, diffs) => (rows, Ok(diffs)),
+            Part::Columns(columns, diff) => (columns.rows(), Err(*diff)),
+        };
+        (0..rows.len()).map(move |index| {
+            let diff = diffs.map_or_else(|diff| diff, |diffs| diffs[index]);
+            (rows.get(index), diff)
+        })
     }
 }
 
@@ -99,23 +107,21 @@ impl Given {
     }
 
     fn push(&mut self, row: Row<'_>, diff: i64) {
-        if self
-            .parts
-            .last()
-            .is_none_or(|part| part.diffs.len() >= MOST)
+        if let Some(Part::Rows(rows, diffs)) = self.parts.last_mut()
+            && diffs.len() < MOST
         {
-            self.parts.push(Part::default());
+            rows.push(row);
+            diffs.push(diff);
+            return;
         }
-        if let Some(part) = self.parts.last_mut() {
-            part.rows.push(row);
-            part.diffs.push(diff);
-        }
+        let mut rows = Cells::default();
+        rows.push(row);
+        self.parts.push(Part::Rows(rows, vec![diff]));
     }
 
-    /// Adds rows that all have one diff.
-    pub(crate) fn push_rows(&mut self, rows: Cells, diff: i64) {
-        let diffs = vec![diff; rows.len()];
-        self.parts.push(Part { rows, diffs });
+    /// Adds the rows of columns, all with one diff.
+    pub(crate) fn push_columns(&mut self, columns: PlainColumns, diff: i64) {
+        self.parts.push(Part::Columns(columns, diff));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Row<'_>, i64)> {

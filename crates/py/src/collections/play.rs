@@ -9,12 +9,12 @@ use crate::collections::values::FromPython;
 use pointstamp_arrange::Rows;
 use pointstamp_engine::error::Error;
 use pointstamp_engine::operators::Probe;
+use pointstamp_operators::collections::columns::ChangesOf;
 use pointstamp_order::{PartialOrder, Point};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::columns::changes::{Changes, ChangesOf};
 use super::given::diff_of;
 use crate::columns::ffi::import_batches;
 use crate::columns::schema::Schema;
@@ -196,9 +196,10 @@ pub(crate) fn play_columns(
     };
     player.play(py, |player| {
         import_batches(data, |batch| {
-            let changes: Changes = detached(py, || of.read(&batch))?;
+            let changes =
+                detached(py, || of.read(&batch)).map_err(IntoException::into_exception)?;
             for index in 0..changes.rows.len() {
-                let (time, diff) = changes.at(index)?;
+                let (time, diff) = changes.at(index).map_err(IntoException::into_exception)?;
                 player.change(py, changes.rows.get(index), &time, diff)?;
             }
             Ok(())

@@ -19,17 +19,7 @@ fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
 /// Applies an expression to each record.
 #[pyfunction]
 pub(crate) fn project(stream: &Stream, fields: &Bound<'_, PyAny>, name: &str) -> PyResult<Stream> {
-    project_with(stream, expression(fields)?, Nulls::Value, name)
-}
-
-/// Applies an expression to each record.
-pub(crate) fn project_with(
-    stream: &Stream,
-    fields: Expr,
-    nulls: Nulls,
-    name: &str,
-) -> PyResult<Stream> {
-    let projection = Projection::new(fields, nulls);
+    let projection = Projection::new(expression(fields)?, Nulls::Value);
     let projected = collections::project(&stream.typed()?, projection, name);
     let projected = projected.map_err(IntoException::into_exception)?;
     Ok(Stream::of(stream.home(), projected))
@@ -43,11 +33,6 @@ pub(crate) fn filter_fields(
     name: &str,
 ) -> PyResult<Stream> {
     let condition = Condition::new(expression(condition)?, Nulls::Value);
-    filter(stream, condition, name)
-}
-
-/// Keeps the records of which a condition is true.
-pub(crate) fn filter(stream: &Stream, condition: Condition, name: &str) -> PyResult<Stream> {
     let kept = collections::filter(&stream.typed()?, condition, name);
     let kept = kept.map_err(IntoException::into_exception)?;
     Ok(Stream::of(stream.home(), kept))

@@ -28,6 +28,10 @@ impl Evaluator {
         }
     }
 
+    pub(super) fn nulls(&self) -> Nulls {
+        self.nulls
+    }
+
     /// Whether one of two values is unknown.
     fn unknown(&self, left: &RowBuf, right: &RowBuf) -> bool {
         self.nulls == Nulls::Unknown && (left.get().is_none() || right.get().is_none())

@@ -83,6 +83,11 @@ impl Projection {
         }
     }
 
+    /// Returns the expression.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
     /// What the expression makes of each row of a column.
     ///
     /// # Errors
@@ -148,6 +153,16 @@ impl Condition {
             planned: Planned::none(),
             evaluator: Evaluator::new(nulls),
         }
+    }
+
+    /// Returns the expression.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    /// Returns what the expression makes of None.
+    pub fn nulls(&self) -> Nulls {
+        self.evaluator.nulls()
     }
 
     /// Whether the expression is true of rows, and neither false nor unknown.

@@ -6,14 +6,23 @@ use super::notes::split;
 use super::numbers::{self, Number, put_escaped, put_f64, put_i128, unescaped};
 use super::tag::{BYTES, END, NAN, NEG_INF, NONE, STR, TUPLE};
 
-/// Writes a tuple, value by value. What is written has no notes: a float that an integer equals is that integer.
+/// Writes a row, value by value. What is written has no notes: a float that an integer equals is that integer.
 pub struct Writer<'a>(&'a mut Vec<u8>);
 
 impl<'a> Writer<'a> {
-    /// A tuple that begins at the end of `term`.
-    pub fn tuple(term: &'a mut Vec<u8>) -> Self {
-        term.push(TUPLE);
+    /// A row that begins at the end of `term`.
+    pub fn new(term: &'a mut Vec<u8>) -> Self {
         Writer(term)
+    }
+
+    /// Begins a tuple: what is written next is in it.
+    pub fn open(&mut self) {
+        self.0.push(TUPLE);
+    }
+
+    /// Ends the tuple that was begun last.
+    pub fn close(&mut self) {
+        self.0.push(END);
     }
 
     /// Appends `None`.
@@ -43,9 +52,14 @@ impl<'a> Writer<'a> {
         put_escaped(bytes, self.0);
     }
 
-    /// Ends the tuple and its row.
+    /// Appends a term.
+    pub fn term(&mut self, term: &[u8]) {
+        self.0.extend_from_slice(term);
+    }
+
+    /// Ends the row.
     pub fn end(self) {
-        self.0.extend([END, 0]);
+        self.0.push(0);
     }
 }
 

@@ -1,20 +1,21 @@
 //! Rows as columns.
 
-use crate::collections::values::ToPython;
-use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
-use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array};
-use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array,
+};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::{Physical, from_physical, physical};
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::prelude::*;
-
-use crate::errors::{CodecError, IntoException};
 use pointstamp_rows::terms::{Atom, atoms};
-use pointstamp_rows::{Cells, Layout, Row, Symbol};
+use pointstamp_rows::{Cells, Layout, Row, RowBuf, Symbol};
+
+use super::error::ColumnsError;
+use super::plain::PlainColumns;
+use crate::Error;
 
 /// The least number of more digits than a decimal of 128 bits has.
 const DIGITS: u128 = 10_u128.pow(38);
@@ -83,7 +84,7 @@ impl Growing {
         Some(())
     }
 
-    fn finish(self, column: &Field, rows: &Cells) -> PyResult<ArrayRef> {
+    fn finish(self, column: &Field, rows: &Cells) -> Result<ArrayRef, Error> {
         let data_type = column.data_type();
         let values: ArrayRef = match self {
             Growing::Ints(values) => Arc::new(Int64Array::from(values)),
@@ -91,10 +92,10 @@ impl Growing {
                 let values = values.into_iter().enumerate().map(|(row, value)| {
                     let Some(value) = value else { return Ok(None) };
                     let word = u64::try_from(value);
-                    let named = || format!("{value}, in the row {}", shown(rows.get(row)));
-                    word.map(Some).map_err(|_| too_large(column, named()))
+                    word.map(Some)
+                        .map_err(|_| too_large(column, Some(value), rows.get(row)))
                 });
-                Arc::new(values.collect::<PyResult<UInt64Array>>()?)
+                Arc::new(values.collect::<Result<UInt64Array, ColumnsError>>()?)
             }
             Growing::Wide(values) => Arc::new(Decimal128Array::from(values)),
             Growing::Floats(values) => Arc::new(Float64Array::from(values)),
@@ -102,15 +103,50 @@ impl Growing {
             Growing::Bytes(mut values) => Arc::new(values.finish()),
             Growing::Nulls(len) => Arc::new(NullArray::new(len)),
         };
-        from_physical(&values, data_type).map_err(IntoException::into_exception)
+        Ok(from_physical(&values, data_type)?)
     }
 }
 
+/// The columns of a schema, from columns of its kinds; nothing where a value does not fit, which rows tell of.
+pub(super) fn columns_of(columns: &PlainColumns, schema: &SchemaRef) -> Option<Vec<ArrayRef>> {
+    let (arrays, fields) = (columns.arrays(), schema.fields());
+    if arrays.len() != fields.len() {
+        return None;
+    }
+    let pairs = arrays.iter().zip(fields);
+    pairs
+        .map(|(array, field)| column_of(array, field))
+        .collect()
+}
+
+fn column_of(array: &ArrayRef, field: &Field) -> Option<ArrayRef> {
+    use DataType as D;
+    let (kind, data_type) = (physical(field.data_type())?, field.data_type());
+    let fits = match kind {
+        Physical::Ints => *array.data_type() == D::Int64,
+        Physical::Wide => matches!(array.data_type(), D::Int64 | D::Decimal128(..)),
+        Physical::Floats => *array.data_type() == D::Float64,
+        Physical::Texts => *array.data_type() == D::LargeUtf8,
+        Physical::Bytes => *array.data_type() == D::LargeBinary,
+        Physical::Nulls => *array.data_type() == D::Null,
+    };
+    if !fits || (!field.is_nullable() && array.logical_null_count() > 0) {
+        return None;
+    }
+    if data_type.is_decimal() && *array.data_type() == D::Int64 {
+        let digits = cast(array, &D::Decimal128(38, 0)).ok()?;
+        return from_physical(&digits, data_type).ok();
+    }
+    from_physical(array, data_type).ok()
+}
+
 /// The columns of a schema, from rows that have a value for each.
-pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> PyResult<Vec<ArrayRef>> {
+pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> Result<Vec<ArrayRef>, Error> {
     let kinds = schema.fields().iter().map(|column| {
-        let kind = physical(column.data_type());
-        kind.ok_or_else(|| CodecError::new_err("a column of a type that no collection keeps"))
+        physical(column.data_type()).ok_or_else(|| ColumnsError::Unkept {
+            name: column.name().clone(),
+            data_type: column.data_type().clone(),
+        })
     });
     let mut columns = Vec::with_capacity(schema.fields().len());
     for kind in kinds {
@@ -128,7 +164,7 @@ pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> PyResult<Vec<
             }),
         };
         if put.is_none() {
-            return Err(unfit(row, schema));
+            return Err(unfit(row, schema).into());
         }
     }
     let columns = columns.into_iter().zip(schema.fields());
@@ -151,29 +187,29 @@ fn put_ints(layout: Layout, words: &[i64], columns: &mut [Growing]) -> Option<()
     columns.next().is_none().then_some(())
 }
 
-/// The error of a value that its column has no room for: a sum, or a row of a program's own.
+/// Returns the error of a value that its column has no room for: a sum, or a row of a program's own.
 #[cold]
-fn too_large(column: &Field, value: impl Display) -> PyErr {
-    PyOverflowError::new_err(format!(
-        "column '{}' is {}, which has no {value}: cast what it is computed of to decimal128(38, 0) or float64 before it comes into the collection",
-        column.name(),
-        column.data_type()
-    ))
+fn too_large(column: &Field, value: Option<i128>, row: Row<'_>) -> ColumnsError {
+    ColumnsError::TooLarge {
+        column: column.name().clone(),
+        data_type: column.data_type().clone(),
+        value,
+        row: Box::new(RowBuf::of(row)),
+    }
 }
 
-/// The error of a row that is not one of the schema.
+/// Returns the error of a row that is not one of the schema.
 #[cold]
-fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
+fn unfit(row: Row<'_>, schema: &SchemaRef) -> ColumnsError {
     if let Row::Term(term) = row {
         for (atom, column) in atoms(term).into_iter().flatten().zip(schema.fields()) {
             match atom {
                 Atom::Wide(value) if column.data_type().is_integer() => {
-                    return too_large(column, format!("{value}, in the row {}", shown(row)));
+                    return too_large(column, Some(value), row);
                 }
                 Atom::Wide(value) if value.unsigned_abs() < DIGITS => {}
                 Atom::Wide(_) | Atom::Float(_) if column.data_type().is_decimal() => {
-                    let beyond = "number of more than 38 digits, in the row";
-                    return too_large(column, format!("{beyond} {}", shown(row)));
+                    return too_large(column, None, row);
                 }
                 _ => {}
             }
@@ -184,25 +220,8 @@ fn unfit(row: Row<'_>, schema: &SchemaRef) -> PyErr {
         .iter()
         .map(|field| field.name().as_str())
         .collect();
-    PyTypeError::new_err(format!(
-        "{} is not a row of the columns {}: a row is a tuple with a value of each column's type",
-        shown(row),
-        names.join(", ")
-    ))
-}
-
-/// A row in a message.
-fn shown(row: Row<'_>) -> String {
-    crate::gil::attached(|py| {
-        let record = row.decode(py);
-        record.map_or_else(
-            |_| "a record".to_owned(),
-            |record| crate::raised::shown(&record),
-        )
-    })
-}
-
-/// The error of arrays that do not fit together.
-pub(super) fn failed(error: ArrowError) -> PyErr {
-    pointstamp_columnar::Error::from(error).into_exception()
+    ColumnsError::NoRow {
+        columns: names.join(", "),
+        row: Box::new(RowBuf::of(row)),
+    }
 }

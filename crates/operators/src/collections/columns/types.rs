@@ -4,13 +4,14 @@
 //! was meant: it is refused here. So are sums of text.
 
 use arrow_schema::{DataType, SchemaRef};
-use pyo3::prelude::*;
-
-use crate::collections::failure::unresolved;
-use crate::errors::GraphError;
-use pointstamp_rows::expressions::{Expr, Op, Relation};
+use pointstamp_rows::expressions::{Expr, Op, Relation, Unresolved};
 use pointstamp_rows::terms::{Atom, Plain, atom};
 use pointstamp_rows::{Layout, Row, RowBuf};
+
+use super::ColumnsError;
+
+/// The result of looking at an expression's types.
+type Typing<T> = Result<T, ColumnsError>;
 
 /// What values of a type can be compared with.
 #[derive(PartialEq)]
@@ -39,8 +40,8 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// # Errors
 ///
-/// `GraphError` for a column that there is not, and for what has no meaning for a type.
-pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType)> {
+/// [`ColumnsError`] for a column that there is not, and for what has no meaning for a type.
+pub fn typed(expr: &Expr, schema: &SchemaRef) -> Typing<(Expr, DataType)> {
     found(expr, schema)?; // before its type is asked for
     let data_type = type_of(expr, schema)?;
     Ok((found(&meant(expr, schema)?, schema)?, data_type))
@@ -51,7 +52,7 @@ pub(super) fn typed(expr: &Expr, schema: &SchemaRef) -> PyResult<(Expr, DataType
 /// # Errors
 ///
 /// As of [`typed`], and for an expression that is neither true nor false.
-pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+pub fn condition(expr: &Expr, schema: &SchemaRef) -> Typing<Expr> {
     found(expr, schema)?; // before its type is asked for
     type_of(expr, schema)?;
     found(&truth(expr, schema)?, schema)
@@ -59,18 +60,17 @@ pub(super) fn condition(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
 
 /// The expression with an item of the row for each column. Types are of the expression as it was written, so that errors
 /// show it so.
-fn found(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
-    let names: Vec<String> = schema
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
-    expr.resolved(&[], &names)
-        .map_err(|error| unresolved(&error))
+fn found(expr: &Expr, schema: &SchemaRef) -> Typing<Expr> {
+    Ok(expr.resolved(&[], &names_of(schema))?)
+}
+
+fn names_of(schema: &SchemaRef) -> Vec<String> {
+    let fields = schema.fields().iter();
+    fields.map(|field| field.name().clone()).collect()
 }
 
 /// What an expression means by its types, where rows have integers for floats and for booleans.
-fn meant(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+fn meant(expr: &Expr, schema: &SchemaRef) -> Typing<Expr> {
     Ok(match expr {
         Expr::Binary(op @ (Op::And | Op::Or), a, b) => {
             Expr::Binary(*op, truth(a, schema)?.into(), truth(b, schema)?.into())
@@ -90,7 +90,7 @@ fn meant(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
 }
 
 /// A condition in which a column of booleans, which rows hold as integers, is compared with the one for true.
-fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
+fn truth(expr: &Expr, schema: &SchemaRef) -> Typing<Expr> {
     if let Expr::Binary(Op::Compare(_) | Op::And | Op::Or, ..) | Expr::Not(_) | Expr::IsNull(_) =
         expr
     {
@@ -98,9 +98,10 @@ fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
     }
     let found = type_of(expr, schema)?;
     if found != DataType::Boolean {
-        return Err(GraphError::new_err(format!(
-            "a condition is true or false, and {expr} is of type {found}: compare it with something"
-        )));
+        return Err(ColumnsError::NoCondition {
+            expr: expr.clone(),
+            data_type: found,
+        });
     }
     let mut one = RowBuf::default();
     one.int(1);
@@ -108,11 +109,11 @@ fn truth(expr: &Expr, schema: &SchemaRef) -> PyResult<Expr> {
     Ok(Expr::Binary(Op::Compare(Relation::Eq), of, one))
 }
 
-fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
+fn type_of(expr: &Expr, schema: &SchemaRef) -> Typing<DataType> {
     Ok(match expr {
         Expr::Column(name) => match schema.field_with_name(name) {
             Ok(field) => field.data_type().clone(),
-            Err(error) => return Err(GraphError::new_err(error.to_string())),
+            Err(_) => return Err(Unresolved::Column(name.clone(), names_of(schema)).into()),
         },
         Expr::Constant(row) => constant(row)?,
         Expr::Binary(op, a, b) => {
@@ -120,11 +121,10 @@ fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
             if let Op::Compare(_) = op {
                 for (one, other) in [(a, b), (b, a)] {
                     if matches!(&**one, Expr::Constant(row) if row.get().is_none()) {
-                        return Err(GraphError::new_err(format!(
-                            "{expr} is never true, because a null is unknown in comparisons: \
-                             {} says whether a value is null",
-                            Expr::IsNull(other.clone())
-                        )));
+                        return Err(ColumnsError::NeverTrue {
+                            expr: expr.clone(),
+                            instead: Expr::IsNull(other.clone()),
+                        });
                     }
                 }
             }
@@ -136,14 +136,12 @@ fn type_of(expr: &Expr, schema: &SchemaRef) -> PyResult<DataType> {
             DataType::Boolean
         }
         Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) => {
-            return Err(GraphError::new_err(format!(
-                "{expr} is no column: a column is col(name), a constant, or calculated of such"
-            )));
+            return Err(ColumnsError::NoColumn(expr.clone()));
         }
     })
 }
 
-fn constant(row: &RowBuf) -> PyResult<DataType> {
+fn constant(row: &RowBuf) -> Typing<DataType> {
     Ok(match row.get() {
         Row::Ints(Layout::INT, _) => DataType::Int64,
         Row::Ints(Layout::NONE, _) => DataType::Null,
@@ -151,27 +149,20 @@ fn constant(row: &RowBuf) -> PyResult<DataType> {
             (Some(Plain::Float(_)), _) => DataType::Float64,
             (_, Some(Atom::Text(_))) => DataType::LargeUtf8,
             (_, Some(Atom::Bytes(_))) => DataType::LargeBinary,
-            _ => return Err(no_constant()),
+            _ => return Err(ColumnsError::NoConstant),
         },
         Row::Term(_) => DataType::Boolean,
-        Row::Ints(..) => return Err(no_constant()),
+        Row::Ints(..) => return Err(ColumnsError::NoConstant),
     })
 }
 
-fn no_constant() -> PyErr {
-    GraphError::new_err(
-        "a constant beside columns is None, a bool, an int of 64 bits, a float, a str or bytes: put others into a column, \
-         or compare columns that are cast to int64",
-    )
-}
-
 /// The type of what is made of values of two types.
-fn of_two(op: Op, expr: &Expr, (a, b): (DataType, DataType)) -> PyResult<DataType> {
+fn of_two(op: Op, expr: &Expr, (a, b): (DataType, DataType)) -> Typing<DataType> {
     let (left, right) = (class(&a), class(&b));
-    let refused = || {
-        GraphError::new_err(format!(
-            "{expr} has no meaning for types {a} and {b}: cast one of the columns before it comes into the collection"
-        ))
+    let refused = || ColumnsError::NoMeaning {
+        expr: expr.clone(),
+        left: a.clone(),
+        right: b.clone(),
     };
     match op {
         Op::And | Op::Or => Ok(DataType::Boolean),

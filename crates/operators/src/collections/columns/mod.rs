@@ -1,0 +1,106 @@
+//! Collections of columns: record batches as rows, and rows as record batches.
+//!
+//! Between arrangements, updates carry columns of plain values ([`PlainColumns`]), and expressions are kernels over them
+//! (`eval`). An arrangement keeps rows, which are made of the columns where it reads them.
+//!
+//! A row is the tuple of a record batch's columns, of values as the crate `columnar` makes them plain: integers for dates,
+//! times and booleans, too. The schema, which the dataflow knows, says what they were. So rows of columns are rows like
+//! those of the host's tuples, and the same operators run on both; where all columns are integers without nulls, rows are
+//! words from end to end. [`typed`] refuses expressions that have no meaning for a column's type, while the dataflow is
+//! built.
+
+mod changes;
+mod collect;
+mod error;
+pub(crate) mod eval;
+pub(crate) mod plain;
+#[cfg(test)]
+mod tests;
+mod types;
+mod updates;
+mod write;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use pointstamp_columnar::physical::physical;
+use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
+
+use super::Updates;
+use super::project::{filter, on_updates};
+use crate::Error;
+use crate::typed::Typed;
+
+pub use changes::{Changes, ChangesOf};
+pub use collect::collect;
+pub use error::{ColumnsError, Misplaced};
+pub use plain::{PlainColumns, pieces};
+pub use types::{condition, typed};
+pub use updates::{batch_of, updates, with_changes};
+
+use updates::time_type;
+
+/// Refuses a schema with a column that a collection cannot keep, or with two of one name.
+///
+/// # Errors
+///
+/// [`ColumnsError::SameName`] and [`ColumnsError::Unkept`].
+pub fn check_columns(schema: &SchemaRef) -> Result<(), ColumnsError> {
+    for (index, column) in schema.fields().iter().enumerate() {
+        if schema.index_of(column.name()).ok() != Some(index) {
+            return Err(ColumnsError::SameName {
+                name: column.name().clone(),
+            });
+        }
+        if physical(column.data_type()).is_none() {
+            return Err(ColumnsError::Unkept {
+                name: column.name().clone(),
+                data_type: column.data_type().clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Computes columns of the columns of each row, and returns their schema, too.
+///
+/// # Errors
+///
+/// [`ColumnsError`] for an expression that has no meaning for the types of its columns; those of building an operator.
+pub fn select(
+    stream: &Typed<Updates>,
+    schema: &SchemaRef,
+    columns: impl IntoIterator<Item = (String, Expr)>,
+) -> Result<(Typed<Updates>, SchemaRef), Error> {
+    let (mut exprs, mut fields) = (Vec::new(), Vec::new());
+    for (name, expr) in columns {
+        let (expr, data_type) = typed(&expr, schema)?;
+        fields.push(Field::new(name, data_type, true));
+        exprs.push(expr);
+    }
+    let mut projection = Projection::new(Expr::Tuple(exprs.clone().into()), Nulls::Unknown);
+    let selected = on_updates(stream, "select", move |updates| {
+        let columns = updates.columns();
+        if let Some(made) = columns.and_then(|columns| eval::select(columns, &exprs)) {
+            return Ok(updates.with_columns(made));
+        }
+        let rows = projection.apply_all(updates.rows());
+        Ok(updates.with_rows(rows.map_err(Error::Expression)?))
+    })?;
+    Ok((selected, Schema::new(fields).into()))
+}
+
+/// Keeps the rows of which a condition on the columns is true.
+///
+/// # Errors
+///
+/// As [`select`]; [`ColumnsError::NoCondition`] for an expression that is neither true nor false.
+pub fn keep(
+    stream: &Typed<Updates>,
+    schema: &SchemaRef,
+    expr: &Expr,
+) -> Result<Typed<Updates>, Error> {
+    filter(
+        stream,
+        Condition::new(condition(expr, schema)?, Nulls::Unknown),
+        "filter",
+    )
+}

@@ -1,0 +1,151 @@
+//! Collections of columns, as `pointstamp.ColumnCollection` calls them.
+
+use arrow_schema::SchemaRef;
+use pointstamp_operators::Error;
+use pointstamp_operators::collections::Updates;
+use pointstamp_operators::collections::columns::{
+    self, PlainColumns, batch_of, pieces, with_changes,
+};
+use pointstamp_rows::{Cells, Row};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::field::expr_of;
+use super::given::Given;
+use super::shape::consolidated;
+use crate::capture::EventQueue;
+use crate::columns::ffi::export_batch;
+use crate::columns::schema::{Schema, import_conforming};
+use crate::errors::IntoException;
+use crate::gil::detached;
+use crate::input::InputHandle;
+use crate::stream::Stream;
+use crate::time::point_to_py;
+use pointstamp_arrange::Rows;
+use pointstamp_operators::{Content, Typed};
+
+/// Returns a stream and its schema.
+fn made<C: Content>(
+    stream: &Stream,
+    made: Result<(Typed<C>, SchemaRef), Error>,
+) -> PyResult<(Stream, Schema)> {
+    let (made, schema) = made.map_err(IntoException::into_exception)?;
+    Ok((Stream::of(stream.home(), made), Schema::new(schema)))
+}
+
+/// Refuses a schema with a column that a collection cannot keep, or with two of one name.
+#[pyfunction]
+pub(crate) fn check_columns(schema: &Schema) -> PyResult<()> {
+    columns::check_columns(&schema.schema).map_err(IntoException::into_exception)
+}
+
+/// Adds the rows of batches at the handle's current time, each so often.
+#[pyfunction]
+pub(crate) fn update_columns(
+    handle: &InputHandle,
+    data: &Bound<'_, PyAny>,
+    schema: &Schema,
+    diff: i64,
+) -> PyResult<()> {
+    handle.check_open()?;
+    let mut given = Given::default();
+    import_conforming(data, &schema.schema, |batch| {
+        let pieces = detached(data.py(), || {
+            let pieces = pieces(&batch).map(|piece| match PlainColumns::of(&piece)? {
+                // Those that are carried as columns outlive the call, and frames may change after it.
+                columns if Updates::carries(&columns) => columns.owned(),
+                columns => Ok(columns),
+            });
+            pieces.collect::<Result<Vec<_>, _>>()
+        });
+        for piece in pieces.map_err(IntoException::into_exception)? {
+            given.push_columns(piece, diff);
+        }
+        Ok(())
+    })?;
+    handle.update_all(data.py(), given)
+}
+
+/// Returns columns that expressions make of the columns of each row, and their schema.
+#[pyfunction]
+pub(crate) fn select_columns(
+    stream: &Stream,
+    schema: &Schema,
+    names: Vec<String>,
+    fields: &Bound<'_, PyList>,
+) -> PyResult<(Stream, Schema)> {
+    let exprs = fields.iter().map(|field| expr_of(&field));
+    let exprs = exprs.collect::<PyResult<Vec<_>>>()?;
+    let columns = names.into_iter().zip(exprs);
+    made(
+        stream,
+        columns::select(&stream.typed()?, &schema.schema, columns),
+    )
+}
+
+/// Keeps the rows of which a condition on the columns is true.
+#[pyfunction]
+pub(crate) fn filter_columns(
+    stream: &Stream,
+    schema: &Schema,
+    fields: &Bound<'_, PyAny>,
+) -> PyResult<Stream> {
+    let kept = columns::keep(&stream.typed()?, &schema.schema, &expr_of(fields)?);
+    let kept = kept.map_err(IntoException::into_exception)?;
+    Ok(Stream::of(stream.home(), kept))
+}
+
+/// Returns the updates as record batches with two more columns, of times and of diffs; each at its own time.
+#[pyfunction]
+pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<(Stream, Schema)> {
+    made(stream, columns::updates(&stream.typed()?, &schema.schema))
+}
+
+/// Returns the rows of a stream as a collection, and its schema: each row once, or, with `diffs`, as the columns `time`
+/// and `diff` say, which come last.
+#[pyfunction]
+pub(crate) fn collect_columns(
+    stream: &Stream,
+    schema: &Schema,
+    diffs: bool,
+) -> PyResult<(Stream, Schema)> {
+    made(
+        stream,
+        columns::collect(&stream.typed()?, &schema.schema, diffs),
+    )
+}
+
+/// Returns what a queue has caught of a collection of columns: `(time, batch)`, added up, in the order of times and rows.
+#[pyfunction]
+pub(crate) fn extract_column_updates<'py>(
+    py: Python<'py>,
+    queue: &EventQueue,
+    schema: &Schema,
+) -> PyResult<Bound<'py, PyList>> {
+    let all = with_changes(&schema.schema, None);
+    let list = PyList::empty(py);
+    let send = |time, cells: &mut Cells, diffs: &mut Vec<i64>| {
+        if !cells.is_empty() {
+            let batch = batch_of(cells, std::mem::take(diffs), None, &schema.schema, &all);
+            let batch = batch.map_err(IntoException::into_exception)?;
+            list.append((point_to_py(py, &time)?, export_batch(py, &batch)?))?;
+            cells.clear();
+        }
+        PyResult::Ok(())
+    };
+    let (mut cells, mut diffs, mut current) = (Cells::default(), Vec::new(), None);
+    consolidated(queue, |time, row: Row<'_>, diff| {
+        if current.as_ref() != Some(time)
+            && let Some(before) = current.replace(time.clone())
+        {
+            send(before, &mut cells, &mut diffs)?;
+        }
+        cells.push(row);
+        diffs.push(i64::try_from(diff)?);
+        Ok(())
+    })?;
+    if let Some(last) = current {
+        send(last, &mut cells, &mut diffs)?;
+    }
+    Ok(list)
+}
