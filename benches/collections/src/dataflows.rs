@@ -31,7 +31,10 @@ type Round = Vec<(u64, u64, i64)>;
 type Built = Result<Typed<Updates>, Error>;
 
 /// Feeds rounds to a dataflow of ours on this thread; the time of each.
-fn run_ours(rounds: &[Round], build: impl Fn(&Scope<Batch>, &Typed<Updates>) -> Built + Sync) -> Vec<Duration> {
+fn run_ours(
+    rounds: &[Round],
+    build: impl Fn(&Scope<Batch>, &Typed<Updates>) -> Built + Sync,
+) -> Vec<Duration> {
     let ran = execute(1, Mode::Demand, |worker| {
         let (input, probe) = (Input::new(), Probe::new());
         worker.dataflow("bench", 1, |scope| {
@@ -47,7 +50,12 @@ fn run_ours(rounds: &[Round], build: impl Fn(&Scope<Batch>, &Typed<Updates>) -> 
             let (took, done) = timed(|| {
                 let (at, next) = (Point::from([time]), Point::from([time + 1]));
                 for (source, target, diff) in round {
-                    push(&mut builder, [(&mut key, *source), (&mut value, *target)], &at, *diff);
+                    push(
+                        &mut builder,
+                        [(&mut key, *source), (&mut value, *target)],
+                        &at,
+                        *diff,
+                    );
                     if builder.is_full() {
                         send(&input, &mut builder, &at);
                     }
@@ -107,7 +115,9 @@ impl Exotic for Nothing {
 fn least(of: &Typed<Updates>) -> Built {
     let exotic: Rc<dyn Exotic> = Rc::new(Nothing);
     let (least, form) = reducer(Reduction::Min { any_order: false }, &exotic, "min");
-    arrange(of, By::Key, "arrange")?.reduce(least, form, "min")?.updates()
+    arrange(of, By::Key, "arrange")?
+        .reduce(least, form, "min")?
+        .updates()
 }
 
 fn part(index: usize) -> Expr {
@@ -147,18 +157,27 @@ fn distinct(_: &Scope<Batch>, edges: &Typed<Updates>) -> Built {
 /// The ends of paths of two edges.
 fn paths(_: &Scope<Batch>, edges: &Typed<Updates>) -> Built {
     let back = projected(edges, tuple([part(1), part(0)]))?;
-    let (back, forward) = (arrange(&back, By::Key, "back")?, arrange(edges, By::Key, "edges")?);
+    let (back, forward) = (
+        arrange(&back, By::Key, "back")?,
+        arrange(edges, By::Key, "edges")?,
+    );
     let ends = tuple([Expr::Source(Source::Left), Expr::Source(Source::Right)]);
     back.join(&forward, expression(ends), "join")
 }
 
 /// The least of what begins with each node and comes along edges; `along` is what becomes of it on an edge.
-fn propagated(scope: &Scope<Batch>, edges: &Typed<Updates>, begins: &Typed<Updates>, along: Expr) -> Built {
+fn propagated(
+    scope: &Scope<Batch>,
+    edges: &Typed<Updates>,
+    begins: &Typed<Updates>,
+    along: Expr,
+) -> Built {
     let edges = arrange(edges, By::Key, "edges")?;
     let inner = scope.nested("loop", 1)?;
     let edges = edges.enter(&inner)?;
     let begins = Typed::assume(inner.enter(begins.stream())?);
-    let (variable, labels) = Variable::new(&inner, Summary::step(2, 1), "it is defined".to_owned())?;
+    let (variable, labels) =
+        Variable::new(&inner, Summary::step(2, 1), "it is defined".to_owned())?;
     let proposed = expression(tuple([Expr::Source(Source::Right), along]));
     let proposed = arrange(&labels, By::Key, "labels")?.join(&edges, proposed, "propose")?;
     let labels = least(&both(&inner, &begins, &proposed)?)?;
@@ -175,10 +194,19 @@ fn distances(scope: &Scope<Batch>, edges: &Typed<Updates>) -> Built {
     let root = Input::new();
     let stream = Typed::assume(root.attach(scope)?);
     let (mut builder, at) = (Builder::default(), Point::from([0]));
-    push(&mut builder, [(&mut RowBuf::default(), 0), (&mut RowBuf::default(), 0)], &at, 1);
+    push(
+        &mut builder,
+        [(&mut RowBuf::default(), 0), (&mut RowBuf::default(), 0)],
+        &at,
+        1,
+    );
     send(&root, &mut builder, &at);
     root.close();
-    let further = Expr::Binary(Op::Add, Arc::new(Expr::Source(Source::Left)), Arc::new(number(1)));
+    let further = Expr::Binary(
+        Op::Add,
+        Arc::new(Expr::Source(Source::Left)),
+        Arc::new(number(1)),
+    );
     propagated(scope, edges, &stream, further)
 }
 
@@ -226,7 +254,13 @@ pub fn run(nodes: u64, count: usize) {
         let paths = back.join_core(forward, |_, source, target| Some((*source, *target)));
         paths.probe().0
     });
-    summary(&what, "paths of two edges by join", [1.2; 3], &ours, &theirs);
+    summary(
+        &what,
+        "paths of two edges by join",
+        [1.2; 3],
+        &ours,
+        &theirs,
+    );
 
     // Loops: a change may move many labels, so that there are fewer rounds.
     rounds.truncate(501);
