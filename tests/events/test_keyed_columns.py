@@ -120,8 +120,8 @@ def test_running_functions_of_any_type() -> None:
             worker.run()
             return [row for _, rows in captured.extract() for row in rows]
 
-        [made] = ps.execute(main)
-        return made
+        results: list[list[Any]] = ps.execute(main)
+        return results[0]
 
     snapshots: list[bytes] = []
     made = ran(0, ps.KeyedState())

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use pointstamp_channels::Encoder;
+use pointstamp_columnar::ipc;
 use pointstamp_engine::error::{Error as EngineError, UserResult};
 use pointstamp_engine::execute::execute;
 use pointstamp_engine::operators::{Event, Probe, capture as observe};
 use pointstamp_engine::worker::Worker;
+use pointstamp_events::{Contents, Run};
 use pointstamp_operators::captures::{
     CaptureError, Feed, FileTarget, Next, Queue, Source, Target, capture, replay,
 };
@@ -392,6 +394,43 @@ fn reading_goes_on_behind_an_event() {
         let other = mark.map(|mark| mark ^ 1);
         let refused = refused.seek(offset, Vec::new(), other);
         assert!(matches!(refused, Err(CaptureError::Changed { .. })));
+    }
+}
+
+#[test]
+fn a_message_of_several_times_is_split_at_them() {
+    register_host_decoder(decode);
+    let runs = || {
+        let run = |time: u64, records| Run {
+            time: Point::new(&[time]),
+            records,
+        };
+        vec![run(3, 2), run(1, 3)]
+    };
+    let feed = Feed::fed("a capture".to_owned());
+    let sent = &some_rows()[0];
+    let numbers: Vec<u8> = (0..5_i64).flat_map(i64::to_le_bytes).collect();
+    let columns = ipc::encode(&batch(&sent.rows)).expect("integers have a form");
+    for (contents, bytes) in [
+        (Contents::Records, Bytes::from(numbers)),
+        (Contents::Columns, columns.concat().into()),
+    ] {
+        let batches = feed.batches(0, contents, runs(), &bytes);
+        let batches = batches.unwrap_or_else(|error| panic!("{error}"));
+        let rows = batches.into_iter().map(|(time, batch)| {
+            let values = rows_in(batch).into_iter().map(|row| row[0]);
+            (time.last(), values.collect::<Vec<_>>())
+        });
+        let expected = [
+            (Some(3), vec![Some(0), Some(1)]),
+            (Some(1), vec![Some(2), Some(3), Some(4)]),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        let few = feed.batches(7, contents, runs()[..1].to_vec(), &bytes);
+        let Err(CaptureError::Damaged { offset, what, .. }) = few else {
+            panic!("it has more records");
+        };
+        assert_eq!((offset, &*what), (7, "a message of 2 records has 5"));
     }
 }
 

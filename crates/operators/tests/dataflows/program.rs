@@ -226,8 +226,8 @@ fn key() -> impl Strategy<Value = Option<i64>> {
 
 /// Draws what is sent to an input of so many coordinates of time, in any order of times.
 pub(crate) fn sent(dims: usize) -> impl Strategy<Value = Vec<Sent>> {
-    let times = prop::collection::vec(0_u64..5, dims);
-    let rows = prop::collection::vec((key(), -20_i64..20, 0_i64..40), 0..6);
+    let times = prop::collection::vec(0_u64..10, dims);
+    let rows = prop::collection::vec((key(), -20_i64..20, 0_i64..12), 0..6);
     let sent = (0_usize..4, times, rows, 0_usize..3).prop_map(|(worker, time, mut rows, steps)| {
         // In one coordinate a row tells a time that is not before its own.
         for row in &mut rows {
