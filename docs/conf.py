@@ -40,12 +40,13 @@ nitpick_ignore_regex = [
         r"(pointstamp\.(interactive\.flow|keyed\.state)\.)?(Flow|Keeper)",
     ),
     ("py:class", r"CoreStream|DataflowGraph|ssl\.SSLContext"),
-    ("py:class", r"Frame|OnError|WindowResults|(pointstamp\.)?_core\.(Stream|Retention)"),
+    ("py:class", r"Frame|OnError|WindowResults"),
+    ("py:class", r"(pointstamp\.)?_core\.(Stream|Retention)"),
     ("py:class", r"pointstamp\.connectors\.rejecting\.E"),
     ("py:exc", r"psycopg\..*"),
     ("py:class", r"(datetime\.)?timedelta|collections\.abc\.Sequence"),
 ]
-# Two classes are called Source: of `pointstamp.progress` and of `pointstamp.connectors`.
+# `pointstamp.progress` and `pointstamp.connectors` each have a class Source.
 suppress_warnings = ["ref.python"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
