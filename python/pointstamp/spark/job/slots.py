@@ -42,18 +42,20 @@ def session_of(dataframe: DataFrame) -> SparkSession:
     return session
 
 
-def tasks(session: SparkSession, asked: Any) -> int:
+def tasks(session: SparkSession, num_workers: Any) -> int:
     """Returns the number of tasks of the barrier stage.
 
     Args:
         session: Where it will run.
-        asked: How many the caller wants; None for as many as there are slots.
+        num_workers: The number that the caller wants; None for as many as there are slots.
 
     Raises:
         ConfigError: If the session cannot run a barrier stage, or not one of so many tasks.
+        TypeError: If `num_workers` is no integer.
     """
-    if asked is not None:
-        asked = count_of("num_workers is a number of tasks", asked, error=ConfigError)
+    asked = None
+    if num_workers is not None:
+        asked = count_of("num_workers is a number of tasks", num_workers, error=ConfigError)
     if str(session.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
         raise ConfigError(
             "spark.dynamicAllocation.enabled is true, and Spark runs no barrier stage with it: start the "
