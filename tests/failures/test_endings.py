@@ -10,29 +10,30 @@ PANIC = """
 import pyarrow as pa
 from pointstamp._core import PactKind, StageKind
 def main(worker):
-    batches = ps.ArrowInput(pa.schema([("x", pa.int64())]))
+    records, batches = ps.InputHandle(), ps.ArrowInput(pa.schema([("x", pa.int64())]))
     with worker.dataflow() as scope:
-        stream = batches.to_stream(scope)
-        # What the public interface has no way to write: a function of records over record batches.
+        rows, columns = records.to_stream(scope), batches.to_stream(scope)
+        # What the public interface has no way to write: an index that is out of bounds.
         {break_it}
     if worker.index == 0:
         {send}
+    records.close()
     batches.close()
     worker.run()
 """
 
 IN_OPERATOR = PANIC.format(
-    break_it='stream.core.stage(StageKind.MAP, id, "map", 1)[0].forward("on", PactKind.PIPELINE)',
-    send='batches.send(pa.table({"x": [1, 2, 3]}))',
+    break_it='rows.core.stage(StageKind.INSPECT_BATCH, print, "no part", 0)',
+    send="records.send(1)",
 )
 IN_MAIN = PANIC.format(
-    break_it='stream.core.forward("bad", PactKind.EXCHANGE, lambda x: 0)',
+    break_it='columns.core.forward("no column", PactKind.EXCHANGE_COLUMNS, [99])',
     send='batches.send(pa.table({"x": [1, 2, 3]})); worker.step()',
 )
 
 
-@pytest.mark.parametrize("where", [IN_OPERATOR, IN_MAIN])
-@pytest.mark.parametrize("workers", [1, 2])
+# Where there is one worker, rows are not taken apart by columns.
+@pytest.mark.parametrize(("where", "workers"), [(IN_OPERATOR, 1), (IN_OPERATOR, 2), (IN_MAIN, 2)])
 def test_a_panic_ends_every_worker(where: str, workers: int) -> None:
     said = script(PRELUDE + where + f"attempt(main, {workers})\n", timeout=150)
     assert "raised pointstamp.PointstampError worker 0 panicked" in said
