@@ -70,7 +70,8 @@ pub(crate) trait Readers<T: ScopeTime> {
     ///
     /// # Errors
     ///
-    /// `GraphError` for an arrangement that is seen from an inner scope, and for one that kept nothing, because it had no reader.
+    /// [`Error::EnteredTrace`] for an arrangement that is seen from an inner scope, and [`Error::NothingKept`] for one that had no
+    /// reader.
     fn trace(&self) -> Result<Read<T>, Error>;
 }
 
