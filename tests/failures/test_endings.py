@@ -34,7 +34,7 @@ IN_MAIN = PANIC.format(
 @pytest.mark.parametrize("where", [IN_OPERATOR, IN_MAIN])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_panic_ends_every_worker(where: str, workers: int) -> None:
-    said = script(PRELUDE + where + f"attempt(main, {workers})\n", timeout=150)
+    said = script(PRELUDE + where + f"attempt(main, {workers})\n", timeout=380)
     assert "raised pointstamp.PointstampError worker 0 panicked" in said
 
 

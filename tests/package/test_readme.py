@@ -23,7 +23,7 @@ def test_program(program: str, output: str, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(program, encoding="utf-8")
     result = subprocess.run(
-        [sys.executable, "-W", "error", path], capture_output=True, text=True, timeout=150, check=False
+        [sys.executable, "-W", "error", path], capture_output=True, text=True, timeout=380, check=False
     )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
