@@ -121,7 +121,7 @@ def test_they_hold_in_another_process_whatever_its_hash_seed() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=150,
+            timeout=380,
         ).stdout
         assert output.strip() == repr([expected for _, expected in VECTORS])
 

@@ -83,7 +83,7 @@ def test_the_vectors_hold_in_another_process_whatever_its_hash_seed() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=150,
+            timeout=380,
         ).stdout
         hashes, own = output.splitlines()
         assert hashes == repr([expected for _, expected in VECTORS])

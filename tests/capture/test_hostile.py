@@ -136,7 +136,7 @@ def odd() -> Iterator[tuple[str, bytes]]:
 def outcomes(folder: Path) -> dict[str, str]:
     """Returns the outcome of each, in a process that had to end."""
     program = [sys.executable, "-c", textwrap.dedent(READ), str(folder)]
-    result = subprocess.run(program, capture_output=True, text=True, timeout=90, check=False)
+    result = subprocess.run(program, capture_output=True, text=True, timeout=380, check=False)
     assert result.returncode == 0, (result.stdout[-300:], result.stderr[-2000:])
     return dict(line.rsplit(" is ", 1) for line in result.stdout.splitlines())
 

@@ -82,7 +82,7 @@ OPENS = """
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_on_several_workers_no_file_is_opened_twice(kind: str, folder: Path) -> None:
     words = [sys.executable, "-c", textwrap.dedent(OPENS), str(folder), kind, "3"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=380, check=False)
     assert done.stdout == "[1, 1, 1, 1] [1, 1, 1, 1]\n", done.stderr
 
 

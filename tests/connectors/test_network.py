@@ -202,7 +202,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         "-out",
     ]
     more = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*words, str(made), *more], check=True, capture_output=True, timeout=150)
+    subprocess.run([*words, str(made), *more], check=True, capture_output=True, timeout=380)
     return key, made
 
 

@@ -481,7 +481,7 @@ def test_the_recipe_of_the_sink(server: Server) -> None:
     server.do("create table rain (city text, amount int)")
     program = code_block("connector-recipes.md", "PostgresSink").replace("dbname=weather", server.conninfo)
     for _ in range(2):
-        subprocess.run([sys.executable, "-c", program], check=True, timeout=150)
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=380)
     assert sorted(server.do("select * from rain")) == [("Oslo", 2), ("Oslo", 3), ("Rome", 0)]
 
 

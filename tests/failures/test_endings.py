@@ -35,7 +35,7 @@ IN_MAIN = PANIC.format(
 # Where there is one worker, rows are not taken apart by columns.
 @pytest.mark.parametrize(("where", "workers"), [(IN_OPERATOR, 1), (IN_OPERATOR, 2), (IN_MAIN, 2)])
 def test_a_panic_ends_every_worker(where: str, workers: int) -> None:
-    said = script(PRELUDE + where + f"attempt(main, {workers})\n", timeout=150)
+    said = script(PRELUDE + where + f"attempt(main, {workers})\n", timeout=380)
     assert "raised pointstamp.PointstampError worker 0 panicked" in said
 
 

@@ -75,7 +75,7 @@ def run(program: str, first: str = "") -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-c", textwrap.dedent(first) + BEGIN + textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
 

@@ -21,7 +21,7 @@ def run(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-W", "ignore", "-c", BEGIN + textwrap.dedent(program), *arguments],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
 

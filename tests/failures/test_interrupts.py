@@ -160,7 +160,7 @@ def test_ctrl_c_stops_every_worker(body: str, workers: int) -> None:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.1)
         os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=380)
     finally:
         process.kill()
         process.wait()
@@ -323,7 +323,7 @@ except KeyboardInterrupt:
         while process.poll() is None and time.monotonic() < end:
             process.send_signal(signal.SIGINT)
             time.sleep(0.3)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=380)
     finally:
         process.kill()
         process.wait()
@@ -348,6 +348,6 @@ def main(worker):
 ps.execute(main)
 """
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=380, check=False
     )
     assert result.stdout == "closed\n", result.stderr

@@ -20,7 +20,7 @@ def test_a_case_ends_well(kind: str) -> None:
         [sys.executable, "-W", "error", TOOLS / "soak.py", "--case", f"{kind}:11", "--times", "2"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=380,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -42,4 +42,4 @@ function()
 sys.settrace(None)
 print(calls)
 """
-    assert "['call']" in script(program, timeout=150)
+    assert "['call']" in script(program, timeout=380)

@@ -34,7 +34,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = sorted(DOCS.glob("*.md"))
 FENCE = re.compile(r"^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = {"sh", "text", "{toctree}", "{figure}", "{image}", "{note}", "{tip}", "{eval-rst}", "{code-block}"}
-SECONDS = 150
+SECONDS = 380
 
 
 class Block(NamedTuple):

@@ -37,7 +37,7 @@ def drawn(folder: Path, *options: str) -> list[str]:
         env={**os.environ, "PYTHONPATH": str(TESTS / "support"), "POINTSTAMP_EFFORT": "1"},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=True,
     )
     found = [line for line in ran.stdout.splitlines() if line.startswith("drew")]

@@ -101,7 +101,7 @@ def test_spark_pipeline_says_what_it_cannot_do(arguments: list[str], java: str, 
         env={**os.environ, "JAVA_HOME": java, "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
     assert result.returncode == 2
@@ -124,7 +124,7 @@ def test_words_are_counted_on_two_processes(text: Path) -> None:
         str(text),
         ".txt",
     ]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert [line.split() for line in result.stdout.splitlines()[:2]] == [["100", "be"], ["100", "to"]]
     assert "300 words in 1 files, by 2 workers." in result.stdout
@@ -132,7 +132,7 @@ def test_words_are_counted_on_two_processes(text: Path) -> None:
 
 def wordcount(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", str(EXAMPLES / "wordcount.py"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

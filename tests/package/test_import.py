@@ -13,7 +13,7 @@ def run(program: str) -> str:
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
     assert result.returncode == 0, result.stderr

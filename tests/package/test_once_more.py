@@ -66,7 +66,7 @@ def once_more(folder: Path, *arguments: str, cargo: str = "cargo") -> subprocess
         },
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
 

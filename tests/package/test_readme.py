@@ -26,7 +26,7 @@ def test_program(program: str, output: str, tmp_path: Path) -> None:
         [sys.executable, "-W", "error", path],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
         cwd=tmp_path,
     )

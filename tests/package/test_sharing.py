@@ -62,7 +62,7 @@ def begun(folder: Path, dies: dict[str, int]) -> tuple[int, list[tuple[str, str]
         },
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
     lines = (folder / "begun").read_text().splitlines()

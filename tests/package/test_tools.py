@@ -17,7 +17,7 @@ def prerequisites(python: str, rust: str, *components: str, path: str | None = N
         env={**os.environ, "PATH": os.environ["PATH"] if path is None else path},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
     assert result.stdout == ""
@@ -69,7 +69,7 @@ def test_a_time_limit_stops_the_command_and_what_it_started() -> None:
         [sys.executable, TOOLS / "timelimit.py", "0.5", *command],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
     )
     assert result.returncode == 124
@@ -78,4 +78,4 @@ def test_a_time_limit_stops_the_command_and_what_it_started() -> None:
 
 def test_a_time_limit_passes_the_status_on() -> None:
     command = [sys.executable, str(TOOLS / "timelimit.py"), "30", "sh", "-c", "exit 7"]
-    assert subprocess.run(command, timeout=150, check=False).returncode == 7
+    assert subprocess.run(command, timeout=380, check=False).returncode == 7

@@ -318,7 +318,7 @@ def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def openssl(where: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=where, check=True, capture_output=True, timeout=150)
+    subprocess.run(["openssl", *arguments], cwd=where, check=True, capture_output=True, timeout=380)
 
 
 @pytest.fixture(scope="module")

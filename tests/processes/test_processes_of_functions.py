@@ -99,7 +99,7 @@ def test_a_script_needs_no_guard_and_its_classes_travel_as_records() -> None:
     expected = "[(True, 'B')]\n[(True, 'A')]\n"
     assert script(program) == expected
     piped = subprocess.run(
-        [sys.executable, "-"], input=textwrap.dedent(program), capture_output=True, text=True, timeout=150
+        [sys.executable, "-"], input=textwrap.dedent(program), capture_output=True, text=True, timeout=380
     )
     assert (piped.stdout, piped.stderr) == (expected, "")
 
@@ -119,7 +119,7 @@ def test_a_function_of_a_module_needs_no_cloudpickle(tmp_path: Path) -> None:
         """)
     )
     ran = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=150
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=380
     )
     first, second = ran.stdout.splitlines()
     assert first == "[0, 1]"
@@ -299,7 +299,7 @@ def test_lines_of_several_processes_are_whole_without_buffers() -> None:
         [sys.executable, "-u", "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ).stdout

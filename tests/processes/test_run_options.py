@@ -47,7 +47,7 @@ def test_a_program_is_shown_logged_and_explained(program: Write, processes: int,
         with urllib.request.urlopen(f"{page}/metrics", timeout=60) as answer:
             assert '"stands here"' in answer.read().decode()
         (directory / "go on").touch()
-        process.communicate(timeout=150)
+        process.communicate(timeout=380)
         assert process.returncode == 0
     table = read_log(directory / "log")
     assert set(table["worker"].to_pylist()) == set(range(processes * workers))
@@ -92,7 +92,7 @@ def test_a_termination_while_the_program_is_imported_is_answered(program: Write,
         assert process.stdout is not None
         assert process.stdout.readline() == "imports\n"
         process.terminate()
-        _, err = process.communicate(timeout=150)
+        _, err = process.communicate(timeout=380)
     if before:
         assert (process.returncode, err) == (1, "mine\n")
     else:

@@ -180,7 +180,7 @@ from pointstamp._core import encode_batch
 class Mine: pass
 sys.stdout.buffer.write(encode_batch([Mine()]))
 """
-    encoded = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=150, check=True)
+    encoded = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=380, check=True)
     with pytest.raises(CodecError, match=r"cannot be unpickled: .*Mine.*; every process must"):
         decode_batch(encoded.stdout)
 

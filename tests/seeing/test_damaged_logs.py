@@ -200,7 +200,7 @@ def test_a_file_that_is_something_else_is_named(log: Path, tmp_path: Path, make:
         with pytest.raises(ps.PointstampError, match=words):
             read(folder)
     command = [sys.executable, "-m", "pointstamp", "view", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("pointstamp: ")
     assert str(path) in done.stderr
@@ -382,7 +382,7 @@ print(ps.execute(main, config=ps.Config(workers=2, log=sys.argv[1])))
 @pytest.mark.parametrize("room", [0, 10_000])
 def test_a_log_that_finds_no_room_ends_and_the_computation_goes_on(room: int, tmp_path: Path) -> None:
     words = [sys.executable, "-c", FULL, str(tmp_path / "log"), str(room)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=380, check=False)
     assert (done.returncode, done.stdout) == (0, "[0, 1]\n"), done.stderr
     assert done.stderr.count("ends here, and the computation goes on without it") == 1, done.stderr
     assert "Traceback" not in done.stderr

@@ -84,7 +84,7 @@ def test_what_cannot_be_is_named(log: pa.Table, tmp_path: Path, lie: str) -> Non
             read(tmp_path)
     assert not (tmp_path / "trace").exists()
     command = [sys.executable, "-m", "pointstamp", "view", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert str(path) in done.stderr

@@ -395,7 +395,7 @@ def test_the_prompt_ends_with_a_session_that_was_left_open(place: str) -> None:
         input=textwrap.dedent(typed),
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
     )
     assert ended.returncode == 0
     assert "got [(0, [1])]" in ended.stdout

@@ -296,7 +296,7 @@ def test_in_a_browser_the_numbers_are_the_engines_and_a_name_stays_text(
     def look(url: str) -> tuple[str, dict[str, Any]]:
         command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
         command += ["--virtual-time-budget=4000", "--dump-dom", url]
-        page = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True).stdout
+        page = subprocess.run(command, capture_output=True, text=True, timeout=380, check=True).stdout
         return page, json.loads(fetch(f"{url}state"))
 
     page, state = shown(look, capfd)
@@ -372,7 +372,7 @@ def test_a_trace_for_perfetto_nests(tmp_path: Path) -> None:
     logged(tmp_path)
     target = tmp_path / "trace.json"
     command = [sys.executable, "-m", "pointstamp", "view", str(tmp_path), "--perfetto", str(target)]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True).stdout
+    said = subprocess.run(command, capture_output=True, text=True, timeout=380, check=True).stdout
     events = json.loads(target.read_text())["traceEvents"]
     assert said.startswith(f"{len(events)} events")
     stacks: dict[int, list[str]] = {0: [], 1: []}
@@ -389,7 +389,7 @@ def test_a_trace_for_perfetto_nests(tmp_path: Path) -> None:
 
 def test_where_there_is_no_log_it_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pointstamp", "view", str(tmp_path)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert result.returncode == 1
     assert "holds no log" in result.stderr
 
@@ -453,7 +453,7 @@ def test_in_a_browser_a_log_shows_its_moments_and_rows_are_joined_by_lanes(tmp_p
                 f"--user-data-dir={tmp_path}",
             ]
             command += ["--virtual-time-budget=4000", "--dump-dom", f"{url}#at={at}"]
-            page = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True).stdout
+            page = subprocess.run(command, capture_output=True, text=True, timeout=380, check=True).stdout
         finally:
             serving.kill()
     assert 'data-ready="yes"' in page

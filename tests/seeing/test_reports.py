@@ -280,7 +280,7 @@ def test_a_program_that_keeps_the_interpreter_ends_by_sigterm(how: str, workers:
             assert process.stdout is not None
             until_written(ready)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(150) == -signal.SIGTERM
+            assert process.wait(380) == -signal.SIGTERM
             assert process.stdout.read() == ("asked\n" if how == "saying" else "")
             said = errors(process)
             assert ("the main thread could not answer it" in said) == (how == "native"), said
@@ -306,7 +306,7 @@ def test_a_program_that_cannot_answer_ends_also_where_nobody_reads_what_it_says(
         try:
             until_written(ready)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(150) == -signal.SIGTERM
+            assert process.wait(380) == -signal.SIGTERM
         finally:
             process.kill()
             os.close(reading)
@@ -349,7 +349,7 @@ ps.execute(lambda worker: None)
 os.kill(os.getpid(), signal.SIGTERM)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=150, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=380, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "True\n", "")
 
@@ -381,7 +381,7 @@ def test_a_request_that_comes_before_a_program_runs_does_not_end_it(tmp_path: An
         command,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
         env=os.environ | {"PYTHONPATH": path},
     )

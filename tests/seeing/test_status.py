@@ -68,6 +68,6 @@ def test_it_is_shown_on_a_terminal_beside_what_the_program_writes(program: str, 
 
 def test_nothing_is_written_to_a_pipe(program: str) -> None:
     command = [sys.executable, "-m", "pointstamp", "run", "-n", "2", program]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=150)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=380)
     assert sorted(ended.stdout.split()) == ["begun", "begun", "ended", "ended"]
     assert ended.stderr == ""

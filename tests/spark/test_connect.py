@@ -67,7 +67,7 @@ def test_connect(tmp_path: Path) -> None:
         [sys.executable, "-c", textwrap.dedent(PROGRAM).replace("{module!r}", repr(str(module)))],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
         env=environment,
     )

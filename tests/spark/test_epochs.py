@@ -185,7 +185,7 @@ def test_killed(source: Source, where: tuple[str, str, str]) -> None:
         KILLED.format(tests=str(Path(__file__).parent), where=where, root=str(source.root))
     )
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=380, check=False
     )
     assert result.returncode == -signal.SIGKILL, result.stderr
     with source.epochs() as epochs:

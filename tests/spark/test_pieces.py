@@ -226,7 +226,7 @@ def test_nothing_of_spark_comes_with_the_package() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=150,
+        timeout=380,
     )
     assert said.stdout.strip() == "[]"
 

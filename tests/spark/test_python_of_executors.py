@@ -58,7 +58,7 @@ def bare(tmp_path: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", "--symlinks", tmp_path / "bare"],
         check=True,
-        timeout=150,
+        timeout=380,
     )
     return tmp_path / "bare" / "bin" / "python3"
 
@@ -73,7 +73,7 @@ def test_an_environment_that_is_not_active(bare: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=380,
         check=False,
         env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=tmp_path,

@@ -320,7 +320,7 @@ def test_a_driver_that_waits_is_asked_by_a_signal(tmp_path: Path, number: str) -
             assert "pointstamp: dataflow signals, stage " in said
             assert "runs a function of its operator 'stands here'" in said
             go_on.touch()
-            out, err = process.communicate(timeout=100)
+            out, err = process.communicate(timeout=380)
             if number == "SIGUSR1":
                 assert (process.returncode, out) == (0, "10\n"), err
             else:

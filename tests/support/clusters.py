@@ -126,7 +126,7 @@ class Cluster:
             "processes": processes,
             "secret": secrets.token_hex(16),
             "connect_timeout": 100.0,
-            "stall_timeout": 300.0,  # a process that dies is noticed otherwise
+            "stall_timeout": 1000.0,  # a process that dies is noticed otherwise
             **options,
         }
         self.processes: dict[int, Process] = {}
@@ -161,7 +161,7 @@ class Cluster:
                 assert time.monotonic() < end, self.processes
                 time.sleep(0.005)
 
-    def end(self, seconds: float = 150, processes: Iterable[int] | None = None) -> None:
+    def end(self, seconds: float = 350, processes: Iterable[int] | None = None) -> None:
         """Waits until processes have ended; fails if they have not within the time."""
         end = time.monotonic() + seconds
         for number in self.processes if processes is None else processes:
@@ -172,7 +172,7 @@ class Cluster:
                 self.processes[number].popen.wait(60)
                 raise AssertionError(f"process {number} runs after {seconds} s: {self.processes}") from None
 
-    def results(self, seconds: float = 150) -> list[Any]:
+    def results(self, seconds: float = 350) -> list[Any]:
         """Returns the results of the workers' `main`, in their order, where all went well."""
         self.end(seconds)
         assert all(process.code == 0 and process.err == "" for process in self.processes.values()), (

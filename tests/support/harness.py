@@ -123,7 +123,7 @@ def code_block(chapter: str, names: str) -> str:
     return str(found[0])
 
 
-def script(program: str, *, timeout: float = 150, fails: bool = False) -> str:
+def script(program: str, *, timeout: float = 380, fails: bool = False) -> str:
     """Runs a program in an interpreter of its own; returns what it printed, with its errors."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-X", "faulthandler", "-c", textwrap.dedent(program)],

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-SECONDS = 120
+SECONDS = 380
 
 # A program's own code, before its function is called, runs in every process, also where no cluster is formed.
 # Which process it is in, it can only tell from who comes first; `turn()` gives each a number.

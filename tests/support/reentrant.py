@@ -22,6 +22,6 @@ def say(*words):
 
 def output(program: str) -> str:
     """Returns the output of a program that ends in time, and says nothing of a panic."""
-    said = script(PRELUDE + textwrap.dedent(program), timeout=150)
+    said = script(PRELUDE + textwrap.dedent(program), timeout=380)
     assert "panic" not in said, said
     return said
