@@ -169,3 +169,30 @@ def test_streams_with_times_are_collected_again(rows: int) -> None:
         return caught.extract()
 
     assert ps.execute(main) == [[]]
+
+
+@pytest.mark.parametrize("diffs", [False, True])
+@pytest.mark.parametrize("rows", [FEW, MANY])
+def test_an_array_that_is_filled_anew_changes_nothing_before(rows: int, diffs: bool) -> None:
+    values, times = np.zeros(rows), np.zeros(rows, np.uint64)
+    columns = {"x": pa.array(values)}
+    if diffs:
+        columns |= {"time": pa.array(times), "diff": pa.array(np.ones(rows, np.int64))}
+    batch = pa.record_batch(columns)
+
+    def main(worker: ps.Worker) -> Any:
+        handle = ps.ArrowInput(batch.schema)
+        with worker.dataflow() as scope:
+            collection = scope.input_from(handle).as_collection(diffs=diffs)
+            captured, probe = collection.capture(), collection.probe()
+        for at in range(3):
+            values[:], times[:] = at, at
+            handle.send(batch)
+            handle.advance_to(at + 1)
+            worker.step_while(lambda at=at: probe.less_than(at + 1), timeout=60)
+        handle.close()
+        worker.run()
+        return [(at, found.column("x").unique().to_pylist()) for at, found in captured.extract()]
+
+    [found] = ps.execute(main)
+    assert found == [(0, [0.0]), (1, [1.0]), (2, [2.0])]

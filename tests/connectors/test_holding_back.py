@@ -90,6 +90,13 @@ def by_key(stream: Any) -> Any:
     return stream.key_by(lambda row: row[1])
 
 
+@pytest.mark.parametrize("name", sorted(COLUMNS))
+def test_many_rows_of_one_time_are_no_reason_to_warn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # While the frontier stands, no snapshot could let go of a row.
+    monkeypatch.setitem(globals(), "ROWS", [(0, "a", n) for n in range(60)])
+    assert said(lambda s: COLUMNS[name](s, s, ps.KeyedState()), monkeypatch, columns=True) == []
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_state_of_which_no_snapshot_is_taken(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(stream: Any) -> Any:

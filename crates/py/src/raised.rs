@@ -8,6 +8,7 @@ use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::payload::Malformed;
 use pointstamp_engine::port::SendError;
 use pointstamp_operators::captures::CaptureError;
+use pointstamp_operators::collections::columns::ColumnsError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -123,6 +124,8 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
     } else if let Some(error) = cause.downcast_ref::<pointstamp_operators::Error>() {
         (error.into_exception(), error.operator().map(str::to_owned))
     } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
+        (error.into_exception(), None)
+    } else if let Some(error) = cause.downcast_ref::<ColumnsError>() {
         (error.into_exception(), None)
     } else if let Some(overflow) = cause.downcast_ref::<pointstamp_arrange::Overflow>() {
         (overflow.into_exception(), None)

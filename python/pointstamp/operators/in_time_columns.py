@@ -52,11 +52,12 @@ def in_time_order(
 class _Keeper:
     """Takes part in the activations of an operator on behalf of its `KeyedState`."""
 
-    __slots__ = ("_holding_back", "_state", "begins")
+    __slots__ = ("_holding_back", "_snapshot_at", "_state", "begins")
 
     def __init__(self, state: KeyedState[Any, Any]) -> None:
         self._state = state
         self._holding_back: HoldingBack | None = None
+        self._snapshot_at = state.snapshot_at
         self.begins = state.begins
         """The time at which the operator begins: rows before it are in the state."""
 
@@ -84,8 +85,11 @@ class _Keeper:
         needed = max(needed, self._state.snapshot_at)
         if self._holding_back is not None and until is not None:
             self._holding_back.took(batches)
-            waits = needed == self._state.snapshot_at
-            self._holding_back.needs(needed, lambda: NO_SNAPSHOT if waits else None)
+            # Before the frontier moves, or a snapshot is taken, no row can be let go of.
+            if moved or self._state.snapshot_at != self._snapshot_at:
+                self._snapshot_at = self._state.snapshot_at
+                waits = needed == self._snapshot_at
+                self._holding_back.needs(needed, lambda: NO_SNAPSHOT if waits else None)
         return needed
 
 

@@ -42,6 +42,12 @@ pub fn collect(
             let from = capability.time();
             for piece in pieces(&batch) {
                 let columns = PlainColumns::of(&piece.project(&kept)?)?;
+                // Readers may keep updates for long, and a program may change what its batches share with it.
+                let columns = if Updates::carries(&columns) {
+                    columns.owned()?
+                } else {
+                    columns
+                };
                 let updates = if diffs {
                     let changes = Changes::of(&piece, from);
                     changes.map_err(ColumnsError::Misplaced)?.of_rows(columns)?
@@ -102,7 +108,13 @@ impl Changes {
             return Err(Misplaced::Null);
         }
         let dims = from.dims();
-        let coords = coords.as_primitive::<UInt64Type>().values();
+        // Batches of another process may have other types than the stream's schema.
+        let coords = coords.as_primitive_opt::<UInt64Type>();
+        let diffs = diffs.as_primitive_opt::<Int64Type>();
+        let (Some(coords), Some(diffs)) = (coords, diffs) else {
+            return Err(Misplaced::NoTime);
+        };
+        let coords = coords.values();
         let early = |time: &[u64]| {
             time.iter()
                 .zip(from.coords())
@@ -115,7 +127,7 @@ impl Changes {
         Ok(Changes {
             coords: if apart { coords.to_vec() } else { Vec::new() },
             dims,
-            diffs: diffs.as_primitive::<Int64Type>().values().to_vec(),
+            diffs: diffs.values().to_vec(),
         })
     }
 
