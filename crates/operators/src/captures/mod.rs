@@ -2,7 +2,7 @@
 //!
 //! The form of the bytes is that of the crate `pointstamp-events`; here are its ends. A capturing operator writes every event when
 //! it happens to a [`Target`]. A [`Feed`] reads a file itself, or is fed by another thread; a [`Queue`] holds events in memory.
-//! One operator plays any number of feeds and queues into a scope ([`replay`]).
+//! One operator plays any number of feeds and queues into a scope ([`replay()`]).
 //!
 //! | module | owns |
 //! |---|---|

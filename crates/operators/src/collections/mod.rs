@@ -3,11 +3,11 @@
 //! A stream of a collection carries batches of [`Updates`]: rows, each with a time and a diff. Whatever keeps state
 //! keeps it in arrangements of the crate `pointstamp-arrange`.
 //!
-//! * [`Updates`] and their [`Builder`]; [`project`], [`filter`], [`negate`], [`check_pairs`], which keep no state;
-//! * [`arrange`]: an [`Arrangement`], by record or by key, which a [`Trace`] reads and imports into other dataflows;
+//! * [`Updates`] and their [`Builder`]; [`project()`], [`filter`], [`negate`], [`check_pairs`], which keep no state;
+//! * [`arrange()`]: an [`Arrangement`], by record or by key, which a [`Trace`] reads and imports into other dataflows;
 //! * of an arrangement: [`join`](Arrangement::join), [`reduce`](Arrangement::reduce), [`totals`](Arrangement::totals), and
 //!   [`enter`](Arrangement::enter) into a loop, which a [`Variable`] makes;
-//! * [`consolidate`]: the updates of each time added up.
+//! * [`consolidate()`]: the updates of each time added up.
 
 mod arrange;
 pub mod columns;

@@ -1,4 +1,4 @@
-//! Collections of columns from streams of record batches, such as [`column_updates`](super::column_updates) makes.
+//! Collections of columns from streams of record batches, such as [`updates`](super::updates()) makes.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
