@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -189,7 +190,7 @@ def test_an_array_that_is_filled_anew_changes_nothing_before(rows: int, diffs: b
             values[:], times[:] = at, at
             handle.send(batch)
             handle.advance_to(at + 1)
-            worker.step_while(lambda at=at: probe.less_than(at + 1), timeout=60)
+            worker.step_while(partial(probe.less_than, at + 1), timeout=60)
         handle.close()
         worker.run()
         return [(at, found.column("x").unique().to_pylist()) for at, found in captured.extract()]
