@@ -23,6 +23,8 @@ use pyo3::prelude::*;
 
 use crate::errors::{GraphError, PointstampError};
 use crate::forks::{Process, REFUSED};
+use crate::gil::attached;
+use crate::seeing::frames::Line;
 use crate::seeing::inquiry::Inquiry;
 use crate::seeing::naming::Naming;
 use crate::seeing::notes::Notes;
@@ -100,6 +102,12 @@ impl Home {
     /// The names that the operators get which the program makes now.
     pub(crate) fn naming(&self) -> &Naming {
         &self.naming
+    }
+
+    /// The line of the program that makes something now: that of the node which is lowered, or else the one that runs.
+    pub(crate) fn line(&self) -> Line {
+        let node = self.naming.line();
+        node.unwrap_or_else(|| attached(|py| self.notes.line(py)))
     }
 
     /// Where any thread asks the worker what it does.

@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 use crate::bound::{Home, ThreadBound};
 use crate::errors::{CapabilityError, IntoException};
 use crate::gathering::Gathering;
-use crate::gil::attached;
 use crate::time::{Time, point_from_py, point_to_py};
 
 /// The right to send at `time` or later on one output.
@@ -44,7 +43,7 @@ impl Note {
     fn new(home: &Arc<Home>, capability: &EngineCapability) -> Self {
         let (operator, port) = (capability.operator(), capability.port());
         let time = capability.time();
-        let number = attached(|py| home.notes().hold(py, operator, port, time));
+        let number = home.notes().hold(home.line(), operator, port, time);
         Note {
             home: Arc::clone(home),
             number,

@@ -225,7 +225,8 @@ impl Host for PythonHost {
     }
 
     fn begins(&self, operator: OperatorId) {
-        attached(|py| self.home.notes().operator_made(py, operator));
+        let made = self.home.line();
+        self.home.notes().operator_made(operator, made);
     }
 
     fn renames(&self, name: &str) -> Option<String> {

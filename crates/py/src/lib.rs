@@ -157,6 +157,7 @@ mod _core {
     #[pymodule_export]
     use crate::seeing::{
         diagnostics::{keep_diagnostics, take_diagnostics},
+        frames::Line,
         guard::Guard,
         record::Recorder,
     };

@@ -28,6 +28,7 @@ use crate::kinds::StreamKind;
 use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
+use crate::seeing::frames::Line;
 use crate::seeing::notes::{Kept, Made};
 use crate::stream::Stream;
 use crate::time::summary_from_py;
@@ -99,6 +100,24 @@ impl Scope {
     /// Ends what the last `begin_naming` began.
     fn end_naming(&self) {
         self.scope.home().naming().end();
+    }
+
+    /// The line of the program that runs now.
+    fn line(&self, py: Python<'_>) -> Line {
+        self.scope.home().notes().line(py)
+    }
+
+    /// Begins to lower a node of the plan, and ends with the node before: the operators that are made for it get its name,
+    /// as `begin_naming` has it, and its line; or, without a line, the one that runs.
+    #[pyo3(signature = (title, name, line))]
+    fn lowering(&self, title: String, name: Option<String>, line: Option<&Bound<'_, Line>>) {
+        let line = line.map(|line| line.get().clone());
+        self.scope.home().naming().lower(title, name, line);
+    }
+
+    /// Ends the lowering.
+    fn lowered(&self) {
+        self.scope.home().naming().lowered();
     }
 
     /// Connects an input handle.

@@ -21,7 +21,8 @@ const SWEEP: usize = 256;
 const DEPTH: usize = 12;
 
 /// A line of a program; line 0 where it is not known.
-#[derive(Clone, Debug)]
+#[pyclass(frozen, eq, hash, module = "pointstamp._core")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Line {
     pub(crate) file: Arc<str>,
     pub(crate) number: i32,
@@ -36,12 +37,33 @@ impl Line {
         }
     }
 
+}
+
+#[pymethods]
+impl Line {
+    /// The name of its file; empty where it is not known.
+    #[getter]
+    fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its number in the file, from 1; 0 where it is not known.
+    #[getter]
+    fn number(&self) -> i32 {
+        self.number
+    }
+
     /// As `"file.py:12"`; empty where it is not known.
+    #[getter]
     pub(crate) fn text(&self) -> String {
         match self.number {
             0 => String::new(),
             number => format!("{}:{number}", self.file),
         }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Line {}>", self.text())
     }
 }
 

@@ -161,9 +161,8 @@ impl Notes {
         self.0.lock()
     }
 
-    /// Notes that an operator is made by the line that runs now.
-    pub(crate) fn operator_made(&self, py: Python<'_>, id: OperatorId) {
-        let made = self.line(py);
+    /// Notes that an operator is made by a line.
+    pub(crate) fn operator_made(&self, id: OperatorId, made: Line) {
         let mut swept = Vec::new();
         let mut inner = self.inner();
         if inner.operators.len() >= inner.sweep_at {
@@ -186,7 +185,7 @@ impl Notes {
 
     /// The line of the program that runs now. Without the lock: to ask for a frame may start the garbage collector, and
     /// what that collects may be a capability, whose note goes with it.
-    fn line(&self, py: Python<'_>) -> Line {
+    pub(crate) fn line(&self, py: Python<'_>) -> Line {
         let mut codes = std::mem::take(&mut self.inner().codes);
         let line = codes.line(py);
         let meanwhile = std::mem::replace(&mut self.inner().codes, codes);
@@ -222,15 +221,14 @@ impl Notes {
         (name, made)
     }
 
-    /// Notes a capability that Python code gets now; the number of the note.
+    /// Notes a capability that Python code gets, by a line; the number of the note.
     pub(crate) fn hold(
         &self,
-        py: Python<'_>,
+        made: Line,
         operator: OperatorId,
         port: usize,
         time: &Point,
     ) -> u64 {
-        let made = self.line(py);
         let mut inner = self.inner();
         let number = inner.next;
         inner.next += 1;
