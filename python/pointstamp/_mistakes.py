@@ -280,7 +280,7 @@ def stream_of(operator: str, thing: Any) -> Any:
         TypeError: If it is something else, such as a collection, a list, or a pair of streams.
     """
     kind = type(thing)
-    if hasattr(kind, "placed"):  # which streams of records and of columns have, and nothing else
+    if hasattr(kind, "map_batch") or hasattr(kind, "map_batches"):  # streams of records and of columns alone
         return thing
     if isinstance(thing, tuple):
         cure = ": take one stream of it, as in `first, second = ...`"

@@ -46,6 +46,7 @@ class Nested:
     def __enter__(self) -> Scope:
         if self._scope is not None:
             raise GraphError(f"the scope '{self._name}' was built already: make another")
+        self._parent._plan_scope.check_building()
         self._scope = self._make(self._parent.core.nested(self._name, self._dims), self._parent)
         return self._scope
 
@@ -54,4 +55,4 @@ class Nested:
     ) -> None:
         assert self._scope is not None
         if kind is None:
-            self._scope.core.close()
+            self._scope._plan_scope.complete = "its block has ended"

@@ -81,7 +81,7 @@ class Exchange(Pact):
 
         Rows that are on the key's worker already stay there.
         """
-        schema = stream.core_schema
+        schema = stream._output.schema
         if schema is None:
             if self._columns is not None:
                 raise TypeError(
@@ -93,7 +93,7 @@ class Exchange(Pact):
                 f"{self!r} has a function of a record, and the stream carries columns: exchange them by names"
             )
         key = schema.key(self._columns)
-        if stream.placed == key:
+        if stream._output.placed == key:
             return PactKind.PIPELINE, None  # the rows are there already
         return PactKind.EXCHANGE_COLUMNS, key
 

@@ -5,25 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import InputHandle
+from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, is_frame, several, unknown_attribute
-from pointstamp._naming import named
 from pointstamp.collections.making import CollectionScope
 from pointstamp.custom.builder import OperatorBuilder, single_output
+from pointstamp.lowering.building import Building
 from pointstamp.nested import Nested
 from pointstamp.outside.reading import FromOutside
+from pointstamp.plan import shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.plan.plan import PlanScope
 from pointstamp.seeing.drawn import Drawn
+from pointstamp.streams.kinds import stream_of
+from pointstamp.streams.loops import LoopHandle
 from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-    from pointstamp._core import Activator, Capability, LoopHandle, OutputPort, UnorderedInput
+    from pointstamp._core import Activator, Capability, OutputPort, UnorderedInput
     from pointstamp._types import Frame, Summary, Time
     from pointstamp.info import OperatorInfo
+    from pointstamp.plan.node import Kind, Node, Read
     from pointstamp.streams.arrow import ArrowStream
     from pointstamp.streams.arrow_input import ArrowInput
 
@@ -34,7 +40,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@named
 class Scope(FromOutside, CollectionScope, Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
@@ -47,7 +52,18 @@ class Scope(FromOutside, CollectionScope, Drawn):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = ("address", "clocks", "core", "dims", "imports", "index", "name", "parent", "peers")
+    __slots__ = (
+        "_building",
+        "_plan_scope",
+        "address",
+        "core",
+        "dims",
+        "imports",
+        "index",
+        "name",
+        "parent",
+        "peers",
+    )
 
     core: _core.Scope
     parent: Scope | None
@@ -55,7 +71,6 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
-        self.clocks: list[Any] = []  # see StreamsOf.tells_time
         self.imports: set[int] = set() if parent is None else parent.imports  # dataflows of imported traces
         super().__init__()
         self.name = core.name
@@ -63,6 +78,24 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.dims = core.dims
         self.index = core.index
         self.peers = core.peers
+        around = None if parent is None else parent._plan_scope
+        self._plan_scope = PlanScope(self.name, self.address, self.dims, around)
+        self._building = Building(core) if parent is None else parent._building
+        self._building.scopes[self._plan_scope] = core
+
+    def _append(
+        self,
+        kind: Kind,
+        reads: Sequence[Output | Read],
+        *outputs: Output,
+        name: str | None = None,
+        crosses: bool = False,
+        **arguments: Any,
+    ) -> Node:
+        """Appends a node to the plan, here; see `Plan.append`."""
+        return self._building.append(
+            self._plan_scope, kind, reads, outputs, arguments, name=name, crosses=crosses
+        )
 
     @property
     def in_loop(self) -> bool:
@@ -76,6 +109,31 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
+
+    def _entered(self, output: Output) -> Output:
+        """A stream of the scope around this one, here.
+
+        Raises:
+            GraphError: If it is of another scope, or there is none around.
+        """
+        if self.parent is None:
+            raise GraphError(f"scope '{self.name}' is a root scope: no stream enters it")
+        self.parent._plan_scope.check_reads(output, self.name)
+        entered = Output(output.form.plain, output.schema, placed=output.placed)
+        return self._append(shape.ENTER, [output], entered, crosses=True).output
+
+    def _left(self, output: Output) -> Output:
+        """A stream of this scope in the scope around it.
+
+        Raises:
+            GraphError: If there is no scope around it.
+        """
+        if self.parent is None:
+            raise GraphError(
+                f"the stream of '{output.node.title}' is in the root scope '{self.name}': there is no scope to "
+                "leave to"
+            )
+        return self.parent._append(shape.LEAVE, [output], output.like(), crosses=True).output
 
     # ------------------------------------------------------------ sources
 
@@ -93,7 +151,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
             name: The operator's name.
         """
         handle: InputHandle[Any] = InputHandle()
-        return several("new_input", "handle, stream", (handle, self.input_from(handle)))
+        return several("new_input", "handle, stream", (handle, self.input_from(handle, name=name)))
 
     @overload
     def input_from(self, handle: ArrowInput, *, name: str | None = None) -> ArrowStream: ...
@@ -112,8 +170,17 @@ class Scope(FromOutside, CollectionScope, Drawn):
             from pointstamp.streams.arrow_input import ArrowInput  # few programs have columns
 
             if isinstance(handle, ArrowInput):
-                return handle.to_stream(self)
-        return Stream(self, self.core.input_from(handle, _core.StreamKind.RECORDS))
+                return handle.to_stream(self, name=name)
+        return Stream(self, self._input_from(handle, _core.StreamKind.RECORDS, Output(Form.RECORDS), name))
+
+    def _input_from(
+        self, handle: InputHandle[Any], kind: _core.StreamKind, output: Output, name: str | None
+    ) -> Output:
+        """The stream of an input, which may be used at once."""
+        self._plan_scope.check_building()
+        with self._building.making("input", name):
+            made = self.core.input_from(handle, kind)
+        return self._building.reserve(self._append(shape.INPUT, [], output, name=name), made).output
 
     @overload
     def new_unordered_input(
@@ -134,10 +201,12 @@ class Scope(FromOutside, CollectionScope, Drawn):
             of: The type of its records, as in `new_input`.
             name: The operator's name.
         """
-        handle, capability, stream = self.core.unordered_input()
-        return several(
-            "new_unordered_input", "handle, capability, stream", (handle, capability, Stream(self, stream))
-        )
+        self._plan_scope.check_building()
+        with self._building.making("unordered input", name):
+            handle, capability, made = self.core.unordered_input()
+        node = self._append(shape.UNORDERED_INPUT, [], Output(Form.RECORDS), name=name)
+        stream = Stream(self, self._building.reserve(node, made).output)
+        return several("new_unordered_input", "handle, capability, stream", (handle, capability, stream))
 
     @overload
     def to_stream(self, items: Iterable[T], *, name: str | None = None) -> Stream[T]: ...
@@ -171,11 +240,13 @@ class Scope(FromOutside, CollectionScope, Drawn):
             from pointstamp.streams.frames import frame_to_stream  # few programs have columns
 
             return frame_to_stream(self, items)
-        return Stream(self, self.core.to_stream(items))
+        _core.check_records("to_stream", items)
+        node = self._append(shape.TO_STREAM, [], Output(Form.RECORDS), name=name, items=iter(items))
+        return Stream(self, node.output)
 
     def empty(self, *, name: str | None = None) -> Stream[Any]:
         """A stream without records."""
-        return Stream(self, self.core.empty())
+        return Stream(self, self._append(shape.EMPTY, [], Output(Form.RECORDS), name=name).output)
 
     def source(
         self,
@@ -234,8 +305,17 @@ class Scope(FromOutside, CollectionScope, Drawn):
         in_flight = count_of(what, in_flight, error=GraphError)
         source = Source(name, items, in_flight)
         stream = self.source(name, source.build)
-        self.core.watch_downstream(stream.core, source.probe, source.info.activator, False)
+        self._watch(stream._output, source.probe, source.info.activator)
         return stream
+
+    def _watch(
+        self, output: Output, probe: ProbeHandle, activator: Activator, *, retained: bool = False
+    ) -> None:
+        """Has a probe report the times that are anywhere downstream, and activates an operator with it.
+
+        With `retained`, the times of which operators still need records are there, too.
+        """
+        self._append(shape.WATCH, [output], probe=probe, activator=activator, retained=retained)
 
     def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
         """One stream with the records of all.
@@ -250,8 +330,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
             if isinstance(given[0], ArrowStream):
                 first, *others = given
                 if first.scope is not self:
-                    first = ArrowStream(self, first.core, first.core_schema)
-                columns: Any = first.concat(*others)
+                    self._plan_scope.check_reads(first._output, name or "concatenate")
+                columns: Any = first.concat(*others, name=name)
                 return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
         for one in given:
             if not isinstance(one, Stream):
@@ -259,7 +339,10 @@ class Scope(FromOutside, CollectionScope, Drawn):
                 concat = getattr(type(one), "concat", None)
                 cure = f": call {kind}.concat, as in first.concat(*others)" if concat is not None else ""
                 raise TypeError(f"concatenate puts streams of records together, not {one!r}{cure}")
-        return Stream(self, self.core.concatenate([stream.core for stream in given]))
+        node = self._append(
+            shape.CONCATENATE, [stream._output for stream in given], Output(Form.RECORDS), name=name
+        )
+        return Stream(self, node.output)
 
     def operator(self, name: str) -> OperatorBuilder:
         """Builds an operator with any number of inputs and outputs."""
@@ -323,8 +406,28 @@ class Scope(FromOutside, CollectionScope, Drawn):
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        handle, stream = self.core.feedback(summary, columns, True)
-        return several("feedback", "handle, stream", (handle, self.stream_of(stream, columns)))
+        handle, made = self._feedback(summary, columns, name=name)
+        return several("feedback", "handle, stream", (handle, stream_of(self, made)))
+
+    def _feedback(
+        self, summary: Summary, columns: _core.Schema | None, *, retains: bool = True, name: str | None = None
+    ) -> tuple[LoopHandle[Any], Output]:
+        """A stream that is defined later; see `feedback`.
+
+        Args:
+            summary: As in `feedback`.
+            columns: The schema; None for records.
+            retains: Whether records that go round may be needed for as long as the dataflow runs, where their
+                times are those of a source.
+            name: The operator's name.
+        """
+        self._plan_scope.check_building()
+        with self._building.making("feedback", name):
+            end, made = self.core.feedback(summary, columns, retains)
+        form = Form.RECORDS if columns is None else Form.COLUMNS
+        node = self._append(shape.FEEDBACK, [], Output(form, columns), name=name, end=end)
+        self._building.reserve(node, made)
+        return LoopHandle(self._building.plan, node), node.output
 
     @overload
     def loop_variable(

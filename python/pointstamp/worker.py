@@ -12,6 +12,7 @@ from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
+from pointstamp.seeing.graph import Graph
 from pointstamp.seeing.stalls import explained, interrupted, probes_of, say_forgotten, waits_for_probes
 
 if TYPE_CHECKING:
@@ -271,11 +272,38 @@ class _Building:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._scope is not None
         if kind is None:
-            self._scope.installed_by(self._worker)
+            self.lower()
+            self.install()
         else:
-            self._worker.discard(self._scope.core)
+            self.discard()
+
+    def lower(self) -> None:
+        """Makes operators of what the block has appended.
+
+        Raises:
+            GraphError: If something is missing, as the other end of a loop: the dataflow is given up.
+        """
+        assert self._scope is not None
+        try:
+            self._scope._building.complete()
+        except BaseException:
+            self.discard()
+            raise
+
+    def install(self) -> None:
+        """Has the worker run the dataflow from its next step on."""
+        assert self._scope is not None
+        try:
+            self._scope._graph = Graph.from_data(self._worker.install(self._scope.core))
+        finally:
+            self._scope._building.let_go("its dataflow is installed already")
+
+    def discard(self) -> None:
+        """Gives the dataflow up."""
+        assert self._scope is not None
+        self._scope._building.let_go("its dataflow was given up")
+        self._worker.discard(self._scope.core)
 
 
 @suggesting
@@ -319,9 +347,9 @@ class Sequencer(Generic[T]):
         with worker.dataflow("Sequencer") as scope:
             (
                 self._input.to_stream(scope)
-                .forwarded("to one", Exchange(_to_worker_zero))
+                ._forward("to one", Exchange(_to_worker_zero))
                 .map_batch(number)
-                .forwarded("to all", Broadcast())
+                ._forward("to all", Broadcast())
                 .inspect(lambda numbered: arrived.__setitem__(*numbered))
             )
 

@@ -195,9 +195,10 @@ class EventWriter:
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("core",)
+    __slots__ = ("_is_given", "core")
 
     def __init__(self, target: Target, *, overwrite: bool = False) -> None:
+        self._is_given = False
         from pointstamp.capture import carriers  # sockets and pipes: most captures stay in memory
 
         if isinstance(target, (str, os.PathLike)):
@@ -214,6 +215,18 @@ class EventWriter:
             raise TypeError(
                 f"events are written to a path, a binary file or a connected socket, not {target!r}"
             )
+
+    def _given(self) -> None:
+        """Notes that a stream writes here.
+
+        Raises:
+            GraphError: If another does already.
+        """
+        if self._is_given:
+            raise GraphError(
+                "this writer writes the events of a stream already: make one for each stream"
+            )
+        self._is_given = True
 
 
 @suggesting
@@ -356,12 +369,20 @@ class EventReader:
 
 
 def replayed(
-    scope: _core.Scope, captures: Iterable[Capture[Any] | EventReader], schema: _core.Schema | None
-) -> tuple[_core.Stream, _core.Schema | None]:
-    """Plays captures into a scope; returns the stream, and the schema of columns."""
+    scope: Scope,
+    captures: Iterable[Capture[Any] | EventReader],
+    schema: _core.Schema | None,
+    name: str | None,
+) -> Output:
+    """Plays captures into a scope; returns the stream."""
     claimed: list[EventReader] = []
     try:
-        return _replayed(scope, captures, schema, claimed)
+        played, columns = _played(scope, captures, schema, claimed)
+        form, kind = Form.RECORDS, _core.StreamKind.RECORDS
+        if columns is not None:
+            form, kind = Form.COLUMNS, _core.StreamKind.COLUMNS
+        node = scope._append(shape.REPLAY, [], Output(form, columns), name=name, played=played, kind=kind)
+        return node.output
     except BaseException:
         for reader in claimed:
             reader.close()
@@ -372,12 +393,12 @@ def _given_away(reader: EventReader) -> GraphError:
     return GraphError(f"{reader.name} was given to a replay: a reader is read once; make another")
 
 
-def _replayed(
-    scope: _core.Scope,
+def _played(
+    scope: Scope,
     captures: Iterable[Capture[Any] | EventReader],
     schema: _core.Schema | None,
     claimed: list[EventReader],
-) -> tuple[_core.Stream, _core.Schema | None]:
+) -> tuple[list[EventQueue | _core.EventFeed], _core.Schema | None]:
     played: list[EventQueue | _core.EventFeed] = []
     columns = schema
     for n, capture in enumerate(captures):
@@ -417,5 +438,4 @@ def _replayed(
             difference = columns.difference(own)
             if difference is not None:
                 raise GraphError(f"{name} cannot be replayed in a stream of this schema: {difference}")
-    kind = _core.StreamKind.RECORDS if columns is None else _core.StreamKind.COLUMNS
-    return _core.replay(scope, played, kind), columns
+    return played, columns

@@ -308,12 +308,12 @@ class Reading:
         self.probe = ProbeHandle()
         self._acknowledges = False
 
-    def install(self, scope: Scope, columns: _core.Schema | None) -> _core.Stream:
+    def install(self, scope: Scope, columns: _core.Schema | None) -> Output:
         """Adds the operator to a scope; returns its stream."""
         acknowledges = self._acknowledges = self._durable is not None or _has_durable(self._source)
         if acknowledges:
             scope.core.acknowledges()
-        core = scope.core.operator(self._name)
+        core = PlannedOperator(scope, self._name)
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
@@ -325,22 +325,25 @@ class Reading:
             # This one is not read either: its frontier is that of the workers with partitions, and one that
             # has none, but may get some, follows it.
             _, beats, self._beat = core.new_output()
-        self.info = operator_info(scope, self._name, core)
+        self.info = core.info
         speaks(self.info, self)
         self._share_out()
+        core.build(self._run, lambda _: (output,), notify=False, start=True)
         if beats is not None:
-            scope.core.watch_downstream(beats, self._beats, self.info.activator, False)
+            scope._watch(beats, self._beats, self.info.activator)
         if acknowledges:
-            scope.core.watch_downstream(stream, self.probe, self.info.activator, True)
-            self._retaining = scope.core.retaining_forever(stream)
+            scope._watch(stream, self.probe, self.info.activator, retained=True)
+            scope._append(shape.RETAINING, [stream], found=self._found_retaining)
         if self._source.on_error == "raise":
-            scope.core.watch_downstream(stream, self._shown, self.info.activator, False)
+            scope._watch(stream, self._shown, self.info.activator)
         if lines is not None:
             if acknowledges:
-                scope.core.watch_downstream(lines, self.probe, self.info.activator, True)
-            scope.stream_of(lines, None).write(self._source.on_error, name=f"{self._name}: rejected")
-        core.build(self._run, (output,), False, True)
+                scope._watch(lines, self.probe, self.info.activator, retained=True)
+            stream_of(scope, lines).write(self._source.on_error, name=f"{self._name}: rejected")
         return stream
+
+    def _found_retaining(self, retaining: _core.Retaining) -> None:
+        self._retaining = retaining
 
     def holding(self) -> tuple[str, str]:
         """See `Speaks`."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._mistakes import called, unknown_attribute
-from pointstamp._naming import named
 from pointstamp.capture.events import Capture, EventWriter
-from pointstamp.custom.builder import constructed, operator_info, single_output
+from pointstamp._core import Schema as CoreSchema
+from pointstamp.custom.builder import PlannedOperator, single_output
 from pointstamp.pacts import Gather, Pipeline, pact_of
+from pointstamp.plan import shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import Capability, FrontieredInput
-    from pointstamp._core import Schema as CoreSchema
-    from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
     from pointstamp.connectors.protocol import Sink
     from pointstamp.custom.vertex import Vertex
     from pointstamp.info import OperatorInfo
     from pointstamp.pacts import Pact
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
     from pointstamp.streams.arrow import ArrowStream
     from pointstamp.streams.records import Stream
@@ -46,7 +45,6 @@ __all__ = ["CustomOperators"]
 T = TypeVar("T")
 
 
-@named
 class CustomOperators(Generic[T]):
     """Methods of streams of both kinds that run operators of the user's own, and observe the stream.
 
@@ -59,15 +57,7 @@ class CustomOperators(Generic[T]):
 
     scope: Scope
 
-    if TYPE_CHECKING:
-
-        @property
-        def core(self) -> CoreStream:
-            """The extension's stream."""
-
-        @property
-        def core_schema(self) -> CoreSchema | None:
-            """The columns of a stream of record batches."""
+    _output: Output
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -77,8 +67,8 @@ class CustomOperators(Generic[T]):
     def _columns_of(self, schema: Schema) -> CoreSchema | None:
         """An output's columns; None for records."""
         if schema is ...:
-            return self.core_schema
-        return None if schema is None else _core.Schema(schema)
+            return self._output.schema
+        return None if schema is None else CoreSchema(schema)
 
     def _operator(
         self, name: str, inputs: Sequence[tuple[Any, Pact]], build: Build, schema: Schema, *, notify: bool
@@ -160,10 +150,9 @@ class CustomOperators(Generic[T]):
             build: Called once with the operator's info; returns the logic, which is called with the input
                 whenever messages have arrived or its frontier has changed.
         """
-        core = self.scope.core.operator(name)
-        port = core.new_frontiered_input(self.core, *pact_of(pact, self, name))
-        logic = constructed(name, build, operator_info(self.scope, name, core))
-        core.build(logic, (port,), True, False)
+        core = PlannedOperator(self.scope, name)
+        core.new_input(self._output, pact_of(pact, self, name))
+        core.build(core.constructed(build), tuple)
 
     def vertex(
         self,
@@ -239,14 +228,20 @@ class CustomOperators(Generic[T]):
     def probe(self, *, name: str | None = None) -> ProbeHandle:
         """A handle that reports which times may still appear on the stream."""
         handle = ProbeHandle()
-        self.core.probe_with(handle)
+        self._probed(handle, name)
         return handle
+
+    def _probed(self, handle: ProbeHandle, name: str | None) -> Output:
+        """The stream, behind a probe."""
+        node = self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
+        handle.expect(self.scope.dims)
+        return node.output
 
     def capture(self, *, name: str | None = None) -> Capture[T]:
         """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
         capture: Capture[T] = Capture(self.scope.index, self.scope.peers)
-        capture.form = (self.scope.dims, self.core_schema)
-        self.core.capture(capture.core)
+        capture.form = (self.scope.dims, self._output.schema)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture.core)
         return capture
 
     def write(self, sink: Sink, *, name: str = "write") -> Stream[Any]:
@@ -289,4 +284,5 @@ class CustomOperators(Generic[T]):
         if not isinstance(given, EventWriter):
             cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
             raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
-        writer.core.capture(self.core, self.core_schema)
+        writer._given()
+        self.scope._append(shape.CAPTURE_INTO, [self._output], name=name, sink=writer.core)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import PactKind
 from pointstamp._mistakes import count_of
 from pointstamp._threads import raised_later
-from pointstamp.custom.builder import operator_info
+from pointstamp.custom.builder import PlannedOperator
 from pointstamp.outside.eventloop import EventLoop, Seat
 from pointstamp.seeing.own import speaks
 
@@ -108,22 +108,20 @@ class _Call:
 
 
 def async_map(
-    scope: Scope, stream: Any, function: Callable[[Any], Awaitable[Any]], terms: Terms
+    scope: Scope, read: Output, function: Callable[[Any], Awaitable[Any]], terms: Terms, name: str
 ) -> tuple[Stream[Any], Stream[Any]]:
     """The operator: the stream of results, and that of dead letters."""
-    name = "async_map"
-    core = scope.core.operator(name)
-    port = core.new_frontiered_input(stream, PactKind.PIPELINE)
-    results, results_stream, capability = core.new_output()
-    letters, letters_stream, other = core.new_output()
+    core = PlannedOperator(scope, name)
+    core.new_input(read, (PactKind.PIPELINE, None))
+    results, results_made, capability = core.new_output()
+    letters, letters_made, other = core.new_output()
     capability.drop()
     other.drop()
-    info = operator_info(scope, name, core)
-    calls = _Calls(function, terms, info.activator, core.sources())
+    info = core.info
+    calls = _Calls(function, terms, info.activator, core.core.sources())
     speaks(info, calls)
-    operator = _Operator(calls)
-    core.build(operator, (port, results, letters), True, False)
-    return scope.stream_of(results_stream), scope.stream_of(letters_stream)
+    core.build(_Operator(calls), lambda ports: (*ports, results, letters))
+    return stream_of(scope, results_made), stream_of(scope, letters_made)
 
 
 class _NoCoroutine(TypeError):

@@ -81,17 +81,17 @@ def _whole(times: Any, column: str) -> Any:
 
 
 def late_apart(
-    scope: Any, read: CoreStream, times: Callable[[Any], Any], schema: _core.Schema | None
-) -> tuple[CoreStream, CoreStream]:
+    scope: Any, read: Output, times: Callable[[Any], Any], schema: _core.Schema | None, clock: Clock
+) -> tuple[Output, Output]:
     """Splits a stream into what is at its own time, and what was sent later than that."""
-    core = scope.core.operator("late")
-    port = core.new_frontiered_input(read, _core.PactKind.PIPELINE)
-    outputs, streams = [], []
-    for _ in range(2):
-        output, made, capability = core.new_output(schema)
+    core = PlannedOperator(scope, "late")
+    core.new_input(read, (_core.PactKind.PIPELINE, None), frontier=False)
+    outputs, made = [], []
+    for form in (None, None if schema is None else Form.MIXED)[::-1]:
+        port, output, capability = core.new_output(schema, form=form, clock=clock)
         capability.drop()
-        outputs.append(output)
-        streams.append(made)
+        outputs.append(port)
+        made.append(output)
     split = _records if schema is None else _rows
 
     def logic(port: Any, *outputs: Any) -> None:
@@ -101,8 +101,8 @@ def late_apart(
                     with output.session(message) as session:
                         (session.give_all if isinstance(part, list) else session.give)(part)
 
-    core.build(logic, (port, *outputs), False, False)
-    return streams[0], streams[1]
+    core.build(logic, lambda ports: (*ports, *outputs), notify=False)
+    return made[0], made[1]
 
 
 def _records(records: list[Any], times: Callable[[Any], int], now: int) -> tuple[Any, Any]:

@@ -91,7 +91,8 @@ class FromOutside(StreamsOf):
             [(0, [0, 1, 2, 3, 4])]
         """
         columns = None if schema is None else _core.Schema(schema)
-        return self.stream_of(*replayed(self.core, captures, columns))
+        scope = cast("Scope", self)
+        return stream_of(scope, replayed(scope, captures, columns, name))
 
     def read(
         self,
@@ -178,6 +179,7 @@ class FromOutside(StreamsOf):
             raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
         if sum(given is not None for given in (time, event_time, every)) > 1:
             raise GraphError("records have the times that they tell, or those of their arrival: not both")
+        scope = cast("Scope", self)
         columns = None if source.schema is None else _core.Schema(source.schema)
         if not source.waits:
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
@@ -188,14 +190,12 @@ class FromOutside(StreamsOf):
             times, units, unit = times_of(event_time, lateness, source.schema)
             timing: Timing = EventTime(times, units, idle, apart=True)
             reading = Reading(name, source, offsets or {}, timing, **told)
-            read = reading.install(cast("Scope", self), columns)
-            streams = late_apart(self, read, times, columns)
-            self.tells_time(streams, unit)
-            late = self.stream_of(streams[1], columns)
-            if columns is None:
-                return several("read", "on_time, late", (self.stream_of(streams[0], None), late))
-            rows = self.event_columns_of(streams[0], columns, str(event_time))
-            return several("read", "on_time, late", (rows, late))
+            read = reading.install(scope, columns)
+            on_time, late = late_apart(scope, read, times, columns, unit)
+            if columns is not None:
+                on_time.time_column = str(event_time)
+            streams = (stream_of(scope, on_time), stream_of(scope, late))
+            return several("read", "on_time, late", streams)
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)
@@ -204,4 +204,4 @@ class FromOutside(StreamsOf):
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
         reading = Reading(name, source, offsets or {}, timing, **told)
-        return self.stream_of(reading.install(cast("Scope", self), columns), columns)
+        return stream_of(scope, reading.install(scope, columns))

@@ -32,10 +32,6 @@ class Drawn:
     def _outer(self) -> Drawn | None:
         return getattr(self, "parent", None)
 
-    def installed_by(self, worker: _core.Worker) -> None:
-        """Installs the dataflow of which this is the root."""
-        self._graph = Graph.from_data(worker.install(self.core))
-
     @property
     def graph(self) -> Graph:
         """The dataflow's operators, scopes and edges, once its block has ended.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from pointstamp import _core
-from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, function_of, probe_of, several, stream_of
-from pointstamp._naming import named
 from pointstamp.custom.builder import single_output
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
@@ -16,6 +13,9 @@ from pointstamp.operators.aggregate import aggregate
 from pointstamp.operators.reclock import reclock
 from pointstamp.operators.state_machine import state_machine
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
+from pointstamp.plan import records, shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import collection_of
 from pointstamp.streams.rows import to_arrow
 from pointstamp.streams.timely import Timely
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp._core import LoopHandle, ProbeHandle
-    from pointstamp._core import Stream as CoreStream
+    from pointstamp._core import ProbeHandle
     from pointstamp._types import Time
     from pointstamp.collections import Collection
     from pointstamp.pacts import Pact
+    from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
     from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.streams.loops import LoopHandle
 
 __all__ = ["Stream"]
 
@@ -41,7 +42,6 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 
-@named
 class Stream(RecordOperators[T], Timely[T]):
     """A stream of Python records. Every method adds an operator to the stream's scope.
 
@@ -52,28 +52,37 @@ class Stream(RecordOperators[T], Timely[T]):
         scope: The scope that the stream is in.
     """
 
-    __slots__ = ("core", "scope")
+    __slots__ = ("_output", "scope")
 
-    core: CoreStream
-    core_schema: ClassVar[None] = None
-    placed: ClassVar[None] = None
+    _output: Output
 
-    def __init__(self, scope: Scope, core: CoreStream) -> None:
+    def __init__(self, scope: Scope, output: Output) -> None:
         self.scope = scope
-        self.core = core
+        self._output = output
 
     def __repr__(self) -> str:
         return f"<Stream in {self.scope!r}>"
 
     def _stage(
-        self, kind: StageKind, function: Callable[..., Any], name: str | None, parts: int = 1
+        self, kind: Kind, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
-        taps = self.core.stage(kind, function_of(kind.label, function), name or kind.label, parts)
-        return [Stream(self.scope, tap) for tap in taps]
+        function = function_of(kind.name, function)
+        outputs = [Output(Form.RECORDS) for _ in range(parts)]
+        self.scope._append(kind, [self._output], *outputs, name=name, function=function)
+        return [Stream(self.scope, output) for output in outputs]
 
-    def forwarded(self, name: str, pact: Pact) -> Stream[T]:
+    def _one(self, kind: Kind, name: str | None, **arguments: Any) -> Stream[Any]:
+        """Adds a node with one input and one output, of records."""
+        node = self.scope._append(kind, [self._output], Output(Form.RECORDS), name=name, **arguments)
+        return Stream(self.scope, node.output)
+
+    def _forward(self, own: str, pact: Pact, *, name: str | None = None) -> Stream[T]:
         """The same records, moved by a pact, in an operator of that name."""
-        return Stream(self.scope, self.core.forward(name, *pact_of(pact, self, name)))
+        route = pact_of(pact, self, name or own)
+        node = self.scope._append(
+            shape.FORWARD, [self._output], self._output.like(), name=name, own=own, pact=route
+        )
+        return Stream(self.scope, node.output)
 
     # ------------------------------------------------------------ records
 
@@ -85,23 +94,23 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(lambda scope: scope.to_stream([1, 2]).map(str).capture()).extract()
             [(0, ['1', '2'])]
         """
-        return self._stage(StageKind.MAP, fn, name)[0]
+        return self._stage(records.MAP, fn, name)[0]
 
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Stream[U]:
         """Each record through a function that returns any number of records."""
-        return self._stage(StageKind.FLAT_MAP, fn, name)[0]
+        return self._stage(records.FLAT_MAP, fn, name)[0]
 
     def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
         """The records for which the predicate is true."""
-        return self._stage(StageKind.FILTER, predicate, name)[0]
+        return self._stage(records.FILTER, predicate, name)[0]
 
     def map_in_place(self, fn: Callable[[T], None], *, name: str | None = None) -> Stream[T]:
         """The same records, each after a function that changes it. Other readers of the stream see that."""
-        return self._stage(StageKind.MAP_IN_PLACE, fn, name)[0]
+        return self._stage(records.MAP_IN_PLACE, fn, name)[0]
 
     def map_batch(self, fn: Callable[[list[T]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
         """Each batch of records through a function. Batches are of any size, as the stream carries them."""
-        return self._stage(StageKind.MAP_BATCH, fn, name)[0]
+        return self._stage(records.MAP_BATCH, fn, name)[0]
 
     def try_map(
         self, fn: Callable[[T], U], *, name: str | None = None
@@ -119,33 +128,33 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> failures.extract()
             [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
         """
-        results, failures = self._stage(StageKind.TRY_MAP, fn, name, 2)
+        results, failures = self._stage(records.TRY_MAP, fn, name, 2)
         return several("try_map", "results, failures", (results, failures))
 
     def ok_err(
         self, fn: Callable[[T], tuple[bool, Any]], *, name: str | None = None
     ) -> tuple[Stream[Any], Stream[Any]]:
         """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
-        oks, errors = self._stage(StageKind.OK_ERR, fn, name, 2)
+        oks, errors = self._stage(records.OK_ERR, fn, name, 2)
         return several("ok_err", "oks, errors", (oks, errors))
 
     def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with each record, and passes the records on."""
-        return self._stage(StageKind.INSPECT, fn, name)[0]
+        return self._stage(records.INSPECT, fn, name)[0]
 
     def inspect_time(self, fn: Callable[[Time, T], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with the time and the record, for each record, and passes the records on."""
-        return self._stage(StageKind.INSPECT_TIME, fn, name)[0]
+        return self._stage(records.INSPECT_TIME, fn, name)[0]
 
     def inspect_batch(self, fn: Callable[[Time, list[T]], Any], *, name: str | None = None) -> Stream[T]:
         """Calls a function with the time and the records of each batch, and passes the records on."""
-        return self._stage(StageKind.INSPECT_BATCH, fn, name)[0]
+        return self._stage(records.INSPECT_BATCH, fn, name)[0]
 
     # ------------------------------------------------------------ shape
 
     def concat(self, *others: Stream[T], name: str | None = None) -> Stream[T]:
         """The records of this stream and the others."""
-        return self.scope.concatenate([self, *others])
+        return self.scope.concatenate([self, *others], name=name)
 
     def partition(
         self, parts: int, fn: Callable[[T], tuple[int, U]], *, name: str | None = None
@@ -161,20 +170,20 @@ class Stream(RecordOperators[T], Timely[T]):
             IndexError: When the dataflow runs, for a part that does not exist.
         """
         parts = count_of("partition takes first a number of parts", parts, error=GraphError)
-        return self._stage(StageKind.PARTITION, fn, name, parts)
+        return self._stage(records.PARTITION, fn, name, parts)
 
     def branch(
         self, condition: Callable[[Time, T], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on time and record: (false, true)."""
-        no, yes = self._stage(StageKind.BRANCH, condition, name, 2)
+        no, yes = self._stage(records.BRANCH, condition, name, 2)
         return several("branch", "no, yes", (no, yes))
 
     def branch_when(
         self, condition: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = self._stage(StageKind.BRANCH_WHEN, condition, name, 2)
+        no, yes = self._stage(records.BRANCH_WHEN, condition, name, 2)
         return several("branch_when", "no, yes", (no, yes))
 
     # ------------------------------------------------------------ movement between workers
@@ -185,11 +194,11 @@ class Stream(RecordOperators[T], Timely[T]):
         An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
         ``stable_hash(key) % peers``, the same worker in every process and every run.
         """
-        return self.forwarded(name or "exchange", Exchange(key))
+        return self._forward("exchange", Exchange(key), name=name)
 
     def broadcast(self, *, name: str | None = None) -> Stream[T]:
         """Sends each record to every worker."""
-        return self.forwarded(name or "broadcast", Broadcast())
+        return self._forward("broadcast", Broadcast(), name=name)
 
     # ------------------------------------------------------------ timestamps
 
@@ -209,7 +218,7 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [(0, [0]), (2, [2, 2])]
         """
-        return Stream(self.scope, _core.delay(self.core, function_of("delay", fn)))
+        return self._one(records.DELAY, name, function=function_of("delay", fn))
 
     def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> Stream[T]:
         """Moves records to a time that depends on their own time alone; as `delay`, once for each batch.
@@ -221,7 +230,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
         """
-        return Stream(self.scope, _core.delay_batch(self.core, function_of("delay_batch", fn)))
+        return self._one(records.DELAY_BATCH, name, function=function_of("delay_batch", fn))
 
     def reclock(self, clock: Stream[Any], *, name: str | None = None) -> Stream[T]:
         """Holds records until the clock ticks, and sends them at the time of the tick.
@@ -241,7 +250,9 @@ class Stream(RecordOperators[T], Timely[T]):
         """
         inputs: list[Any] = [(self, Pipeline()), (stream_of("reclock", clock), Pipeline())]
         # A record that is given again, without the tick that released it, would wait for another.
-        return single_output(self.scope, "reclock", inputs, reclock, notify=True, retains_forever=True)
+        return single_output(
+            self.scope, name or "reclock", inputs, reclock, notify=True, retains_forever=True
+        )
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -251,7 +262,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             GraphError: If `scope` is not directly inside the stream's scope.
         """
-        return Stream(scope, scope.core.enter(self.core))
+        return Stream(scope, scope._entered(self._output))
 
     def enter_at(self, scope: Scope, fn: Callable[[T], Time], *, name: str | None = None) -> Stream[T]:
         """Enters a scope as `enter`, with a function that chooses the appended coordinates of each record.
@@ -274,9 +285,9 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [((0, 1), [1]), ((0, 3), [3, 3])]
         """
-        entered = self.enter(scope)
+        function = function_of("enter_at", fn)
         appended = scope.dims - self.scope.dims
-        return Stream(scope, _core.enter_at(entered.core, function_of("enter_at", fn), appended))
+        return self.enter(scope)._one(records.ENTER_AT, name, function=function, appended=appended)
 
     def leave(self) -> Stream[T]:
         """The same records in the scope around the stream's; the times lose the coordinates that it appended.
@@ -284,7 +295,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             GraphError: If the stream is in a root scope.
         """
-        left = self.core.leave()
+        left = self.scope._left(self._output)
         assert self.scope.parent is not None
         return Stream(self.scope.parent, left)
 
@@ -294,7 +305,7 @@ class Stream(RecordOperators[T], Timely[T]):
         Raises:
             GraphError: If the loop variable is connected already, or is of another scope.
         """
-        handle.connect(self.core)
+        handle._connect(self.scope, self._output)
 
     # ------------------------------------------------------------ aggregation
 
@@ -308,7 +319,7 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(lambda scope: scope.to_stream(list("abc")).count().capture()).extract()
             [(0, [3])]
         """
-        return Stream(self.scope, _core.count(self.core))
+        return self._one(records.COUNT, name)
 
     def accumulate(
         self, default: Callable[[], U], fold: Callable[[U, list[T]], U], *, name: str | None = None
@@ -329,7 +340,7 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, [45])]
         """
         build = accumulate(function_of("accumulate", default), function_of("accumulate", fold))
-        return self.unary_frontier(Pipeline(), "accumulate", build)
+        return self.unary_frontier(Pipeline(), name or "accumulate", build)
 
     def aggregate(
         self: Stream[tuple[K, V]],
@@ -364,7 +375,7 @@ class Stream(RecordOperators[T], Timely[T]):
         """
         for function in (fold, emit, default):
             function_of("aggregate", function)
-        return self.unary_frontier(ByKey(), "aggregate", aggregate(fold, emit, default))
+        return self.unary_frontier(ByKey(), name or "aggregate", aggregate(fold, emit, default))
 
     def state_machine(
         self: Stream[tuple[K, V]],
@@ -400,7 +411,12 @@ class Stream(RecordOperators[T], Timely[T]):
         """
         build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
         return single_output(
-            self.scope, "state_machine", [(self, ByKey())], build, notify=True, retains_forever=True
+            self.scope,
+            name or "state_machine",
+            [(self, ByKey())],
+            build,
+            notify=True,
+            retains_forever=True,
         )
 
     def distinct(self, *, name: str | None = None) -> Stream[T]:
@@ -415,8 +431,8 @@ class Stream(RecordOperators[T], Timely[T]):
             [(0, ['a', 'b', 'n'])]
         """
         # One of each record in a batch is enough to travel.
-        once = self._stage(StageKind.MAP_BATCH, _unique, "distinct")[0]
-        return Stream(self.scope, _core.distinct(once.core))
+        once = self._stage(records.MAP_BATCH, _unique, name or "distinct")[0]
+        return once._one(records.DISTINCT, name)
 
     def counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
         """Each distinct record of a time with the number of its occurrences, sent when the time closes.
@@ -431,7 +447,7 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(lambda scope: scope.to_stream(list("banana")).counts().capture()).extract()
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
-        return Stream(self.scope, _core.counts(self.core))
+        return self._one(records.COUNTS, name)
 
     # ------------------------------------------------------------ collections
 
@@ -453,13 +469,16 @@ class Stream(RecordOperators[T], Timely[T]):
             TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
                 pair.
         """
-        return self.scope.collection_of(_core.as_collection(self.core, diffs))
+        node = self.scope._append(
+            records.AS_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
+        )
+        return collection_of(self.scope, node.output)
 
     # ------------------------------------------------------------ observing
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> Stream[T]:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return Stream(self.scope, self.core.probe_with(probe_of(handle)))
+        return Stream(self.scope, self._probed(probe_of(handle), name))
 
     # ------------------------------------------------------------ columns
 
@@ -483,7 +502,7 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
         """
-        return to_arrow(self, schema)
+        return to_arrow(self, schema, name)
 
 
 def _unique(records: list[Any]) -> Iterator[Any]:

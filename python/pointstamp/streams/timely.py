@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp._core import StageKind
-from pointstamp._mistakes import count_of, function_of, several, stream_of
-from pointstamp._naming import named
+from pointstamp._mistakes import count_of, function_of, several
+from pointstamp._mistakes import stream_of as stream_given
 from pointstamp._nan_order import key_function
 from pointstamp.custom.builder import single_output
 from pointstamp.pacts import ByKey
+from pointstamp.plan import records
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,7 +37,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@named
 class Timely(Generic[T]):
     """Event time, keys, windows, and what is done per time."""
 
@@ -43,11 +44,7 @@ class Timely(Generic[T]):
 
     scope: Scope
 
-    if TYPE_CHECKING:
-
-        @property
-        def core(self) -> CoreStream:
-            """The extension's stream."""
+    _output: Output
 
     # ------------------------------------------------------------ event time
 
@@ -110,10 +107,11 @@ class Timely(Generic[T]):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock, not_ahead(ahead, clock.span))
-        timed, late = event_times(self.scope, self.core, split, lateness=units, idle=idle)
-        self.scope.tells_time((timed, late), clock)
-        on_time = self.scope.event_stream_of(timed, clock)
-        return several("event_time", "on_time, late", (on_time, self.scope.stream_of(late)))
+        made = event_times(
+            self.scope, self._output, split, clock, lateness=units, idle=idle, name=name or "event_time"
+        )
+        on_time, late = (stream_of(self.scope, output) for output in made)
+        return several("event_time", "on_time, late", (on_time, late))
 
     def key_by(
         self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None
@@ -125,6 +123,7 @@ class Timely(Generic[T]):
             value: Returns what is kept of a record; None keeps the record.
             name: The operator's name.
         """
+        from pointstamp.event_times.splitting import with_keys
         from pointstamp.keyed import KeyedStream
         from pointstamp.keyed.ordered import root_only
 
@@ -132,7 +131,14 @@ class Timely(Generic[T]):
         if value is not None:
             function_of("key_by", value)
         root_only(self.scope, "a stream by key")
-        return KeyedStream(self.scope, *self.with_keys(key, value))
+        node = self.scope._append(
+            records.MAP_TIMED,
+            [self._output.read_as(self._output.form)],
+            Output(Form.TIMED),
+            name=name or "key_by",
+            function=with_keys(key, value),
+        )
+        return KeyedStream(self.scope, node.output)
 
     def window(
         self, window: WindowKind, *, early: Any = None, state: KeyedState[None, Any] | None = None
@@ -149,18 +155,7 @@ class Timely(Generic[T]):
         from pointstamp.keyed import WindowedStream
 
         keyed = self.key_by(_no_key)
-        return WindowedStream(
-            self.scope, keyed.keyed, keyed.clock, window, early=early, state=state, by_key=False
-        )
-
-    def with_keys(
-        self, key: Callable[[Any], Any], value: Callable[[Any], Any] | None
-    ) -> tuple[CoreStream, Clock]:
-        """Returns columns ``(times, keys, values)``, and the unit of the times; for `key_by`."""
-        from pointstamp.event_times.splitting import with_keys
-
-        (made,) = self.core.stage(StageKind.MAP_TIMED, with_keys(key, value), "key_by", 1)
-        return made, self.scope.clock_of(self.core)
+        return WindowedStream(self.scope, keyed._output, window, early=early, state=state, by_key=False)
 
     # ------------------------------------------------------------ calls to the outside
 
@@ -231,7 +226,8 @@ class Timely(Generic[T]):
             batch=batch,
             linger=linger,
         )
-        return several("async_map", "results, failed", async_map(self.scope, self.core, function, terms))
+        made = async_map(self.scope, self._output, function, terms, name or "async_map")
+        return several("async_map", "results, failed", made)
 
     # ------------------------------------------------------------ per time
 
@@ -253,8 +249,8 @@ class Timely(Generic[T]):
         """
         from pointstamp.operators.everyday import join_per_time
 
-        inputs: Any = [(self, ByKey()), (stream_of("join", other), ByKey())]
-        return single_output(self.scope, "join", inputs, join_per_time, notify=True)
+        inputs: Any = [(self, ByKey()), (stream_given("join", other), ByKey())]
+        return single_output(self.scope, name or "join", inputs, join_per_time, notify=True)
 
     def reduce(
         self: Timely[tuple[K, V]], f: Callable[[V, V], V], *, name: str | None = None
@@ -299,7 +295,7 @@ class Timely(Generic[T]):
             function_of("top_k", by)
         key = key_function(by)
         shaped: Stream[T] = gathered(
-            self, "top_k", lambda records: sorted(records, key=key, reverse=True)[:k], locally=True
+            self, name or "top_k", lambda records: sorted(records, key=key, reverse=True)[:k], locally=True
         )
         return shaped
 
@@ -319,7 +315,7 @@ class Timely(Generic[T]):
             function_of("sort", by)
         key = key_function(by)
         shaped: Stream[T] = gathered(
-            self, "sort", lambda records: sorted(records, key=key, reverse=reverse), locally=False
+            self, name or "sort", lambda records: sorted(records, key=key, reverse=reverse), locally=False
         )
         return shaped
 

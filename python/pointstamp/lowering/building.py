@@ -1,0 +1,217 @@
+"""The building of one dataflow: its plan, what was made of it at once, and its lowering.
+
+Invariant: a node is lowered once, after all that it reads, and an output is made once in each form in which
+it is read.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import GraphError
+from pointstamp.lowering import passes
+from pointstamp.lowering.rules import conversion, form_maker_of, rule_of
+from pointstamp.plan import shape
+from pointstamp.plan.node import Form, Node, Output, Read
+from pointstamp.plan.plan import Plan, PlanScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pointstamp import _core
+    from pointstamp.plan.node import Kind
+
+__all__ = ["Building"]
+
+
+class Building:
+    """A dataflow while it is being built.
+
+    Attributes:
+        plan: What was appended so far.
+        scopes: The engine's scope for each of the plan's.
+    """
+
+    __slots__ = ("_chains", "_left", "_lowered", "_made", "_wanted", "plan", "root", "scopes")
+
+    def __init__(self, root: _core.Scope) -> None:
+        self.plan = Plan()
+        self.root = root
+        self.scopes: dict[PlanScope, _core.Scope] = {}
+        self._made: dict[Output, dict[Form, Any]] = {}
+        self._left: dict[Output, Any] = {}
+        self._lowered = 0
+        self._chains: dict[Node, list[Node]] = {}
+        self._wanted: passes.Wanted = {}
+
+    # ------------------------------------------------------------ appending
+
+    def append(
+        self,
+        scope: PlanScope,
+        kind: Kind,
+        reads: Sequence[Output | Read],
+        outputs: Sequence[Output],
+        arguments: dict[str, Any],
+        *,
+        name: str | None = None,
+        crosses: bool = False,
+    ) -> Node:
+        """Appends a node, with the line of the program that runs now; see `Plan.append`."""
+        line = self.root.line()
+        return self.plan.append(
+            scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses
+        )
+
+    def reserve(self, node: Node, *made: Any) -> Node:
+        """Notes what the engine has made of a node at once: an object for each output."""
+        for output, one in zip(node.outputs, made, strict=True):
+            self._made[output] = {output.form: one}
+        return node
+
+    def reserve_output(self, output: Output, made: Any) -> None:
+        """Notes what the engine has made of an output at once."""
+        self._made[output] = {output.form: made}
+
+    def reserved(
+        self, scope: PlanScope, kind: Kind, inputs: Sequence[Read], outputs: Sequence[Output], name: str
+    ) -> Node:
+        """Makes a node that `Plan.add` appends later, when its inputs and outputs are complete."""
+        return Node(kind, inputs, outputs, {}, name=name, line=self.root.line(), scope=scope)
+
+    @contextmanager
+    def making(self, title: str, name: str | None) -> Iterator[None]:
+        """Names operators that are made at once: that with the title gets the name."""
+        self.root.lowering(title, name, None)
+        try:
+            yield
+        finally:
+            self.root.lowered()
+
+    # ------------------------------------------------------------ lowering
+
+    def complete(self) -> None:
+        """Makes operators of the whole plan: nothing is appended any more.
+
+        Raises:
+            GraphError: If something is missing, such as what defines a loop, or a scope's block has not ended.
+        """
+        for scope in self.scopes:
+            if scope.parent is not None and scope.complete is None:
+                raise GraphError(
+                    f"the scope {scope} is still open: end its `with` block before the dataflow's"
+                )
+        self.plan.check_complete()
+        self.lower()
+        for scope, core in self.scopes.items():
+            if scope.parent is not None:
+                core.close()
+
+    def lower(self, *, partly: bool = False) -> None:
+        """Makes operators of the nodes that were appended since the last call.
+
+        Args:
+            partly: Whether more nodes may follow, which read any output.
+        """
+        nodes = self.plan.nodes[self._lowered :]
+        self._lowered = len(self.plan.nodes)
+        self._chains = passes.chains(nodes)
+        self._wanted = passes.wanted(nodes, self._chains)
+        try:
+            for node in nodes:
+                self._lower(node, partly)
+        finally:
+            self.root.lowered()
+
+    def _lower(self, node: Node, partly: bool) -> None:
+        self._begin(node)
+        chain = self._chains.get(node)
+        if chain is not None:
+            if chain[0] is node:
+                self._lower_chain(chain, partly)
+            forms = [form for output in node.outputs for form in self._wanted.get(output, ())]
+        elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
+            pass  # made when it was appended
+        elif form_maker_of(node.kind) is None:
+            made = rule_of(node.kind)(self, node, *map(self.taken, node.inputs))
+            if made is not None:
+                ones = (made,) if len(node.outputs) == 1 else made
+                for output, one in zip(node.outputs, ones, strict=True):
+                    self._made[output] = {output.form: one}
+        elif node.kind is not shape.ENTER and node.output not in self._wanted:
+            self.take(node.output, node.output.form.plain)  # nothing is left out for want of a reader
+        for output in node.outputs:
+            for form in self._wanted.get(output, ()):
+                self.take(output, form)
+
+    def _begin(self, node: Node) -> None:
+        self.root.lowering(node.kind.name, node.name, node.line)
+
+    def _lower_chain(self, chain: list[Node], partly: bool) -> None:
+        from pointstamp import _core
+
+        place = {node: index for index, node in enumerate(chain)}
+        stages, outputs = [], []
+        for index, node in enumerate(chain):
+            before = node.inputs[0].output
+            reads = (place[before.node], before.port) if before.node in place else None
+            title = node.name or node.kind.name
+            stages.append((node.kind.stage, title, node["function"], len(node.outputs), reads))
+            outputs += [(index, output.port) for output in node.outputs if partly or output in self._wanted]
+        first = chain[0]
+        self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
+        build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
+        made = build(self.taken(first.inputs[0]), stages, outputs)
+        for (index, port), stream in zip(outputs, made, strict=True):
+            output = chain[index].outputs[port]
+            self._made[output] = {output.form: stream}
+
+    def taken(self, read: Read) -> Any:
+        """What a node reads, in the form in which it reads it."""
+        return self.take(read.output, read.form)
+
+    def take(self, output: Output, form: Form) -> Any:
+        """An output in a form, which is made now if it was not before."""
+        made = self._made.get(output)
+        if made is None:
+            if output.node.number >= self._lowered:
+                self.lower(partly=True)
+            made = self._made.setdefault(output, {})
+        if form not in made:
+            reader = self._wanted.get(output, {}).get(form)
+            if reader is not None:
+                self._begin(reader)
+            else:
+                self.root.lowering("", None, output.node.line)
+            make = form_maker_of(output.node.kind)
+            if make is not None:
+                made[form] = make(self, output.node, form)
+            else:
+                made[form] = conversion(output.form, form)(self, output, made[output.form])
+        return made[form]
+
+    def once(self, output: Output, make: Callable[[], Any]) -> Any:
+        """What is made of an output once for all that ask for it: the stream that leaves its scope."""
+        if output not in self._left:
+            self._left[output] = make()
+        return self._left[output]
+
+    def wants(self, output: Output) -> set[Form]:
+        """The forms in which an output is read."""
+        return set(self._wanted.get(output, ()))
+
+    # ------------------------------------------------------------ the end
+
+    def let_go(self, why: str) -> None:
+        """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges."""
+        for node in self.plan.nodes:
+            node.arguments = None
+        for scope in self.scopes:
+            if scope.parent is None:
+                scope.complete = why
+        self._made.clear()
+        self._left.clear()
+        self._wanted.clear()
+        self._chains.clear()
+        self.scopes.clear()

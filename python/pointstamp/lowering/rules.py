@@ -1,0 +1,78 @@
+"""The table of rules by which nodes become operators.
+
+A rule is a function of a `Lowering`, a node and what it reads, as objects of the extension; it returns what
+the node makes, an object for each output. Each family of kinds has a module, which is imported when the first
+node of it is lowered: programs over records have no use for columns.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pointstamp.plan.node import Form, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["converts", "form_maker_of", "makes", "rule", "rule_of"]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_RULES: dict[Kind, Callable[..., Any]] = {}
+_MAKERS: dict[Kind, Callable[..., Any]] = {}
+_CONVERSIONS: dict[tuple[Form, Form], Callable[..., Any]] = {}
+
+
+def rule(*kinds: Kind) -> Callable[[F], F]:
+    """Registers the rule of some kinds: ``rule(lowering, node, *inputs)``."""
+
+    def register(function: F) -> F:
+        for kind in kinds:
+            _RULES[kind] = function
+        return function
+
+    return register
+
+
+def makes(*kinds: Kind) -> Callable[[F], F]:
+    """Registers how kinds make their output in any form: ``make(lowering, node, form)``."""
+
+    def register(function: F) -> F:
+        for kind in kinds:
+            _MAKERS[kind] = function
+        return function
+
+    return register
+
+
+def converts(found: Form, wanted: Form) -> Callable[[F], F]:
+    """Registers how an output is made in another form: ``convert(lowering, output, made)``."""
+
+    def register(function: F) -> F:
+        _CONVERSIONS[found, wanted] = function
+        return function
+
+    return register
+
+
+def rule_of(kind: Kind) -> Callable[..., Any]:
+    """The rule of a kind."""
+    _load(kind)
+    return _RULES[kind]
+
+
+def form_maker_of(kind: Kind) -> Callable[..., Any] | None:
+    """The function by which a kind makes its output in any form; None where it makes one form."""
+    _load(kind)
+    return _MAKERS.get(kind)
+
+
+def conversion(found: Form, wanted: Form) -> Callable[..., Any]:
+    """The conversion from one form to another."""
+    return _CONVERSIONS[found, wanted]
+
+
+def _load(kind: Kind) -> None:
+    if kind not in _RULES and kind not in _MAKERS:
+        import_module(f"pointstamp.lowering.{kind.family}")

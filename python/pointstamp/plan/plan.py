@@ -1,0 +1,153 @@
+"""The plan of a dataflow: its nodes in the order in which methods appended them, and its scopes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._errors import GraphError
+from pointstamp.plan.node import Node, Output, Read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pointstamp.plan.node import Kind
+
+__all__ = ["Plan", "PlanScope", "placed_at"]
+
+
+class PlanScope:
+    """A scope of a plan.
+
+    Attributes:
+        name: Its name.
+        address: The path to it from the worker's root.
+        dims: How many coordinates timestamps have here.
+        parent: The scope around it; None for the dataflow's.
+        complete: Why nothing can be added any more; None while something can.
+    """
+
+    __slots__ = ("address", "complete", "dims", "name", "parent")
+
+    def __init__(self, name: str, address: tuple[int, ...], dims: int, parent: PlanScope | None) -> None:
+        self.name = name
+        self.address = address
+        self.dims = dims
+        self.parent = parent
+        self.complete: str | None = None
+
+    def check_building(self) -> None:
+        """Checks that nodes may still be added.
+
+        Raises:
+            GraphError: If they may not.
+        """
+        scope: PlanScope | None = self
+        while scope is not None:
+            if scope.complete is not None:
+                raise GraphError(
+                    f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the "
+                    "`with` block"
+                )
+            scope = scope.parent
+
+    def check_reads(self, output: Output, reader: str) -> None:
+        """Checks that a node here may read an output.
+
+        Raises:
+            GraphError: If it is an output of another scope. It says how the stream gets here.
+        """
+        there = output.node.scope
+        if there is self:
+            return
+        if self.parent is there:
+            cure = "call .enter(scope) on it first"
+        elif there.parent is self:
+            cure = "call .leave() on it first"
+        else:
+            cure = "streams cross one scope boundary at a time, with .enter(scope) and .leave()"
+        raise GraphError(
+            f"'{reader}' in scope {self} cannot read the stream of '{output.node.title}', which is in scope "
+            f"{there}: {cure}"
+        )
+
+    def __str__(self) -> str:
+        return f"'{self.name}' {list(self.address)}"
+
+
+def placed_at(node: Node) -> str:
+    """Where the program made a node, as a part of a sentence; empty where that is not known."""
+    return f" (made at {node.line.text})" if node.line is not None and node.line.text else ""
+
+
+class Plan:
+    """What the methods of a dataflow's streams and scopes have appended so far.
+
+    Attributes:
+        nodes: In the order in which they were appended: a node is after those that it reads.
+        missing: Nodes of which something is still to be done before the dataflow is complete, with what is
+            wrong where it is not done.
+    """
+
+    __slots__ = ("missing", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.missing: dict[Node, str] = {}
+
+    def require(self, node: Node, problem: str) -> None:
+        """Notes that the dataflow is not complete until `fulfil` is called for the node."""
+        self.missing[node] = problem
+
+    def fulfil(self, node: Node) -> None:
+        """Notes that what was required of a node is done."""
+        del self.missing[node]
+
+    def check_complete(self) -> None:
+        """Checks that what was required is done.
+
+        Raises:
+            GraphError: If it is not. It names the line of the node.
+        """
+        for node, problem in self.missing.items():
+            raise GraphError(f"{problem}{placed_at(node)}")
+
+    def append(
+        self,
+        scope: PlanScope,
+        kind: Kind,
+        reads: Sequence[Output | Read],
+        outputs: Sequence[Output],
+        arguments: dict[str, Any],
+        *,
+        name: str | None = None,
+        line: Any = None,
+        crosses: bool = False,
+    ) -> Node:
+        """Appends a node.
+
+        Args:
+            scope: The scope that it is in.
+            kind: Its kind.
+            reads: What it reads: outputs in their plain forms, or in a form that it says.
+            outputs: What it makes.
+            arguments: What lowering needs besides.
+            name: What the program calls it.
+            line: The line of the program.
+            crosses: Whether it reads an output of another scope, which the caller has checked.
+
+        Raises:
+            GraphError: If the scope is complete, or an input is of another scope.
+        """
+        scope.check_building()
+        inputs = [read if isinstance(read, Read) else Read(read, read.form.plain) for read in reads]
+        if not crosses:
+            for read in inputs:
+                scope.check_reads(read.output, name or kind.name)
+        node = Node(kind, inputs, outputs, arguments, name=name, line=line, scope=scope)
+        self.add(node)
+        return node
+
+    def add(self, node: Node) -> None:
+        """Appends a node that was made before, with outputs that others may read already."""
+        node.number = len(self.nodes)
+        self.nodes.append(node)

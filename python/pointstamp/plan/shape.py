@@ -1,0 +1,45 @@
+"""Kinds of nodes that move streams between scopes, put them together, and watch them."""
+
+from __future__ import annotations
+
+from pointstamp.plan.node import Kind, State
+
+__all__ = [
+    "ADOPTED",
+    "CAPTURE",
+    "CAPTURE_INTO",
+    "CONCATENATE",
+    "CONNECT",
+    "EMPTY",
+    "ENTER",
+    "FEEDBACK",
+    "FORWARD",
+    "INPUT",
+    "LEAVE",
+    "OPERATOR",
+    "PROBE",
+    "REPLAY",
+    "RETAINING",
+    "TO_STREAM",
+    "UNORDERED_INPUT",
+    "WATCH",
+]
+
+ADOPTED = Kind("adopted", "shape")
+CAPTURE = Kind("capture", "shape")
+CAPTURE_INTO = Kind("capture_into", "shape")
+CONCATENATE = Kind("concatenate", "shape")
+CONNECT = Kind("connect_loop", "shape")
+EMPTY = Kind("empty", "shape")
+ENTER = Kind("enter", "shape")
+FEEDBACK = Kind("feedback", "shape", State.QUEUE)
+FORWARD = Kind("forward", "shape")
+INPUT = Kind("input", "shape", State.POSITION)
+LEAVE = Kind("leave", "shape")
+OPERATOR = Kind("operator", "shape", State.OWN)
+PROBE = Kind("probe", "shape")
+REPLAY = Kind("replay", "shape", State.POSITION)
+RETAINING = Kind("retaining", "shape")
+TO_STREAM = Kind("to_stream", "shape", State.POSITION)
+UNORDERED_INPUT = Kind("unordered input", "shape", State.POSITION)
+WATCH = Kind("watch", "shape")
