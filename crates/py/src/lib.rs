@@ -99,7 +99,7 @@ mod _core {
         operator::{Builder, Retention},
         port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
-        scope::{LoopHandle, Retaining, Scope},
+        scope::{LoopHandle, Retaining, Scope, loop_difference},
         sealed::SealedLink,
         session::Session,
         simulation::Simulation,

@@ -51,6 +51,17 @@ impl ProbeHandle {
         }
     }
 
+    /// Announces that it will be attached by an operator that is not made yet, where times have `dims` coordinates: until
+    /// then the minimum time is possible there.
+    fn expect(&self, dims: usize) {
+        self.probe.expect(Point::minimum(dims));
+    }
+
+    /// Takes one such announcement back, of an operator that will not be made.
+    fn unexpect(&self, dims: usize) {
+        self.probe.unexpect(&Point::minimum(dims));
+    }
+
     /// The operators by which it is attached, as (dataflow, number) pairs.
     fn places(&self) -> Vec<(u32, u32)> {
         let places = self.places.lock();
@@ -79,7 +90,7 @@ impl ProbeHandle {
     }
 
     fn __repr__(&self) -> String {
-        if self.places().is_empty() {
+        if self.places().is_empty() && self.probe.is_done() {
             return "<ProbeHandle attached nowhere>".to_owned();
         }
         let times: Vec<_> = self

@@ -17,7 +17,7 @@ use crate::activator::Activator;
 use crate::batch::{Batch, MAX_BATCH, Records};
 use crate::bound::ThreadBound;
 use crate::capability::Capability;
-use crate::columns::schema::Schema;
+use crate::columns::schema::{Schema, exact_difference};
 use crate::driver::Driver;
 use crate::errors::{GraphError, IntoException};
 use crate::generic::generic_alias;
@@ -336,6 +336,27 @@ impl Retaining {
     }
 }
 
+/// Returns the reason why a stream of one schema cannot define a loop variable of another; without a schema, of records.
+#[pyfunction]
+#[pyo3(signature = (own, given))]
+pub(crate) fn loop_difference(own: Option<&Schema>, given: Option<&Schema>) -> Option<String> {
+    difference(own.map(Schema::shared), given.map(Schema::shared))
+}
+
+fn difference(own: Option<&SchemaRef>, given: Option<&SchemaRef>) -> Option<String> {
+    let problem = match (own, given) {
+        (None, None) => None,
+        (Some(own), Some(given)) => exact_difference(given, own),
+        (Some(_), None) => {
+            Some("it carries record batches, and the stream records: use to_arrow".into())
+        }
+        (None, Some(_)) => Some(
+            "it carries records, and the stream record batches: give feedback or loop_variable the schema".into(),
+        ),
+    };
+    problem.map(|problem| format!("this stream cannot define the loop variable: {problem}"))
+}
+
 /// The end of a loop that is still open; pass it to `Stream.connect_loop`.
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct LoopHandle {
@@ -372,20 +393,9 @@ impl LoopHandle {
     /// Closes the loop with the stream that defines it.
     #[pyo3(signature = (stream, schema = None))]
     fn connect(&self, stream: &Stream, schema: Option<&Schema>) -> PyResult<()> {
-        let problem = match (&self.schema, schema) {
-            (None, None) => None,
-            (Some(own), Some(given)) => given.exact_difference(own),
-            (Some(_), None) => {
-                Some("it carries record batches, and the stream records: use to_arrow".into())
-            }
-            (None, Some(_)) => Some(
-                "it carries records, and the stream record batches: give feedback or loop_variable the schema".into(),
-            ),
-        };
-        if let Some(problem) = problem {
-            return Err(GraphError::new_err(format!(
-                "this stream cannot define the loop variable: {problem}"
-            )));
+        let given = schema.map(Schema::shared);
+        if let Some(problem) = difference(self.schema.as_ref(), given) {
+            return Err(GraphError::new_err(problem));
         }
         let stream = stream.engine()?;
         let handle = self.handle.get()?.borrow_mut().take();

@@ -15,6 +15,25 @@ pub struct Probe(Arc<Mutex<Places>>);
 struct Places {
     frontiers: Vec<Vec<Point>>,
     free: Vec<usize>,
+    /// Those where the probe will be attached, in the order in which that was said, each with the minimum time there.
+    expected: Vec<(usize, Point)>,
+}
+
+impl Places {
+    fn add(&mut self, minimum: Point) -> usize {
+        if let Some(place) = self.free.pop() {
+            self.frontiers[place].push(minimum);
+            return place;
+        }
+        self.frontiers.push(vec![minimum]);
+        self.frontiers.len() - 1
+    }
+
+    /// Takes one of the places where times begin with `minimum` from those that are expected.
+    fn expected_at(&mut self, minimum: &Point) -> Option<usize> {
+        let at = self.expected.iter().position(|(_, of)| of == minimum)?;
+        Some(self.expected.remove(at).0)
+    }
 }
 
 impl Probe {
@@ -61,15 +80,28 @@ impl Probe {
         self.places().frontiers.iter().flatten().cloned().collect()
     }
 
-    /// One more place where the probe is attached, at which times from `minimum` on are possible.
+    /// Announces that the probe will be [attached](Self::attach) where times begin with `minimum`: from now on they are
+    /// possible.
+    pub fn expect(&self, minimum: Point) {
+        let places = &mut *self.places();
+        let place = places.add(minimum.clone());
+        places.expected.push((place, minimum));
+    }
+
+    /// Takes one such announcement back. Without one it does nothing.
+    pub fn unexpect(&self, minimum: &Point) {
+        let place = self.places().expected_at(minimum);
+        if let Some(place) = place {
+            self.forget(place);
+        }
+    }
+
+    /// A place where the probe is attached, at which times from `minimum` on are possible: one that is expected, or else one
+    /// more.
     pub(crate) fn place(&self, minimum: Point) -> usize {
         let places = &mut *self.places();
-        if let Some(place) = places.free.pop() {
-            places.frontiers[place].push(minimum);
-            return place;
-        }
-        places.frontiers.push(vec![minimum]);
-        places.frontiers.len() - 1
+        let expected = places.expected_at(&minimum);
+        expected.unwrap_or_else(|| places.add(minimum))
     }
 
     /// Nothing is possible any more at a place, which is not named again.
@@ -106,5 +138,26 @@ mod tests {
         assert_eq!(probe.places().frontiers.len(), 2);
         probe.forget(kept);
         assert!(probe.is_done());
+    }
+
+    #[test]
+    fn a_place_that_is_expected_is_the_one_that_comes() {
+        let probe = Probe::new();
+        let (outer, inner) = (Point::minimum(1), Point::minimum(2));
+        probe.expect(outer.clone());
+        probe.expect(inner.clone());
+        probe.expect(outer.clone());
+        assert!(probe.less_than(&Point::new(&[1])) && !probe.is_done());
+        let first = probe.place(outer.clone());
+        probe.set(first, &[]);
+        assert!(probe.less_equal(&outer)); // the other one is still to come
+        probe.unexpect(&outer);
+        assert!(!probe.less_equal(&outer) && probe.dims() == Some(2));
+        let nested = probe.place(inner.clone());
+        probe.set(nested, &[]);
+        assert!(probe.is_done());
+        probe.unexpect(&outer); // none is left
+        let further = probe.place(outer.clone());
+        assert!(![first, nested].contains(&further) && probe.less_equal(&outer));
     }
 }

@@ -21,13 +21,15 @@ impl Schema {
     pub(crate) fn new(schema: SchemaRef) -> Self {
         Schema { schema }
     }
+
+    pub(crate) fn shared(&self) -> &SchemaRef {
+        &self.schema
+    }
 }
 
-impl Schema {
-    /// How this schema differs from one whose batches a reader expects as they are.
-    pub(crate) fn exact_difference(&self, expected: &SchemaRef) -> Option<String> {
-        difference(&self.schema, expected, Fit::Exact)
-    }
+/// Returns how a schema differs from one whose batches a reader expects as they are.
+pub(crate) fn exact_difference(given: &SchemaRef, expected: &SchemaRef) -> Option<String> {
+    difference(given, expected, Fit::Exact)
 }
 
 #[pymethods]
@@ -55,7 +57,7 @@ impl Schema {
 
     /// What keeps batches of another schema from this stream; `None` when nothing does.
     fn difference(&self, other: &Schema) -> Option<String> {
-        other.exact_difference(&self.schema)
+        exact_difference(&other.schema, &self.schema)
     }
 }
 

@@ -36,7 +36,6 @@ impl Line {
             number: 0,
         }
     }
-
 }
 
 #[pymethods]

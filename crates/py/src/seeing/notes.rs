@@ -222,13 +222,7 @@ impl Notes {
     }
 
     /// Notes a capability that Python code gets, by a line; the number of the note.
-    pub(crate) fn hold(
-        &self,
-        made: Line,
-        operator: OperatorId,
-        port: usize,
-        time: &Point,
-    ) -> u64 {
+    pub(crate) fn hold(&self, made: Line, operator: OperatorId, port: usize, time: &Point) -> u64 {
         let mut inner = self.inner();
         let number = inner.next;
         inner.next += 1;
