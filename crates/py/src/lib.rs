@@ -110,6 +110,10 @@ mod _core {
         worker::{Cluster, Worker},
     };
 
+    // Chains of functions.
+    #[pymodule_export]
+    use crate::chain::{chain, collection_chain};
+
     // What is said by a name out of a few.
     #[pymodule_export]
     use crate::kinds::{
@@ -123,9 +127,9 @@ mod _core {
         kernel::{Kernel, in_time_order},
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         operators::{
-            aggregate_columns, delay_columns, distinct_columns, distinct_so_far_columns,
-            exchange_columns, join_columns, partition_columns, time_column_of, window_columns,
-            with_own_times,
+            aggregate_columns, aggregate_schema, delay_columns, distinct_columns,
+            distinct_so_far_columns, exchange_columns, join_columns, join_schema, own_times_schema,
+            partition_columns, time_column_of, window_columns, window_schema, with_own_times,
         },
         picked::{order_columns, rows_at, rows_in_order, rows_where, without_views},
         schema::Schema,
@@ -136,14 +140,18 @@ mod _core {
     use crate::collections::{
         arrange::{Arrangement, arrange, arrangement_updates, enter_arrangement, total_updates},
         columns::{
-            check_columns, collect_columns, column_updates, extract_column_updates, filter_columns,
-            select_columns, update_columns,
+            check_columns, check_filter, collect_columns, collect_schema, column_updates,
+            column_updates_schema, extract_column_updates, filter_columns, select_columns,
+            select_schema, update_columns,
         },
         field::{Field, column_field, source_field},
         input::{check_updates, refuse_negative_counts, send_updates, update_input},
-        join::join_arranged,
+        join::{check_join_fields, join_arranged},
         play::{play_columns, play_updates},
-        project::{check_pairs, consolidate, filter_fields, negate, project, set_collections_fuel},
+        project::{
+            check_fields, check_pairs, consolidate, filter_fields, negate, project,
+            set_collections_fuel,
+        },
         reduce::reduce_arranged,
         shape::{Loop, as_collection, collection_stage, extract_updates, follow, to_updates},
         trace::{Trace, import_trace, trace_of},
