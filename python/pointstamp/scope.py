@@ -20,6 +20,7 @@ from pointstamp.seeing.drawn import Drawn
 from pointstamp.streams.kinds import stream_of
 from pointstamp.streams.loops import LoopHandle
 from pointstamp.streams.records import Stream
+from pointstamp.streams.timed import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -339,9 +340,10 @@ class Scope(FromOutside, CollectionScope, Drawn):
                 concat = getattr(type(one), "concat", None)
                 cure = f": call {kind}.concat, as in first.concat(*others)" if concat is not None else ""
                 raise TypeError(f"concatenate puts streams of records together, not {one!r}{cure}")
-        node = self._append(
-            shape.CONCATENATE, [stream._output for stream in given], Output(Form.RECORDS), name=name
-        )
+        outputs = [stream._output for stream in given]
+        form = form_of(outputs)
+        reads = [output.read_as(form) for output in outputs]
+        node = self._append(shape.CONCATENATE, reads, Output(form), name=name)
         return Stream(self, node.output)
 
     def operator(self, name: str) -> OperatorBuilder:
