@@ -78,9 +78,10 @@ def exchange(_building: Building, node: Node, stream: _core.Stream) -> _core.Str
 
 
 @rule(columns.PARTITION)
-def partition(_building: Building, node: Node, stream: _core.Stream) -> list[_core.Stream]:
+def partition(_building: Building, node: Node, stream: _core.Stream) -> list[_core.Stream] | _core.Stream:
     """Splits rows by key."""
-    return _core.partition_columns(stream, len(node.outputs), node["key"])
+    parts = _core.partition_columns(stream, len(node.outputs), node["key"])
+    return parts if len(parts) > 1 else parts[0]
 
 
 @rule(columns.AGGREGATE)

@@ -114,7 +114,9 @@ class KeyedColumns(ColumnStream):
         unit = unit_of(self.schema.field(at).type, lengths_of(self._output))
         span = None if ttl is None else unit.span("ttl", ttl)
         if span is not None and span <= 0:
-            raise ValueError(f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}")
+            raise ValueError(
+                f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
+            )
         kernel = _core.Kernel.running(self._columns, keys, functions, times, span)
         if state is not None:
             kept = Kept(kernel, [list(range(len(keys)))], only_row)

@@ -1,4 +1,4 @@
-"""The part of `ArrowStream` that its groups of methods share: its output, its schema, and how they add nodes."""
+"""The part of `ArrowStream` that its groups of methods share: the output, the schema, and adding nodes."""
 
 from __future__ import annotations
 
@@ -82,11 +82,7 @@ class ColumnStream:
         `changes` are the columns whose values it may change.
         """
         output, column = self._output, self._output.time_column
-        if (
-            output.form is Form.MIXED
-            and column not in changes
-            and column in schema.to_pyarrow().names
-        ):
+        if output.form is Form.MIXED and column not in changes and column in schema.to_pyarrow().names:
             made = Output(Form.MIXED, schema, time_column=column)
             return self._add_in_time(kind, [self._mixed], made, name=name, function=function)
         made = Output(Form.COLUMNS, schema, time_type=output.time_type)

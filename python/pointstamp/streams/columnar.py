@@ -215,9 +215,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         names, schema = self.schema.names, self._columns
         together = self._with_one_key(name).unary_frontier(Exchange(ALL), name or kind.name, build)
         made = Output(Form.COLUMNS, schema)
-        shaped: ArrowStream = together._add(
-            kind, made, name=name, function=lambda batch: batch.select(names)
-        )
+        shaped: ArrowStream = together._add(kind, made, name=name, function=lambda batch: batch.select(names))
         return shaped
 
     # ------------------------------------------------------------ event time
@@ -348,9 +346,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         times = column or self._output.time_column
         if times is None and self._output.time_type is not None:
             told = self._with_own_times(name)
-            return told.window(
-                window, by, aggregations, column=OWN_TIME, early=early, state=state, name=name
-            )
+            return told.window(window, by, aggregations, column=OWN_TIME, early=early, state=state, name=name)
         if times is None:
             raise untold()
         at = _core.time_column_of(self._columns, times)
@@ -380,7 +376,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         return self._windows_in_order(window, keys, wanted, times, unit, early, state, name)
 
     def _with_own_times(self, name: str | None) -> ArrowStream:
-        """The results of windows with a column for their times: that makes windows of them those of records."""
+        """The results of windows with one more column, which tells their times."""
         import pyarrow as pa
 
         told = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
@@ -398,7 +394,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         state: KeyedState[Any, Any] | None,
         name: str | None,
     ) -> ArrowStream:
-        """Windows whose rows wait until their times are final: runs, early results, or a state that is listed."""
+        """Windows whose rows wait until their times are final: runs, early results, or a listed state."""
         follows = isinstance(window, Session | Count)
         tick = None if early is None else unit.span("early", early)
         if tick is not None and (tick <= 0 or follows):

@@ -314,6 +314,7 @@ def _joined(
     shown: Any,
     kinds: int,
     state: KeyedState[Any, Any] | None,
+    /,
     *,
     hidden: int = 0,
     **terms: Any,
@@ -336,9 +337,7 @@ def _joined(
         else Output(Form.MIXED, schema, time_column=time_column)
     )
     sides = list(zip(rows, places, at, strict=True))
-    joined: ArrowStream = left._of(
-        in_time_order(left.scope, kind, sides, kernel, made, state, name=name)
-    )
+    joined: ArrowStream = left._of(in_time_order(left.scope, kind, sides, kernel, made, state, name=name))
     return joined
 
 
