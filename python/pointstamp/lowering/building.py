@@ -189,7 +189,7 @@ class Building:
         return self.take(read.output, read.form)
 
     def source_of(self, output: Output) -> Output:
-        """The output that is read where a node reads one: another, where a pass has left out what makes it."""
+        """The output that is read for one: another, where a pass has left out the node that makes it."""
         return self._instead.get(output, output)
 
     def take(self, output: Output, form: Form) -> Any:

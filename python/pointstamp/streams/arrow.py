@@ -19,7 +19,7 @@ from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
 from pointstamp.plan import columns, records, shape
 from pointstamp.plan.node import Form, Output
-from pointstamp.streams.column_arguments import aggregations_of, key_names, part_name
+from pointstamp.streams.column_arguments import aggregations_of, key_names
 from pointstamp.streams.columnar import ALL, Columnar
 from pointstamp.streams.kinds import stream_of as stream_from
 
@@ -361,7 +361,7 @@ class ArrowStream(ColumnOperators, Columnar):
 
 
 def _together(outputs: list[Output]) -> Output:
-    """An output for the rows of several of one schema; at event times, where one column tells those of all."""
+    """An output for the rows of several; at event times, where one column tells those of all."""
     first = outputs[0]
     if {(output.form, output.time_column) for output in outputs} == {(Form.MIXED, first.time_column)}:
         return Output(Form.MIXED, first.schema, time_column=first.time_column)

@@ -82,7 +82,8 @@ class ColumnStream:
         `changes` are the columns whose values it may change.
         """
         output, column = self._output, self._output.time_column
-        if output.form is Form.MIXED and column not in changes and column in schema.to_pyarrow().names:
+        keeps = column is not None and column not in changes and column in schema.to_pyarrow().names
+        if keeps and output.form is Form.MIXED:
             made = Output(Form.MIXED, schema, time_column=column)
             return self._add_in_time(kind, [self._mixed], made, name=name, function=function)
         made = Output(Form.COLUMNS, schema, time_type=output.time_type)
