@@ -33,7 +33,7 @@ class Building:
         scopes: The engine's scope for each of the plan's.
     """
 
-    __slots__ = ("_chains", "_left", "_lowered", "_made", "_wanted", "plan", "root", "scopes")
+    __slots__ = ("_chains", "_instead", "_left", "_lowered", "_made", "_wanted", "plan", "root", "scopes")
 
     def __init__(self, root: _core.Scope) -> None:
         self.plan = Plan()
@@ -43,6 +43,7 @@ class Building:
         self._left: dict[Output, Any] = {}
         self._lowered = 0
         self._chains: dict[Node, list[Node]] = {}
+        self._instead: dict[Output, Output] = {}
         self._wanted: passes.Wanted = {}
 
     # ------------------------------------------------------------ appending
@@ -120,7 +121,8 @@ class Building:
         nodes = self.plan.nodes[self._lowered :]
         self._lowered = len(self.plan.nodes)
         self._chains = passes.chains(nodes)
-        self._wanted = passes.wanted(nodes, self._chains)
+        self._instead.update(passes.left_out(nodes, partly=partly))
+        self._wanted = passes.wanted(nodes, self._chains, self._instead)
         try:
             for node in nodes:
                 self._lower(node, partly)
@@ -128,6 +130,8 @@ class Building:
             self.root.lowered()
 
     def _lower(self, node: Node, partly: bool) -> None:
+        if node.outputs and node.output in self._instead:
+            return
         self._begin(node)
         chain = self._chains.get(node)
         if chain is not None:
@@ -184,8 +188,13 @@ class Building:
         """What a node reads, in the form in which it reads it."""
         return self.take(read.output, read.form)
 
+    def source_of(self, output: Output) -> Output:
+        """The output that is read for one: another, where a pass has left out the node that makes it."""
+        return self._instead.get(output, output)
+
     def take(self, output: Output, form: Form) -> Any:
         """An output in a form, which is made now if it was not before."""
+        output = self.source_of(output)
         made = self._made.get(output)
         if made is None:
             if output.node.number >= self._lowered:
@@ -227,4 +236,5 @@ class Building:
         self._left.clear()
         self._wanted.clear()
         self._chains.clear()
+        self._instead.clear()
         self.scopes.clear()
