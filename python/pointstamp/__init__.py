@@ -17,7 +17,6 @@ from pointstamp._core import (
     FrontieredInput,
     InputHandle,
     InputPort,
-    LoopHandle,
     OutputPort,
     ProbeHandle,
     UnorderedInput,
@@ -48,6 +47,7 @@ from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.scope import Scope
+from pointstamp.streams.loops import LoopHandle
 from pointstamp.streams.records import Stream
 from pointstamp.tls import TLS
 from pointstamp.worker import Sequencer, Worker

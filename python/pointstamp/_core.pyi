@@ -167,6 +167,7 @@ __all__ = [
     "join_columns",
     "keep_diagnostics",
     "less_equal",
+    "check_summaries",
     "loop_difference",
     "map_batches",
     "negate",
@@ -318,6 +319,7 @@ class LoopHandle(Generic[_T]):
     def __class_getitem__(cls, item: Any) -> GenericAlias: ...
     def connect(self, stream: Stream, schema: Schema | None = None) -> None: ...
 
+def check_summaries(summaries: Any, dims: int) -> list[Any]: ...
 def loop_difference(own: Schema | None, given: Schema | None) -> str | None: ...
 
 # The engine, as the classes of the same names in Python hold it: not for programs.

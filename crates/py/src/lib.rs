@@ -105,6 +105,7 @@ mod _core {
         simulation::Simulation,
         sources::Sources,
         stream::Stream,
+        time::check_summaries,
         unordered::UnorderedInput,
         worker::{Cluster, Worker},
     };

@@ -12,7 +12,7 @@
 use pointstamp_order::{Point, Summary};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 
 use crate::errors::TimeError;
 
@@ -151,6 +151,19 @@ pub(crate) fn summaries_from_py(value: &Bound<'_, PyAny>, dims: usize) -> PyResu
         .try_iter()?
         .map(|summary| summary_from_py(&summary?, dims))
         .collect()
+}
+
+/// Checks what a path summary, or several, is given as, for a scope of so many coordinates. Returns it as a list that can
+/// be read again.
+#[pyfunction]
+pub(crate) fn check_summaries<'py>(
+    summaries: &Bound<'py, PyAny>,
+    dims: usize,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = summaries.py();
+    let summaries = summaries_from_py(summaries, dims)?;
+    let summaries = summaries.iter().map(|summary| summary_to_py(py, summary));
+    PyList::new(py, summaries.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// A summary whose number of coordinates may not be known yet.

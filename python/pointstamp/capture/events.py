@@ -18,6 +18,8 @@ from pointstamp._core import EventQueue
 from pointstamp._errors import CodecError, GraphError, TimeError
 from pointstamp._mistakes import early, suggesting
 from pointstamp._nan_order import comparable
+from pointstamp.plan import shape
+from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeAlias
 
     from pointstamp._types import Time
+    from pointstamp.scope import Scope
 
     class Writes(Protocol):
         """A binary file, or what stands for one."""

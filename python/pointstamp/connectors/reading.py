@@ -27,8 +27,10 @@ from pointstamp._threads import Helper, raised_later
 from pointstamp.connectors.protocol import Sink
 from pointstamp.connectors.rejecting import Rejected, is_unreadable
 from pointstamp.connectors.timing import Timing
-from pointstamp.custom.builder import operator_info
+from pointstamp.custom.builder import PlannedOperator
+from pointstamp.plan import shape
 from pointstamp.seeing.own import speaks
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
     from pointstamp.connectors.protocol import PartitionReader, Source
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
 
 __all__ = ["Reading"]

@@ -232,7 +232,9 @@ class PlannedOperator:
         self._outputs: list[Output] = []
         self._ports = 0
         self._summaries: list[tuple[int, int, Any]] = []
-        self.node = scope._building.reserved(scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name)
+        self.node = scope._building.reserved(
+            scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name
+        )
 
     @property
     def info(self) -> OperatorInfo:
@@ -355,57 +357,6 @@ class PlannedOperator:
         }
         self.node.told_of_inputs()
         plan.add(self.node)
-
-
-def constructed(self, constructor: Callable[..., Any], *given: Any) -> Any:
-        """The operator's logic, which its constructor makes of what it is given and the operator's info."""
-        return constructed(self.name, constructor, *given, self.info)
-
-    def check_unbuilt(self) -> None:
-        """Checks that the operator has no logic yet.
-
-        Raises:
-            GraphError: If it has.
-        """
-        if self.node.number >= 0:
-            raise GraphError(f"operator '{self.name}' was built already: it has one constructor")
-
-    def build(
-        self,
-        logic: Callable[..., None],
-        arguments: Callable[[list[Any]], tuple[Any, ...]],
-        *,
-        notify: bool = True,
-        start: bool = False,
-    ) -> None:
-        """Ends the construction.
-
-        Args:
-            logic: What the operator does when it runs.
-            arguments: Makes what the logic is called with of the list of inputs.
-            notify: Whether it runs when a frontier changes.
-            start: Whether it runs at the start.
-        """
-        plan = self._scope._building.plan
-        self._scope._plan_scope.check_building()
-        if self._inputs:
-            plan.fulfil(self.node)
-        self.node.arguments = {
-            "core": self.core,
-            "pacts": self._pacts,
-            "summaries": self._summaries,
-            "logic": logic,
-            "ports": arguments,
-            "notify": notify,
-            "start": start,
-        }
-        self.node.told_of_inputs()
-        plan.add(self.node)
-
-
-def operator_info(scope: Scope, name: str, core: _core.Builder) -> OperatorInfo:
-    """Returns the description of an operator that its constructor is given."""
-    return OperatorInfo(name, core.address, scope.index, scope.peers, core.activator())
 
 
 def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:

@@ -11,9 +11,9 @@ import os
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp._core import ProbeHandle
+from pointstamp._core import Schema as CoreSchema
 from pointstamp._mistakes import called, unknown_attribute
 from pointstamp.capture.events import Capture, EventWriter
-from pointstamp._core import Schema as CoreSchema
 from pointstamp.custom.builder import PlannedOperator, single_output
 from pointstamp.pacts import Gather, Pipeline, pact_of
 from pointstamp.plan import shape

@@ -60,9 +60,7 @@ class Building:
     ) -> Node:
         """Appends a node, with the line of the program that runs now; see `Plan.append`."""
         line = self.root.line()
-        return self.plan.append(
-            scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses
-        )
+        return self.plan.append(scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses)
 
     def reserve(self, node: Node, *made: Any) -> Node:
         """Notes what the engine has made of a node at once: an object for each output."""
@@ -75,7 +73,12 @@ class Building:
         self._made[output] = {output.form: made}
 
     def reserved(
-        self, scope: PlanScope, kind: Kind, inputs: Sequence[Read], outputs: Sequence[Output], name: str
+        self,
+        scope: PlanScope,
+        kind: Kind,
+        inputs: Sequence[Read],
+        outputs: Sequence[Output],
+        name: str,
     ) -> Node:
         """Makes a node that `Plan.add` appends later, when its inputs and outputs are complete."""
         return Node(kind, inputs, outputs, {}, name=name, line=self.root.line(), scope=scope)
@@ -130,7 +133,6 @@ class Building:
         if chain is not None:
             if chain[0] is node:
                 self._lower_chain(chain, partly)
-            forms = [form for output in node.outputs for form in self._wanted.get(output, ())]
         elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
             pass  # made when it was appended
         elif form_maker_of(node.kind) is None:
@@ -161,6 +163,17 @@ class Building:
             outputs += [(index, output.port) for output in node.outputs if partly or output in self._wanted]
         first = chain[0]
         self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
+        if not hasattr(_core, "chain"):
+            streams = {}
+            for node in chain:
+                before = node.inputs[0].output
+                source = streams.get(before) or self.taken(node.inputs[0])
+                made = source.stage(node.kind.stage, node["function"], node.title, len(node.outputs))
+                streams.update(zip(node.outputs, made))
+            for output, stream in streams.items():
+                if partly or output in self._wanted:
+                    self._made[output] = {output.form: stream}
+            return
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         made = build(self.taken(first.inputs[0]), stages, outputs)
         for (index, port), stream in zip(outputs, made, strict=True):

@@ -33,11 +33,13 @@ from pointstamp._threads import raised_later
 from pointstamp.custom.builder import PlannedOperator
 from pointstamp.outside.eventloop import EventLoop, Seat
 from pointstamp.seeing.own import speaks
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 

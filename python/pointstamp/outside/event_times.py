@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._errors import GraphError, TimeError
 from pointstamp._mistakes import function_of
+from pointstamp.custom.builder import PlannedOperator
 from pointstamp.event_times.clock import Clock, refuse_negative
 from pointstamp.event_times.columns import null_time, unit_of
 from pointstamp.operators.picked import rows_where
+from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp._core import Stream as CoreStream
+    from pointstamp.plan.node import Output
 
 __all__ = ["late_apart", "times_of"]
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of, several
-from pointstamp._naming import named
 from pointstamp.capture.events import replayed
-from pointstamp.streams.kinds import StreamsOf
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,8 +29,7 @@ __all__ = ["FromOutside"]
 T = TypeVar("T")
 
 
-@named
-class FromOutside(StreamsOf):
+class FromOutside:
     """Streams of what comes from outside the dataflow."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pointstamp.streams.records import Stream
 
 
-def to_arrow(stream: Stream[Any], schema: pa.Schema) -> ArrowStream:
+def to_arrow(stream: Stream[Any], schema: pa.Schema, name: str | None = None) -> ArrowStream:
     """The records of a stream as rows: see `Stream.to_arrow`."""
     columns = _core.Schema(schema)
     fields = columns.to_pyarrow()

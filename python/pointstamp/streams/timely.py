@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import timedelta
 
-    from pointstamp._core import Stream as CoreStream
-    from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
     from pointstamp.scope import Scope
