@@ -47,8 +47,7 @@ pub fn with_own_times(
     told: &SchemaRef,
 ) -> Result<(Typed<RecordBatch>, SchemaRef), Error> {
     let types: Vec<_> = told.fields().iter().cloned().collect();
-    let fields: Vec<_> = schema.fields().iter().chain(&types).cloned().collect();
-    let result: SchemaRef = Arc::new(Schema::new(fields));
+    let result = own_times_schema(schema, told);
     let output = Arc::clone(&result);
     let unary = Unary::new(stream, "own times", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
@@ -69,6 +68,12 @@ pub fn with_own_times(
         Ok(())
     });
     Ok((made, result))
+}
+
+/// Returns the schema of the result of [`with_own_times`].
+pub fn own_times_schema(schema: &SchemaRef, told: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().chain(told.fields().iter());
+    Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
 }
 
 /// Returns the latest time that a column tells; `least` where there is no row.

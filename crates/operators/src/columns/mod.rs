@@ -24,10 +24,10 @@ mod route;
 mod windows;
 
 pub use aggregate::aggregate;
-pub use event_time::{delay, with_own_times};
+pub use event_time::{delay, own_times_schema, with_own_times};
 pub use in_time::{InTime, Keeper, Ran, Shared, SideInput, shared};
 pub use keyed::{distinct, distinct_so_far, join};
 pub use movement::{exchange, partition};
 pub use outbox::Outbox;
 pub use route::{by_columns, placed};
-pub use windows::window;
+pub use windows::{window, window_schema};

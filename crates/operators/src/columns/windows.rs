@@ -14,6 +14,21 @@ use crate::Error;
 use crate::typed::{Input, Typed};
 use crate::unary::Unary;
 
+/// Returns the schema of the result of [`window`].
+///
+/// # Errors
+///
+/// An error for a column that does not exist or tells no times.
+pub fn window_schema(
+    schema: &SchemaRef,
+    plan: Plan,
+    column: &str,
+    layout: Layout,
+) -> Result<SchemaRef, Error> {
+    let windows = Windows::new(schema, plan, column, layout)?;
+    Ok(SchemaRef::clone(windows.output()))
+}
+
 /// Aggregates the rows of each key and window of event time; rows are exchanged by key unless they are `in_place`. Returns
 /// the schema of the result, too.
 ///

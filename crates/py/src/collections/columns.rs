@@ -4,8 +4,9 @@ use arrow_schema::SchemaRef;
 use pointstamp_operators::Error;
 use pointstamp_operators::collections::Updates;
 use pointstamp_operators::collections::columns::{
-    self, PlainColumns, batch_of, pieces, with_changes,
+    self, ColumnsError, PlainColumns, batch_of, pieces, with_changes,
 };
+use pointstamp_rows::expressions::Expr;
 use pointstamp_rows::{Cells, Row};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -74,13 +75,33 @@ pub(crate) fn select_columns(
     names: Vec<String>,
     fields: &Bound<'_, PyList>,
 ) -> PyResult<(Stream, Schema)> {
-    let exprs = fields.iter().map(|field| expr_of(&field));
-    let exprs = exprs.collect::<PyResult<Vec<_>>>()?;
-    let columns = names.into_iter().zip(exprs);
+    let columns = named_exprs(names, fields)?;
     made(
         stream,
         columns::select(&stream.typed()?, &schema.schema, columns),
     )
+}
+
+/// Returns the schema of what `select_columns` makes.
+#[pyfunction]
+pub(crate) fn select_schema(
+    schema: &Schema,
+    names: Vec<String>,
+    fields: &Bound<'_, PyList>,
+) -> PyResult<Schema> {
+    let columns = named_exprs(names, fields)?;
+    schema_of(columns::select_schema(&schema.schema, columns))
+}
+
+fn named_exprs(names: Vec<String>, fields: &Bound<'_, PyList>) -> PyResult<Vec<(String, Expr)>> {
+    let fields = names.into_iter().zip(fields);
+    fields
+        .map(|(name, field)| Ok((name, expr_of(&field)?)))
+        .collect()
+}
+
+fn schema_of(made: Result<SchemaRef, ColumnsError>) -> PyResult<Schema> {
+    Ok(Schema::new(made.map_err(IntoException::into_exception)?))
 }
 
 /// Keeps the rows of which a condition on the columns is true.
@@ -93,6 +114,25 @@ pub(crate) fn filter_columns(
     let kept = columns::keep(&stream.typed()?, &schema.schema, &expr_of(fields)?);
     let kept = kept.map_err(IntoException::into_exception)?;
     Ok(Stream::of(stream.home(), kept))
+}
+
+/// Refuses a condition that has no meaning for the columns.
+#[pyfunction]
+pub(crate) fn check_filter(schema: &Schema, fields: &Bound<'_, PyAny>) -> PyResult<()> {
+    let checked = columns::condition(&expr_of(fields)?, &schema.schema);
+    checked.map(drop).map_err(IntoException::into_exception)
+}
+
+/// Returns the schema of what `column_updates` makes, of a stream whose times have `dims` coordinates.
+#[pyfunction]
+pub(crate) fn column_updates_schema(schema: &Schema, dims: usize) -> Schema {
+    Schema::new(with_changes(&schema.schema, Some(dims)))
+}
+
+/// Returns the schema of what `collect_columns` makes, of a stream whose times have `dims` coordinates.
+#[pyfunction]
+pub(crate) fn collect_schema(schema: &Schema, diffs: bool, dims: usize) -> PyResult<Schema> {
+    schema_of(columns::collect_schema(&schema.schema, diffs, dims))
 }
 
 /// Returns the updates as record batches with two more columns, of times and of diffs; each at its own time.

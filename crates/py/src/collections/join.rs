@@ -3,7 +3,7 @@
 use pointstamp_arrange::Rows;
 use pointstamp_engine::error::UserResult;
 use pointstamp_operators::collections::{Combine, JoinResult};
-use pointstamp_rows::expressions::{Nulls, Projection, Source};
+use pointstamp_rows::expressions::{Expr, Nulls, Projection, Source};
 use pointstamp_rows::{Cells, Row, RowBuf};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -41,10 +41,7 @@ pub(crate) fn join_arranged(
             }))
         }
         (JoinKind::Fields, Some(fields)) => {
-            let fields = expr_of(fields.bind(py))?;
-            let fields = fields
-                .resolved(&[Source::Key, Source::Left, Source::Right], &[])
-                .map_err(|error| unresolved(&error))?;
+            let fields = joined(fields.bind(py))?;
             JoinResult::Expression(Box::new(Projection::new(fields, Nulls::Value)))
         }
         (JoinKind::Function, Some(function)) => {
@@ -61,6 +58,19 @@ pub(crate) fn join_arranged(
     let joined = (left.inner.get()?).join(right.inner.get()?, result, name);
     let joined = joined.map_err(IntoException::into_exception)?;
     Ok(Stream::of(left.inner.home(), joined))
+}
+
+/// Refuses fields that are of neither the key nor a side of a join.
+#[pyfunction]
+pub(crate) fn check_join_fields(fields: &Bound<'_, PyAny>) -> PyResult<()> {
+    joined(fields).map(drop)
+}
+
+/// The expression of a Python object, over the key and both sides.
+fn joined(fields: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    expr_of(fields)?
+        .resolved(&[Source::Key, Source::Left, Source::Right], &[])
+        .map_err(|error| unresolved(&error))
 }
 
 /// Warns where the right side has a pair and the left side the first of such a pair: pairs in the place of keys match

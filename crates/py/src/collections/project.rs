@@ -16,6 +16,12 @@ fn expression(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
         .map_err(|error| unresolved(&error))
 }
 
+/// Refuses fields that `project`, or `filter_fields`, has no record for.
+#[pyfunction]
+pub(crate) fn check_fields(fields: &Bound<'_, PyAny>) -> PyResult<()> {
+    expression(fields).map(drop)
+}
+
 /// Applies an expression to each record.
 #[pyfunction]
 pub(crate) fn project(stream: &Stream, fields: &Bound<'_, PyAny>, name: &str) -> PyResult<Stream> {

@@ -44,6 +44,19 @@ pub(crate) fn aggregate_columns(
     Ok((made(stream, aggregated)?, result))
 }
 
+/// The schema of what `aggregate_columns` makes.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn aggregate_schema(
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+) -> PyResult<Schema> {
+    let plan = Plan::new(&schema.schema, &by, &aggregations);
+    let plan = plan.map_err(IntoException::into_exception)?;
+    Ok(Schema::new(plan.output().clone()))
+}
+
 /// A row of each key of each time, exchanged by key unless `in_place`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
@@ -89,6 +102,20 @@ pub(crate) fn join_columns(
     Ok((made(stream, joined)?, Schema::new(result), key))
 }
 
+/// The schema of what `join_columns` makes, and the key's columns of it.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn join_schema(
+    schema: &Schema,
+    other: &Schema,
+    on: Vec<String>,
+    suffix: &str,
+) -> PyResult<(Schema, Vec<usize>)> {
+    let plan = JoinPlan::new(&schema.schema, &other.schema, &on, suffix);
+    let plan = plan.map_err(IntoException::into_exception)?;
+    Ok((Schema::new(plan.output().clone()), plan.left_key().to_vec()))
+}
+
 /// The same rows, moved by key; what arrives in tiny pieces goes on in larger ones.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
@@ -131,6 +158,29 @@ pub(crate) fn with_own_times(
     let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &told.schema);
     let (timed, result) = timed.map_err(IntoException::into_exception)?;
     Ok((Stream::of(stream.home(), timed), Schema::new(result)))
+}
+
+/// The schema of what `with_own_times` makes.
+#[pyfunction]
+pub(crate) fn own_times_schema(schema: &Schema, told: &Schema) -> Schema {
+    Schema::new(columns::own_times_schema(&schema.schema, &told.schema))
+}
+
+/// The schema of what `window_columns` makes.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn window_schema(
+    schema: &Schema,
+    by: Vec<String>,
+    aggregations: Vec<(String, String)>,
+    column: &str,
+    layout: (i64, i64, i64),
+) -> PyResult<Schema> {
+    let schema = &schema.schema;
+    let plan = Plan::new(schema, &by, &aggregations).map_err(IntoException::into_exception)?;
+    let result = columns::window_schema(schema, plan, column, layout_of(layout));
+    let result = result.map_err(IntoException::into_exception)?;
+    Ok(Schema::new(result))
 }
 
 /// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.

@@ -26,12 +26,7 @@ pub fn collect(
     schema: &SchemaRef,
     diffs: bool,
 ) -> Result<(Typed<Updates>, SchemaRef), Error> {
-    let result = if diffs {
-        without_changes(schema, stream.scope().dims())?
-    } else {
-        schema.clone()
-    };
-    check_columns(&result)?;
+    let result = collect_schema(schema, diffs, stream.scope().dims())?;
     let kept: Vec<usize> = (0..result.fields().len()).collect();
     let unary = Unary::new(stream, "as_collection", Pact::Pipeline)?;
     if diffs {
@@ -63,6 +58,25 @@ pub fn collect(
         Ok(())
     });
     Ok((made, result))
+}
+
+/// Returns the schema of the result of [`collect`], of a stream whose times have `dims` coordinates.
+///
+/// # Errors
+///
+/// [`ColumnsError`] for columns that are no collection.
+pub fn collect_schema(
+    schema: &SchemaRef,
+    diffs: bool,
+    dims: usize,
+) -> Result<SchemaRef, ColumnsError> {
+    let result = if diffs {
+        without_changes(schema, dims)?
+    } else {
+        schema.clone()
+    };
+    check_columns(&result)?;
+    Ok(result)
 }
 
 /// The schema without the two columns that say when and how often.

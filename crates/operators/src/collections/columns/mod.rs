@@ -30,7 +30,7 @@ use crate::Error;
 use crate::typed::Typed;
 
 pub use changes::{Changes, ChangesOf};
-pub use collect::collect;
+pub use collect::{collect, collect_schema};
 pub use error::{ColumnsError, Misplaced};
 pub use plain::{PlainColumns, pieces};
 pub use types::{condition, typed};
@@ -70,12 +70,7 @@ pub fn select(
     schema: &SchemaRef,
     columns: impl IntoIterator<Item = (String, Expr)>,
 ) -> Result<(Typed<Updates>, SchemaRef), Error> {
-    let (mut exprs, mut fields) = (Vec::new(), Vec::new());
-    for (name, expr) in columns {
-        let (expr, data_type) = typed(&expr, schema)?;
-        fields.push(Field::new(name, data_type, true));
-        exprs.push(expr);
-    }
+    let (exprs, result) = selected(schema, columns)?;
     let mut projection = Projection::new(Expr::Tuple(exprs.clone().into()), Nulls::Unknown);
     let selected = on_updates(stream, "select", move |updates| {
         let columns = updates.columns();
@@ -85,7 +80,32 @@ pub fn select(
         let rows = projection.apply_all(updates.rows());
         Ok(updates.with_rows(rows.map_err(Error::Expression)?))
     })?;
-    Ok((selected, Schema::new(fields).into()))
+    Ok((selected, result))
+}
+
+/// Returns the schema of the result of [`select`].
+///
+/// # Errors
+///
+/// [`ColumnsError`] for an expression that has no meaning for the types of its columns.
+pub fn select_schema(
+    schema: &SchemaRef,
+    columns: impl IntoIterator<Item = (String, Expr)>,
+) -> Result<SchemaRef, ColumnsError> {
+    selected(schema, columns).map(|(_, result)| result)
+}
+
+fn selected(
+    schema: &SchemaRef,
+    columns: impl IntoIterator<Item = (String, Expr)>,
+) -> Result<(Vec<Expr>, SchemaRef), ColumnsError> {
+    let (mut exprs, mut fields) = (Vec::new(), Vec::new());
+    for (name, expr) in columns {
+        let (expr, data_type) = typed(&expr, schema)?;
+        fields.push(Field::new(name, data_type, true));
+        exprs.push(expr);
+    }
+    Ok((exprs, Schema::new(fields).into()))
 }
 
 /// Keeps the rows of which a condition on the columns is true.
