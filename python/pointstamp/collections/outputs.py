@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
-from pointstamp._core import ProbeHandle
-from pointstamp._naming import named
-from pointstamp.capture.collections import capture_updates
 from pointstamp.capture.events import Capture
+from pointstamp.collections.appending import named_part, probed
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
-    from pointstamp._core import Stream as CoreStream
+    from pointstamp._core import ProbeHandle
     from pointstamp._types import Time
     from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
@@ -22,7 +23,6 @@ __all__ = ["CollectionCapture", "CollectionOutputs"]
 T = TypeVar("T")
 
 
-@named
 class CollectionOutputs(Generic[T]):
     """Methods by which every `Collection` is read from outside."""
 
@@ -30,23 +30,21 @@ class CollectionOutputs(Generic[T]):
 
     scope: Scope
 
-    if TYPE_CHECKING:
-
-        @property
-        def core(self) -> CoreStream:
-            """The extension's stream of updates."""
+    _output: Output
 
     def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
 
         Each is at its own time in the stream, too; of one record and time there may be several.
         """
-        return self.scope.stream_of(_core.to_updates(self.core))
+        node = self.scope._append(collections.UPDATES, [self._output], Output(Form.RECORDS), name=name)
+        stream: Stream[Any] = stream_of(self.scope, node.output)
+        return stream
 
     def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
         capture: CollectionCapture[T] = CollectionCapture(self.scope.index, self.scope.peers)
-        self.core.capture(capture.core)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture.core)
         return capture
 
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
@@ -54,13 +52,13 @@ class CollectionOutputs(Generic[T]):
 
         ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
         """
-        capture_updates(self.updates(), writer)
+        updates = self.updates(name=named_part(name, "updates"))
+        pairs = updates.map(lambda update: (update[0], update[2]), name=named_part(name, "map"))
+        pairs.capture_into(writer, name=name)
 
     def probe(self, *, name: str | None = None) -> ProbeHandle:
         """A handle that reports at which times the collection may still change."""
-        handle = ProbeHandle()
-        self.core.probe_with(handle)
-        return handle
+        return probed(self.scope, self._output, name)
 
 
 class CollectionCapture(Capture[tuple[T, int]]):

@@ -31,9 +31,22 @@ class Building:
     Attributes:
         plan: What was appended so far.
         scopes: The engine's scope for each of the plan's.
+        title: What the node is called whose operators are being made, unless the program names it.
     """
 
-    __slots__ = ("_chains", "_instead", "_left", "_lowered", "_made", "_wanted", "plan", "root", "scopes")
+    __slots__ = (
+        "_chains",
+        "_instead",
+        "_left",
+        "_lowered",
+        "_made",
+        "_prefix",
+        "_wanted",
+        "plan",
+        "root",
+        "scopes",
+        "title",
+    )
 
     def __init__(self, root: _core.Scope) -> None:
         self.plan = Plan()
@@ -42,6 +55,8 @@ class Building:
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
         self._lowered = 0
+        self._prefix = ""
+        self.title = ""
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
         self._wanted: passes.Wanted = {}
@@ -87,7 +102,7 @@ class Building:
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
         """Names operators that are made at once: that with the title gets the name."""
-        self.root.lowering(title, name, None)
+        self.root.lowering(title, self._prefixed(title, name), None)
         try:
             yield
         finally:
@@ -140,18 +155,21 @@ class Building:
         elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
             pass  # made when it was appended
         elif form_maker_of(node.kind) is None:
-            made = rule_of(node.kind)(self, node, *map(self.taken, node.inputs))
+            inputs = [self.taken(read) for read in node.inputs]
+            self._begin(node)  # what was converted for it is named after its first reader
+            made = rule_of(node.kind)(self, node, *inputs)
             if made is not None:
                 ones = (made,) if len(node.outputs) == 1 else made
                 for output, one in zip(node.outputs, ones, strict=True):
                     self._made[output] = {output.form: one}
-        elif node.kind is not shape.ENTER and node.output not in self._wanted:
-            self.take(node.output, node.output.form.plain)  # nothing is left out for want of a reader
+        elif node.kind is not shape.ENTER and not self._wanted.get(node.output):
+            self.take(node.output, node.output.form)  # nothing is left out for want of a reader
         for output in node.outputs:
             for form in self._wanted.get(output, ()):
                 self.take(output, form)
 
     def _begin(self, node: Node) -> None:
+        self.title = node.kind.name
         self.root.lowering(node.kind.name, node.name, node.line)
 
     def _lower_chain(self, chain: list[Node], partly: bool) -> None:
@@ -172,7 +190,10 @@ class Building:
             for node in chain:
                 before = node.inputs[0].output
                 source = streams.get(before) or self.taken(node.inputs[0])
-                made = source.stage(node.kind.stage, node["function"], node.title, len(node.outputs))
+                if node.output.form is Form.UPDATES:
+                    made = [_core.collection_stage(source, node.kind.stage, node["function"], node.title)]
+                else:
+                    made = source.stage(node.kind.stage, node["function"], node.title, len(node.outputs))
                 streams.update(zip(node.outputs, made))
             for output, stream in streams.items():
                 if partly or output in self._wanted:
@@ -201,17 +222,24 @@ class Building:
                 self.lower(partly=True)
             made = self._made.setdefault(output, {})
         if form not in made:
-            reader = self._wanted.get(output, {}).get(form)
-            if reader is not None:
-                self._begin(reader)
-            else:
-                self.root.lowering("", None, output.node.line)
             make = form_maker_of(output.node.kind)
             if make is not None:
+                self._begin(output.node)
                 made[form] = make(self, output.node, form)
-            else:
-                made[form] = conversion(output.form, form)(self, output, made[output.form])
+            if made.get(form) is None:
+                made[form] = self._converted(output, output.form if make is None else output.form.plain, form)
         return made[form]
+
+    def _converted(self, output: Output, found: Form, form: Form) -> Any:
+        """An output in a form in which its node does not make it; its operator is named after the reader."""
+        made = self.take(output, found)
+        reader = self._wanted.get(output, {}).get(form)
+        if reader is not None:
+            self._begin(reader)
+        else:
+            self.title = ""
+            self.root.lowering("", None, output.node.line)
+        return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:
         """What is made of an output once for all that ask for it: the stream that leaves its scope."""
