@@ -34,7 +34,18 @@ class Building:
         title: What the node is called whose operators are being made, unless the program names it.
     """
 
-    __slots__ = ("_chains", "_left", "_lowered", "_made", "_prefix", "_wanted", "plan", "root", "scopes", "title")
+    __slots__ = (
+        "_chains",
+        "_left",
+        "_lowered",
+        "_made",
+        "_prefix",
+        "_wanted",
+        "plan",
+        "root",
+        "scopes",
+        "title",
+    )
 
     def __init__(self, root: _core.Scope) -> None:
         self.plan = Plan()

@@ -22,6 +22,14 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _RULES: dict[Kind, Callable[..., Any]] = {}
 _MAKERS: dict[Kind, Callable[..., Any]] = {}
 _CONVERSIONS: dict[tuple[Form, Form], Callable[..., Any]] = {}
+_FAMILIES = {
+    Form.TIMED: "records",
+    Form.MIXED: "columns",
+    Form.UPDATES: "collections",
+    Form.BY_KEY: "collections",
+    Form.BY_RECORD: "collections",
+}
+"""The module that has the conversions from each form."""
 
 
 def rule(*kinds: Kind) -> Callable[[F], F]:
@@ -73,6 +81,8 @@ def form_maker_of(kind: Kind) -> Callable[..., Any] | None:
 
 def conversion(found: Form, wanted: Form) -> Callable[..., Any]:
     """The conversion from one form to another."""
+    if (found, wanted) not in _CONVERSIONS:
+        import_module(f"pointstamp.lowering.{_FAMILIES[found]}")
     return _CONVERSIONS[found, wanted]
 
 
