@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import ProbeHandle, Reduction
+from pointstamp import _core
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pointstamp import _core
-    from pointstamp._core import JoinKind
+    from pointstamp._core import JoinKind, Reduction
     from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
 
@@ -24,7 +23,6 @@ __all__ = [
     "named_part",
     "one",
     "outside",
-    "probed",
     "reduced",
 ]
 
@@ -108,14 +106,6 @@ def reduced(
     return scope._append(kind, [read], made, name=name, reduction=reduction, argument=argument).output
 
 
-def probed(scope: Scope, output: Output, name: str | None) -> ProbeHandle:
-    """Appends a probe of a collection."""
-    handle = ProbeHandle()
-    scope._append(shape.PROBE, [output], output.like(), name=name, handle=handle)
-    handle.expect(scope.dims)
-    return handle
-
-
 def outside(scope: Scope, output: Output) -> tuple[Scope, Output, list[Scope]]:
     """Finds what entered a scope, where it is no longer one that entered.
 
@@ -147,6 +137,6 @@ def distinct_keys(scope: Scope, keys: Output, name: str | None) -> tuple[Output,
     """
     there, found, entered = outside(scope, keys)
     if found.node.kind is not collections.DISTINCT:
-        once = reduced(there, collections.DISTINCT, found, Reduction.DISTINCT, name=name)
+        once = reduced(there, collections.DISTINCT, found, _core.Reduction.DISTINCT, name=name)
         keys = brought_in(once, entered)
     return keys, Form.BY_RECORD

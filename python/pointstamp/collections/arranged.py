@@ -231,7 +231,9 @@ class Trace(Generic[K, V]):
         if self._bound is not None:
             return self._bound
         if self._closed:
-            raise PointstampError("this trace is closed: take another from the arrangement, or close it later")
+            raise PointstampError(
+                "this trace is closed: take another from the arrangement, or close it later"
+            )
         raise GraphError(
             "this trace is of a dataflow whose `with` block has not ended: read it, and import it into others, "
             "after that"

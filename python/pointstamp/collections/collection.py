@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
     from pointstamp.collections.arranged import Arranged
-    from pointstamp.plan.node import Kind, Output
+    from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
 
 __all__ = ["Collection"]
@@ -56,11 +56,7 @@ class Collection(CollectionOutputs[T]):
         scope: The scope that the collection is in.
     """
 
-    __slots__ = ("_output", "scope")
-
-    def __init__(self, scope: Scope, output: Output) -> None:
-        self.scope = scope
-        self._output = output
+    __slots__ = ()
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -375,26 +371,6 @@ class Collection(CollectionOutputs[T]):
         return arranged(self.scope, self._output, name)
 
     # ------------------------------------------------------------ scopes and loops
-
-    def enter(self, scope: Scope) -> Collection[T]:
-        """The same collection in a scope inside the collection's; it is there in every turn of a loop.
-
-        A join in the scope uses the arrangement of the collection outside: it is built once, and kept once.
-
-        Raises:
-            GraphError: If `scope` is not directly inside the collection's scope.
-        """
-        return Collection(scope, scope._entered(self._output))
-
-    def leave(self) -> Collection[T]:
-        """The same collection in the scope around its own; of a loop, what its last turn gives.
-
-        Raises:
-            GraphError: If the collection is in a root scope.
-        """
-        left = self.scope._left(self._output)
-        assert self.scope.parent is not None
-        return Collection(self.scope.parent, left)
 
     def iterate(
         self, f: Callable[[Scope, Collection[T]], Collection[T]], *, name: str = "Iterate"

@@ -8,6 +8,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import function_of, suggesting
 from pointstamp.collections.appending import concatenated, named_part, one
+from pointstamp.collections.outputs import Multiset
 from pointstamp.plan import collections
 from pointstamp.plan.node import Form, Output
 from pointstamp.streams.kinds import collection_of
@@ -74,8 +75,14 @@ class Variable(Generic[C]):
     collection: C
 
     def __init__(
-        self, scope: Scope, initial: C | None, schema: _core.Schema | None, name: str | None
+        self, scope: Scope, initial: C | None, columns: _core.Schema | None, name: str | None
     ) -> None:
+        if initial is not None:
+            if not isinstance(initial, Multiset) or (columns is not None and initial._output.schema is None):
+                of = "" if columns is None else " of columns"
+                raise TypeError(f"a variable{of} starts from a collection{of}, not {initial!r}")
+            check_columns(columns, initial, "variable")
+            columns = initial._output.schema
         if not scope.in_loop:
             raise GraphError(
                 f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
@@ -94,7 +101,7 @@ class Variable(Generic[C]):
         building = scope._building
         with building.making(collections.VARIABLE.name, name):
             loop, stream = _core.follow(scope.core, 1, missing)
-        made = Output(Form.UPDATES, schema)
+        made = Output(Form.UPDATES, columns)
         self._node = scope._append(collections.VARIABLE, [], made, name=name, loop=loop)
         building.reserve(self._node, stream)
         building.plan.require(self._node, missing)
@@ -112,14 +119,14 @@ class Variable(Generic[C]):
             GraphError: If the variable is set already, or `result` is of another scope or has other columns.
             TypeError: If it is not a collection, of columns where the variable is of columns.
         """
-        check_kind(self.collection, result, "a variable{} is set to a collection{}")
+        check_kind(self.collection, result, "a variable{0} is set to a collection{0}")
         scope, plan = self._scope, self._scope._building.plan
         if result.scope is not scope:
             raise GraphError(
                 f"a variable of scope '{scope.name}' cannot be set to a collection of scope "
                 f"'{result.scope.name}': it comes round in its own scope only"
             )
-        check_columns(self.collection, result, "variable")
+        check_columns(self.collection._output.schema, result, "variable")
         if self._node not in plan.missing:
             raise GraphError(
                 "this variable is set already: it has one definition; concat the collections first"
@@ -146,23 +153,23 @@ def check_kind(expected: C, given: Any, sentence: str) -> None:
     Args:
         expected: A collection.
         given: What should be one of its kind.
-        sentence: What is said, with a place for ``of columns`` behind two nouns.
+        sentence: What is said, with places for ``of columns``.
 
     Raises:
         TypeError: If it is another thing.
     """
     if not isinstance(given, type(expected)):
         of = " of columns" if expected._output.schema is not None else ""
-        raise TypeError(f"{sentence.format(of, of)}, not {given!r}")
+        raise TypeError(f"{sentence.format(of)}, not {given!r}")
 
 
-def check_columns(expected: C, given: C, operator: str) -> None:
+def check_columns(mine: _core.Schema | None, given: Multiset, operator: str) -> None:
     """Refuses a collection of other columns.
 
     Raises:
         GraphError: It names the fields that differ.
     """
-    mine, theirs = expected._output.schema, given._output.schema
+    theirs = given._output.schema
     if mine is not None and theirs is not None and (difference := mine.difference(theirs)) is not None:
         raise GraphError(f"{operator} takes collections of one schema: {difference}")
 
@@ -172,9 +179,9 @@ def iterated(start: C, f: Callable[[Scope, C], C], name: str) -> C:
     function_of("iterate", f)
     with start.scope.iterative(name) as inner:
         entered = start.enter(inner)
-        variable = Variable(inner, entered, entered._output.schema, None)
+        variable = Variable(inner, entered, None, None)
         result = f(inner, variable.collection)
-        check_kind(start, result, "the function given to iterate returns the collection{} of the next turn")
-        check_columns(start, result, "iterate")
+        check_kind(start, result, "the function given to iterate returns the collection{0} of the next turn")
+        check_columns(start._output.schema, result, "iterate")
         variable.set(result)
         return result.leave()

@@ -71,9 +71,9 @@ def select(_building: Building, node: Node, stream: _core.Stream) -> _core.Strea
     return _core.select_columns(stream, before, list(fields), list(fields.values()))[0]
 
 
-@rule(collections.RENAME)
+@rule(collections.RENAME, collections.TO_RECORDS)
 def rename(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
-    """Leaves rows as they are: columns have names in schemas only."""
+    """Leaves rows as they are: columns have names in schemas only, and a row is a tuple."""
     return stream
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "SUM",
     "THRESHOLD",
     "TOP_K",
+    "TO_RECORDS",
     "UPDATES",
     "VARIABLE",
     "keyed_by",
@@ -63,6 +64,7 @@ UPDATES = Kind("updates", _FAMILY)
 
 SELECT = Kind("select", _FAMILY)
 RENAME = Kind("rename", _FAMILY)
+TO_RECORDS = Kind("to_records", _FAMILY)
 FILTER_COLUMNS = Kind("filter", _FAMILY)
 COLUMN_UPDATES = Kind("updates", _FAMILY)
 
