@@ -86,6 +86,13 @@ def dataflows(worker, times, operators):
     for _ in range(times):
         chain(worker, operators)
 
+def functions(size):
+    def build(scope):
+        numbers = scope.collection(range(size))
+        pairs = numbers.map(lambda x: (x % 1_000, x)).filter(lambda pair: pair[1] % 3)
+        pairs.flat_map(lambda pair: [pair[0]]).filter(lambda key: key == 7).capture()
+    ps.example(build)
+
 start = time.process_time()
 """
 
@@ -100,6 +107,7 @@ PROGRAMS = {
         "scope.to_stream([(n, n) for n in range(300_000)])).probe())"
     ),
     "columns: sum and max per key": "ps.execute(sums)",
+    "collections: functions of records": "functions(2_000_000)",
     "collections: degrees, loaded": "bench_collections.run_graph('degrees', 1, 100_000, 2_000_000, 0, 0)",
     "collections: degrees, 5,000 changes": (
         "bench_collections.run_graph('degrees', 1, 10_000, 20_000, 1, 5_000)"

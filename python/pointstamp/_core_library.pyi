@@ -7,8 +7,19 @@ from collections.abc import Callable
 from typing import Any, Protocol, final
 
 from pointstamp._core import Activator, InputHandle, Reduction, Retention, Schema, Stream
+from pointstamp._core_kinds import CollectionStageKind, StageKind
 from pointstamp._types import Time
 
+def chain(
+    stream: Stream,
+    stages: list[tuple[StageKind, str, Callable[..., Any], int, tuple[int, int] | None]],
+    outputs: list[tuple[int, int]],
+) -> list[Stream]: ...
+def collection_chain(
+    stream: Stream,
+    stages: list[tuple[CollectionStageKind, str, Callable[..., Any], int, tuple[int, int] | None]],
+    outputs: list[tuple[int, int]],
+) -> list[Stream]: ...
 def count(stream: Stream) -> Stream: ...
 def counts(stream: Stream) -> Stream: ...
 def delay(stream: Stream, function: Callable[[Any, Time], Time]) -> Stream: ...

@@ -20,13 +20,13 @@ from math import frexp
 from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pointstamp import _core
+from pointstamp._core import Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of
-from pointstamp._naming import naming
 from pointstamp.collections import Collection, ColumnCollection
-from pointstamp.collections.arranged import least_of_any
+from pointstamp.collections.appending import brought_in, one, outside, reduced
 from pointstamp.fields import key, left, record, right
+from pointstamp.plan import collections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def _named(function: F) -> F:
     @wraps(function)
     def within(edges: Any, *args: Any, **given: Any) -> Any:
         _check_collections(title, edges)
-        with naming(edges.scope, "", title):
+        with edges.scope._building.within(title):
             return function(edges, *args, **given)
 
     return cast("F", within)
@@ -180,7 +180,13 @@ def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]
     def step(inner: Scope, labels: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
         return labels.join(edges.enter(inner), (right, left))
 
-    return _least(own, step, lambda nodes: least_of_any(nodes.arrange()))
+    return _least(own, step, _least_of_any)
+
+
+def _least_of_any(pairs: Collection[tuple[N, Any]]) -> Collection[tuple[N, Any]]:
+    """One value of each key, as `min`; of values whose order is not known it is always the same one."""
+    scope = pairs.scope
+    return Collection(scope, reduced(scope, collections.MIN, pairs._output, Reduction.MIN, True))
 
 
 @_named
@@ -471,7 +477,7 @@ def _least(
     the reduction arranged.
     """
     with start.scope.iterative("Least") as inner:
-        led_to: Variable[Any] = inner.variable()
+        led_to: Variable[Collection[Any]] = inner.variable()
         least: Collection[tuple[N, Any]] = least_of(start.enter(inner).concat(led_to.collection))
         led_to.set(step(inner, least))
         return least.leave()
@@ -479,11 +485,11 @@ def _least(
 
 def _edges(name: str, edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
     """The graph: each edge whose count is positive, once; a record that is no pair is an error."""
-    if edges._outer is not None:  # one set for all scopes
-        return _edges(name, edges._outer).enter(edges.scope)
     expected = f"graphs.{name}: an edge is a pair (source, target)"
-    checked: Collection[Any] = Collection(edges.scope, _core.check_pairs(edges.core, expected, "edges"))
-    return checked.distinct()
+    scope, found, entered = outside(edges.scope, edges._output)  # one set for all scopes
+    checked = one(scope, collections.CHECK_PAIRS, found, expected=expected)
+    once = reduced(scope, collections.DISTINCT, checked, Reduction.DISTINCT)
+    return Collection(edges.scope, brought_in(once, entered))
 
 
 def _set_of(name: str, given: Collection[N]) -> Collection[N]:

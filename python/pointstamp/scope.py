@@ -111,7 +111,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
 
-    def _entered(self, output: Output) -> Output:
+    def _entered(self, output: Output, *, name: str | None = None) -> Output:
         """A stream of the scope around this one, here.
 
         Raises:
@@ -121,7 +121,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
             raise GraphError(f"scope '{self.name}' is a root scope: no stream enters it")
         self.parent._plan_scope.check_reads(output, self.name)
         entered = Output(output.form.plain, output.schema, placed=output.placed)
-        return self._append(shape.ENTER, [output], entered, crosses=True).output
+        return self._append(shape.ENTER, [output], entered, name=name, crosses=True).output
 
     def _left(self, output: Output) -> Output:
         """A stream of this scope in the scope around it.

@@ -110,6 +110,10 @@ mod _core {
         worker::{Cluster, Worker},
     };
 
+    // Chains of functions.
+    #[pymodule_export]
+    use crate::chain::{chain, collection_chain};
+
     // What is said by a name out of a few.
     #[pymodule_export]
     use crate::kinds::{

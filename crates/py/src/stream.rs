@@ -5,16 +5,17 @@ use std::sync::Arc;
 use pointstamp_engine::operators;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::stream::Stream as EngineStream;
+use pointstamp_operators::collections::Updates;
 use pointstamp_operators::{Content, Error, Kind, Typed, Unary};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::capture::EventQueue;
-use crate::chain::{Chain, Tap};
-use crate::collections;
+use crate::chain::records;
+use crate::chain::tap::Tap;
 use crate::errors::IntoException;
-use crate::kinds::{PactKind, StageKind};
+use crate::kinds::{CollectionStageKind, PactKind, StageKind};
 use crate::pact::pact;
 use crate::probe::ProbeHandle;
 
@@ -26,10 +27,12 @@ pub(crate) struct Stream {
 
 enum Inner {
     Plain(EngineStream<Batch>, Kind),
-    Tap(Tap),
+    Tap(Tap<StageKind, Batch>),
     /// Of a collection.
-    Changes(collections::chain::Tap),
+    Changes(Changes),
 }
+
+type Changes = Tap<CollectionStageKind, Updates>;
 
 impl Stream {
     /// A stream whose batches are all of one kind.
@@ -86,14 +89,14 @@ impl Stream {
     }
 
     /// A part of a collection's chain.
-    pub(crate) fn changes(home: &Arc<Home>, tap: collections::chain::Tap) -> Self {
+    pub(crate) fn changes(home: &Arc<Home>, tap: Changes) -> Self {
         Stream {
             inner: ThreadBound::new(home, Inner::Changes(tap)),
         }
     }
 
     /// The part of a collection's chain that this is, if it is one.
-    pub(crate) fn changes_tap(&self) -> PyResult<Option<collections::chain::Tap>> {
+    pub(crate) fn changes_tap(&self) -> PyResult<Option<Changes>> {
         Ok(match self.inner.get()? {
             Inner::Changes(tap) => Some(tap.clone()),
             Inner::Plain(..) | Inner::Tap(_) => None,
@@ -118,9 +121,15 @@ impl Stream {
     ) -> PyResult<Vec<Stream>> {
         let name = &*self.home().naming().named(name);
         let taps = match self.inner.get_to_build()? {
-            Inner::Tap(tap) => tap.then(kind, name, function, parts)?,
+            Inner::Tap(tap) => {
+                let made = records::made_of(kind, tap.kind(), tap.dims())?;
+                tap.then((kind, name, function, parts, made))?
+            }
             Inner::Plain(..) | Inner::Changes(_) => {
-                Chain::begin(&self.engine()?, self.kind()?, kind, name, function, parts)?
+                let stream = self.engine()?;
+                let made = records::made_of(kind, self.kind()?, stream.scope().dims())?;
+                let added = (kind, name, function, parts, made);
+                Tap::begin(&Typed::assume(stream), added, records::run)?
             }
         };
         let home = self.home();

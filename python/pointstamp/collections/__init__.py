@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection
     from pointstamp.collections.column_capture import ColumnCapture
     from pointstamp.collections.column_input import ColumnInput
-    from pointstamp.collections.column_variable import ColumnVariable
     from pointstamp.collections.columns import ColumnCollection
     from pointstamp.collections.inputs import CollectionInput
     from pointstamp.collections.outputs import CollectionCapture
@@ -29,7 +28,6 @@ else:
             "ColumnCapture": "pointstamp.collections.column_capture",
             "ColumnCollection": "pointstamp.collections.columns",
             "ColumnInput": "pointstamp.collections.column_input",
-            "ColumnVariable": "pointstamp.collections.column_variable",
             "Trace": "pointstamp.collections.arranged",
             "Variable": "pointstamp.collections.variable",
         },
@@ -47,7 +45,6 @@ __all__ = [
     "ColumnCapture",
     "ColumnCollection",
     "ColumnInput",
-    "ColumnVariable",
     "Trace",
     "Variable",
 ]

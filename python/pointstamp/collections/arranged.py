@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import Field, JoinKind, Reduction
-from pointstamp._errors import GraphError
+from pointstamp._errors import GraphError, PointstampError
 from pointstamp._mistakes import count_of, function_of, suggesting
-from pointstamp._naming import named
+from pointstamp.collections.appending import joined, reduced
+from pointstamp.collections.outputs import CollectionOutputs
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import collection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     from pointstamp._types import Time
     from pointstamp.collections.collection import Collection
+    from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
 
 __all__ = ["Arranged", "Trace"]
@@ -29,7 +34,6 @@ U = TypeVar("U")
 
 
 @suggesting
-@named
 class Arranged(Generic[K, V]):
     """A collection of pairs ``(key, value)``, sorted by key and kept. `Collection.arrange` makes it.
 
@@ -39,30 +43,44 @@ class Arranged(Generic[K, V]):
         scope: The scope that it is in.
     """
 
-    __slots__ = ("_collection", "_trace", "core", "scope")
+    __slots__ = ("_built", "_output", "_trace", "scope")
 
-    def __init__(self, scope: Scope, core: _core.Arrangement, collection: type[Collection[Any]]) -> None:
+    def __init__(self, scope: Scope, output: Output) -> None:
         self.scope = scope
-        self.core = core
-        self._collection = collection
+        self._output = output
+        self._built: _core.Arrangement | None = None
         self._trace: Trace[K, V] | None = None
 
     def __repr__(self) -> str:
         return f"<Arranged in {self.scope!r}>"
+
+    def _bind(self, built: _core.Arrangement) -> None:
+        """Gives it, and the trace that was taken while it was being built, what the engine has made of it."""
+        self._built = built
+        if self._trace is not None:
+            self._trace._bind(built)
 
     @property
     def trace(self) -> Trace[K, V]:
         """This worker's share of the arrangement, for reading while the dataflow runs.
 
         Ask for it while the dataflow is being built: one that is taken later, or after the one before was
-        closed, begins where the arrangement is then.
+        closed, begins where the arrangement is then. It can be read when the dataflow's block has ended.
 
         Raises:
             GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If
                 it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
         """
-        if self._trace is None or self._trace.core.closed:
-            self._trace = Trace(_core.trace_of(self.core), self.scope.address[0])
+        if self._trace is None or self._trace.closed:
+            if _has_entered(self._output):
+                raise GraphError(
+                    "this arrangement is of the scope around and only entered this one: take the trace of the "
+                    "arrangement there"
+                )
+            trace: Trace[K, V] = Trace(self.scope.address[0])
+            if self._built is not None:
+                trace._bind(self._built)
+            self._trace = trace
         return self._trace
 
     def enter(self, scope: Scope, *, name: str | None = None) -> Arranged[K, V]:
@@ -86,12 +104,14 @@ class Arranged(Generic[K, V]):
             >>> ps.example(build).extract()
             [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 2), 1)])]
         """
-        core = _core.enter_arrangement(self.core, scope.core)
-        return Arranged(scope, core, self._collection)
+        return Arranged(scope, scope._entered(self._output, name=name))
 
     def as_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
-        return self._collection(self.scope, _core.arrangement_updates(self.core))
+        node = self.scope._append(
+            collections.ARRANGED_UPDATES, [self._output], Output(Form.UPDATES), name=name
+        )
+        return self._collection(node.output)
 
     def join(
         self,
@@ -101,55 +121,63 @@ class Arranged(Generic[K, V]):
         name: str | None = None,
     ) -> Collection[Any]:
         """Joins as `Collection.join`; the other side is an arrangement, or is arranged."""
-        check_scope("join", self.scope, other, (Arranged, self._collection))
-        right = other if isinstance(other, Arranged) else other.arrange()
-        kind = JoinKind.PAIRS
-        if isinstance(f, (Field, tuple)):
-            kind = JoinKind.FIELDS
-        elif f is not None:
-            kind, f = JoinKind.FUNCTION, function_of("join", f)
-        return self._collection(self.scope, _core.join_arranged(self.core, right.core, kind, f, "join"))
+        return self._collection(joined_with(self, other, f, name))
 
     def reduce(
         self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
     ) -> Collection[tuple[K, U]]:
         """Reduces as `Collection.reduce`, on this arrangement."""
-        return self._reduced(Reduction.REDUCE, function_of("reduce", f))
+        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("reduce", f), name=name)
 
     def min(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The least value of each key: `Collection.min` on this arrangement."""
-        return self._reduced(Reduction.MIN)
+        return self._reduced(collections.MIN, Reduction.MIN, name=name)
 
     def max(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The greatest value of each key: `Collection.max` on this arrangement."""
-        return self._reduced(Reduction.MAX)
+        return self._reduced(collections.MAX, Reduction.MAX, name=name)
 
     def sum(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The sum of each key's values: `Collection.sum` on this arrangement."""
-        return self._reduced(Reduction.SUM)
+        return self._reduced(collections.SUM, Reduction.SUM, name=name)
 
     def mean(self, *, name: str | None = None) -> Collection[tuple[K, float]]:
         """The mean of each key's values: `Collection.mean` on this arrangement."""
-        return self._reduced(Reduction.MEAN)
+        return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
 
     def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The greatest values of each key: `Collection.top_k` on this arrangement."""
         n = count_of("top_k takes a number of values", n)
-        return self._reduced(Reduction.TOP_K, n)
+        return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
 
     def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
         """The number of records of each key: `Collection.count_by_key` on this arrangement."""
-        if self.scope.dims == 1:
-            return self._collection(self.scope, None, counted=(self.core, Reduction.COUNT_BY_KEY), name=name)
-        return self._reduced(Reduction.COUNT_BY_KEY)
+        return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
 
-    def _reduced(self, kind: Reduction, argument: Any = None) -> Collection[Any]:
-        return self._collection(self.scope, _core.reduce_arranged(self.core, kind, argument, kind.label))
+    def _reduced(
+        self, kind: Kind, reduction: Reduction, argument: Any = None, *, name: str | None
+    ) -> Collection[Any]:
+        return self._collection(reduced(self.scope, kind, self._output, reduction, argument, name=name))
+
+    def _collection(self, output: Output) -> Collection[Any]:
+        made: Collection[Any] = collection_of(self.scope, output)
+        return made
 
 
-def least_of_any(arranged: Arranged[K, V]) -> Collection[tuple[K, V]]:
-    """One value of each key, as `min`; of values whose order is not known it is always the same one."""
-    return arranged._reduced(Reduction.MIN, True)
+def arranged(scope: Scope, output: Output, name: str | None) -> Arranged[Any, Any]:
+    """Appends an arrangement by key, which is made whether anything reads it or not."""
+    node = scope._append(collections.ARRANGE, [output.read_as(Form.BY_KEY)], Output(Form.BY_KEY), name=name)
+    made: Arranged[Any, Any] = Arranged(scope, node.output)
+    assert node.arguments is not None
+    node.arguments["arranged"] = made
+    return made
+
+
+def _has_entered(output: Output) -> bool:
+    """Whether an arrangement is that of a scope around its own."""
+    while output.node.kind is collections.ARRANGE:
+        output = output.node.inputs[0].output
+    return output.node.kind is shape.ENTER
 
 
 @suggesting
@@ -176,31 +204,62 @@ class Trace(Generic[K, V]):
         [([(42, 1)], [(41, 1)], [])]
     """
 
-    __slots__ = ("core", "dataflow")
+    __slots__ = ("_bound", "_closed", "_dataflow")
 
-    def __init__(self, core: _core.Trace, dataflow: int) -> None:
-        self.core = core
-        self.dataflow = dataflow  # the number of its dataflow
+    def __init__(self, dataflow: int) -> None:
+        self._dataflow = dataflow  # its number
+        self._bound: _core.Trace | None = None
+        self._closed = False
+
+    def _bind(self, built: _core.Arrangement) -> None:
+        """Begins to read an arrangement, unless it was closed before.
+
+        Raises:
+            GraphError: If the arrangement has kept nothing of what has come.
+        """
+        if not self._closed:
+            self._bound = _core.trace_of(built)
+
+    @property
+    def _reads(self) -> _core.Trace:
+        """The extension's reader.
+
+        Raises:
+            GraphError: If there is none yet.
+            PointstampError: If it was closed before there was one.
+        """
+        if self._bound is not None:
+            return self._bound
+        if self._closed:
+            raise PointstampError(
+                "this trace is closed: take another from the arrangement, or close it later"
+            )
+        raise GraphError(
+            "this trace is of a dataflow whose `with` block has not ended: read it, and import it into others, "
+            "after that"
+        )
 
     def __repr__(self) -> str:
         if self.closed:
             return "<Trace closed>"
+        if self._bound is None:
+            return "<Trace of a dataflow that is being built>"
         return f"<Trace since {self.since} and before {self.upper}>"
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self.core.closed
+        return self._closed if self._bound is None else self._bound.closed
 
     @property
     def since(self) -> list[Time]:
         """Reads are exact at the times that are at or after one of these."""
-        return self.core.since
+        return self._reads.since
 
     @property
     def upper(self) -> list[Time]:
         """The trace is complete at the times that are not at or after one of these."""
-        return self.core.upper
+        return self._reads.upper
 
     def get(self, key: K, *, at: Time | None = None) -> list[tuple[V, int]]:
         """The values of a key, each with how often it is there, in order.
@@ -214,8 +273,9 @@ class Trace(Generic[K, V]):
         Raises:
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
+            GraphError: If its dataflow is still being built.
         """
-        return self.core.get(key, at)
+        return self._reads.get(key, at)
 
     def items(self, *, at: Time | None = None) -> Iterator[tuple[K, V, int]]:
         """Every ``(key, value, count)`` of this worker's share, in the order of keys and values.
@@ -226,16 +286,19 @@ class Trace(Generic[K, V]):
         Raises:
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
+            GraphError: If its dataflow is still being built.
         """
-        return iter(self.core.items(at))
+        return iter(self._reads.items(at))
 
     def allow_merging_before(self, time: Time) -> None:
         """Gives up reading at times that are not at or after `time`; what happened before can be merged."""
-        self.core.allow_merging_before(time)
+        self._reads.allow_merging_before(time)
 
     def close(self) -> None:
         """Gives up reading. Closing it twice does nothing."""
-        self.core.close()
+        self._closed = True
+        if self._bound is not None:
+            self._bound.close()
 
     def __enter__(self) -> Self:
         return self
@@ -244,6 +307,24 @@ class Trace(Generic[K, V]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def joined_with(
+    left: Collection[Any] | Arranged[Any, Any],
+    other: Collection[Any] | Arranged[Any, Any],
+    f: Callable[[Any, Any, Any], Any] | Field | tuple[Any, ...] | None,
+    name: str | None,
+) -> Output:
+    """Appends a join of pairs ``(key, value)``; see `Collection.join`."""
+    check_scope("join", left.scope, other, (Arranged, CollectionOutputs))
+    result = JoinKind.PAIRS
+    if isinstance(f, (Field, tuple)):
+        _core.check_join_fields(f)
+        result = JoinKind.FIELDS
+    elif f is not None:
+        result, f = JoinKind.FUNCTION, function_of("join", f)
+    right = other._output, Form.BY_KEY
+    return joined(left.scope, collections.JOIN, left._output, right, result, f, name=name)
 
 
 def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:

@@ -5,18 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import CollectionStageKind, Field, JoinKind, Reduction
-from pointstamp._mistakes import function_of, unknown_attribute
-from pointstamp._naming import named, named_later
-from pointstamp.collections.arranged import Arranged, check_scope
+from pointstamp._core import Field, JoinKind, Reduction
+from pointstamp._mistakes import count_of, function_of, unknown_attribute
+from pointstamp.collections.appending import (
+    concatenated,
+    distinct_keys,
+    joined,
+    named_part,
+    one,
+    reduced,
+)
+from pointstamp.collections.arranged import arranged, check_scope, joined_with
 from pointstamp.collections.outputs import CollectionOutputs
+from pointstamp.collections.variable import iterated
+from pointstamp.plan import collections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
 
-    from pointstamp._core import Stream as CoreStream
     from pointstamp._types import Time
+    from pointstamp.collections.arranged import Arranged
+    from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
 
 __all__ = ["Collection"]
@@ -28,7 +37,6 @@ V = TypeVar("V")
 V2 = TypeVar("V2")
 
 
-@named
 class Collection(CollectionOutputs[T]):
     """A multiset that changes: updates ``(record, time, diff)``.
 
@@ -48,30 +56,7 @@ class Collection(CollectionOutputs[T]):
         scope: The scope that the collection is in.
     """
 
-    __slots__ = ("_arrangement", "_by_key", "_counted", "_is_distinct", "_name", "_outer", "_stream", "scope")
-
-    def __init__(
-        self,
-        scope: Scope,
-        core: CoreStream | _core.Arrangement | None,
-        *,
-        counted: tuple[_core.Arrangement, Reduction] | None = None,
-        outer: Collection[T] | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.scope = scope
-        # A reduction is an arrangement, of which updates are made where another operator than a join reads
-        # them.
-        self._arrangement = core if isinstance(core, _core.Arrangement) else None
-        self._stream = None if isinstance(core, _core.Arrangement) else core
-        # What counts records outside of loops is made when it is read: updates, or an arrangement.
-        self._counted = counted
-        self._name = name  # of what is made later
-        # The collection that entered this scope, whose arrangement is used here, too.
-        self._outer = outer
-        self._by_key: _core.Arrangement | None = None
-        # Whether each record is there once: then the reduction is that of its keys, too.
-        self._is_distinct = False
+    __slots__ = ()
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -81,54 +66,18 @@ class Collection(CollectionOutputs[T]):
     def __repr__(self) -> str:
         return f"<Collection in {self.scope!r}>"
 
-    @property
-    def core(self) -> CoreStream:
-        """The extension's stream of updates."""
-        if self._stream is None:
-            with self._own_naming():
-                if self._arrangement is not None:
-                    self._stream = _core.arrangement_updates(self._arrangement)
-                elif self._counted is not None:
-                    arranged, kind = self._counted
-                    self._stream = _core.total_updates(arranged, kind, kind.label)
-                else:
-                    assert self._outer is not None
-                    self._stream = self.scope.core.enter(self._outer.core)
-        return self._stream
+    def _one(self, kind: Kind, name: str | None, **arguments: Any) -> Collection[Any]:
+        """Adds a node that makes updates of the updates."""
+        return Collection(self.scope, one(self.scope, kind, self._output, name=name, **arguments))
 
-    def _own_naming(self) -> AbstractContextManager[None]:
-        """Names an operator that is made when it is first read, whatever the name of its reader."""
-        title = "" if self._counted is None else self._counted[1].label
-        return named_later(self.scope, title, self._name)
+    def _stage(self, kind: Kind, function: Callable[..., Any], name: str | None) -> Collection[Any]:
+        return self._one(kind, name, function=function_of(kind.name, function))
 
-    def _reduction(self) -> _core.Arrangement | None:
-        """The arrangement that the collection is, if it is the result of a reduction."""
-        if self._arrangement is None and self._counted is not None:
-            arranged, kind = self._counted
-            with self._own_naming():
-                self._arrangement = _core.reduce_arranged(arranged, kind, None, kind.label)
-        return self._arrangement
-
-    def _arranged_by_key(self, name: str = "arrange") -> _core.Arrangement:
-        """The arrangement by key, of which there is one for all that ask for it."""
-        if self._by_key is None:
-            of_records = self._counted is not None and self._counted[1] is Reduction.DISTINCT
-            reduction = None if of_records else self._reduction()
-            if reduction is not None and reduction.is_by_key():
-                self._by_key = reduction
-            elif self._outer is not None:
-                outside = self._outer._arranged_by_key(name)
-                self._by_key = _core.enter_arrangement(outside, self.scope.core)
-            else:
-                self._by_key = _core.arrange(self.core, True, name)
-        return self._by_key
-
-    def _stage(
-        self, kind: CollectionStageKind, function: Callable[..., Any], name: str | None
+    def _reduced(
+        self, kind: Kind, reduction: Reduction, argument: Any = None, *, name: str | None
     ) -> Collection[Any]:
-        checked = function_of(kind.label, function)
-        core = _core.collection_stage(self.core, kind, checked, name or kind.label)
-        return Collection(self.scope, core)
+        made = reduced(self.scope, kind, self._output, reduction, argument, name=name)
+        return Collection(self.scope, made)
 
     # ------------------------------------------------------------ record by record
 
@@ -156,12 +105,13 @@ class Collection(CollectionOutputs[T]):
             [(0, [((20, 'a'), 1), ((30, 'b'), 1)])]
         """
         if isinstance(f, (Field, tuple)):
-            return Collection(self.scope, _core.project(self.core, f, name or "map"))
-        return self._stage(CollectionStageKind.MAP, f, name)
+            _core.check_fields(f)
+            return self._one(collections.PROJECT, name, fields=f)
+        return self._stage(collections.MAP, f, name)
 
     def flat_map(self, f: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
         """Each record through a function that returns any number of records."""
-        return self._stage(CollectionStageKind.FLAT_MAP, f, name)
+        return self._stage(collections.FLAT_MAP, f, name)
 
     def filter(self, f: Callable[[T], bool] | Field, *, name: str | None = None) -> Collection[T]:
         """The records for which a function is true, or a condition on their parts.
@@ -169,15 +119,16 @@ class Collection(CollectionOutputs[T]):
         A condition (see `pointstamp.fields`) is decided without Python.
         """
         if isinstance(f, Field):
-            return Collection(self.scope, _core.filter_fields(self.core, f, name or "filter"))
-        return self._stage(CollectionStageKind.FILTER, f, name)
+            _core.check_fields(f)
+            return self._one(collections.FILTER_FIELDS, name, condition=f)
+        return self._stage(collections.FILTER, f, name)
 
     def inspect(self, f: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:
         """Calls a function with the record, the time and the diff of each update, and passes the updates on.
 
         Updates come as operators send them: of one record and time there may be several.
         """
-        return self._stage(CollectionStageKind.INSPECT, f, name)
+        return self._stage(collections.INSPECT, f, name)
 
     # ------------------------------------------------------------ multisets
 
@@ -189,16 +140,16 @@ class Collection(CollectionOutputs[T]):
         """
         for other in others:
             check_scope("concat", self.scope, other, Collection)
-        streams = [self.core, *(other.core for other in others)]
-        return Collection(self.scope, self.scope.core.concatenate(streams))
+        outputs = [self._output, *(other._output for other in others)]
+        return Collection(self.scope, concatenated(self.scope, outputs, name=name))
 
     def negate(self, *, name: str | None = None) -> Collection[T]:
         """The records with their counts negated: concatenated with others, they are taken away from them."""
-        return Collection(self.scope, _core.negate(self.core))
+        return self._one(collections.NEGATE, name)
 
     def consolidate(self, *, name: str | None = None) -> Collection[T]:
         """The same records, of which each time's updates are added up: what cancels is not sent on."""
-        return Collection(self.scope, _core.consolidate(self.core))
+        return self._one(collections.CONSOLIDATE, name)
 
     def distinct(self, *, name: str | None = None) -> Collection[T]:
         """Each record that is there once or more, once.
@@ -208,9 +159,7 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(lambda scope: scope.collection(list("banana")).distinct().capture()).extract()
             [(0, [('a', 1), ('b', 1), ('n', 1)])]
         """
-        result = self._reduce_records(Reduction.DISTINCT, name=name)
-        result._is_distinct = True
-        return result
+        return self._reduced(collections.DISTINCT, Reduction.DISTINCT, name=name)
 
     def threshold(self, f: Callable[[T, int], int], *, name: str | None = None) -> Collection[T]:
         """Each record as often as a function of it and its count says.
@@ -227,7 +176,8 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
-        return self._reduce_records(Reduction.THRESHOLD, function_of("threshold", f))
+        function = function_of("threshold", f)
+        return self._reduced(collections.THRESHOLD, Reduction.THRESHOLD, function, name=name)
 
     def count(self, *, name: str | None = None) -> Collection[tuple[T, int]]:
         """Each record with how often it is there: pairs ``(record, count)``.
@@ -237,15 +187,7 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(lambda scope: scope.collection(list("banana")).count().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
-        return self._reduce_records(Reduction.COUNT, name=name)
-
-    def _reduce_records(
-        self, kind: Reduction, argument: Any = None, *, name: str | None = None
-    ) -> Collection[Any]:
-        arranged = _core.arrange(self.core, False, f"{kind.label}: arrange")
-        if self.scope.dims == 1 and kind in {Reduction.DISTINCT, Reduction.COUNT}:
-            return Collection(self.scope, None, counted=(arranged, kind), name=name)
-        return Collection(self.scope, _core.reduce_arranged(arranged, kind, argument, kind.label))
+        return self._reduced(collections.COUNT, Reduction.COUNT, name=name)
 
     # ------------------------------------------------------------ by key
 
@@ -298,7 +240,7 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [(('ann', (41, 'Ulm')), 1)])]
         """
-        return self.arrange().join(other, f)
+        return Collection(self.scope, joined_with(self, other, f, name))
 
     def semijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
@@ -314,9 +256,9 @@ class Collection(CollectionOutputs[T]):
             [(0, [(('bob', 7), 1)])]
         """
         check_scope("semijoin", self.scope, keys, Collection)
-        pairs = self._arranged_by_key("semijoin: arrange")
-        there = distinct_keys(keys, name).core
-        return Collection(self.scope, _core.join_arranged(pairs, there, JoinKind.LEFT, None, "semijoin"))
+        there = distinct_keys(self.scope, keys._output, named_part(name, "keys"))
+        kind, result = collections.SEMIJOIN, JoinKind.LEFT
+        return Collection(self.scope, joined(self.scope, kind, self._output, there, result, name=name))
 
     def antijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
@@ -331,7 +273,8 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [(('ann', 41), 1)])]
         """
-        return self.concat(self.semijoin(keys).negate(), name=name)
+        met = self.semijoin(keys, name=named_part(name, "semijoin")).negate(name=named_part(name, "negate"))
+        return self.concat(met, name=name)
 
     def reduce(
         self: Collection[tuple[K, V]],
@@ -359,7 +302,7 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [(('a', 'ape'), 1), (('b', 'bee'), 1)])]
         """
-        return self.arrange().reduce(f)
+        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("reduce", f), name=name)
 
     def min(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The least value of each key: pairs ``(key, value)``.
@@ -376,11 +319,11 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [(('a', 1), 1), (('b', 2), 1)])]
         """
-        return self.arrange().min()
+        return self._reduced(collections.MIN, Reduction.MIN, name=name)
 
     def max(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The greatest value of each key: pairs ``(key, value)``."""
-        return self.arrange().max()
+        return self._reduced(collections.MAX, Reduction.MAX, name=name)
 
     def sum(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The sum of the values of each key, as often as they are there: pairs ``(key, sum)``.
@@ -392,11 +335,11 @@ class Collection(CollectionOutputs[T]):
         Raises:
             TypeError: When the dataflow runs, for a value that is not a number.
         """
-        return self.arrange().sum()
+        return self._reduced(collections.SUM, Reduction.SUM, name=name)
 
     def mean(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, float]]:
         """The mean of the values of each key, which are as for `sum`: pairs ``(key, mean)``."""
-        return self.arrange().mean()
+        return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
 
     def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The `n` greatest values of each key; one that is there twice counts twice.
@@ -412,11 +355,12 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [(('a', 3), 1), (('a', 5), 1)])]
         """
-        return self.arrange().top_k(n)
+        n = count_of("top_k takes a number of values", n)
+        return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
 
     def count_by_key(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
         """Counts the records of each key: pairs ``(key, count)``."""
-        return self.arrange().count_by_key(name=name)
+        return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
 
     def arrange(self: Collection[tuple[K, V]], *, name: str | None = None) -> Arranged[K, V]:
         """The records ``(key, value)`` sorted by key, indexed and kept, for any number of joins and reduces.
@@ -424,31 +368,9 @@ class Collection(CollectionOutputs[T]):
         Raises:
             TypeError: When the dataflow runs, for a record that is not a pair.
         """
-        return Arranged(self.scope, self._arranged_by_key(), Collection)
+        return arranged(self.scope, self._output, name)
 
     # ------------------------------------------------------------ scopes and loops
-
-    def enter(self, scope: Scope) -> Collection[T]:
-        """The same collection in a scope inside the collection's; it is there in every turn of a loop.
-
-        A join in the scope uses the arrangement of the collection outside: it is built once, and kept once.
-
-        Raises:
-            GraphError: If `scope` is not directly inside the collection's scope.
-        """
-        if scope.parent is not self.scope:
-            return Collection(scope, scope.core.enter(self.core))  # which says what is wrong
-        return Collection(scope, None, outer=self)
-
-    def leave(self) -> Collection[T]:
-        """The same collection in the scope around its own; of a loop, what its last turn gives.
-
-        Raises:
-            GraphError: If the collection is in a root scope.
-        """
-        left = self.core.leave()
-        assert self.scope.parent is not None
-        return Collection(self.scope.parent, left)
 
     def iterate(
         self, f: Callable[[Scope, Collection[T]], Collection[T]], *, name: str = "Iterate"
@@ -476,23 +398,4 @@ class Collection(CollectionOutputs[T]):
             >>> ps.example(build).extract()
             [(0, [(3, 1), (5, 1), (7, 1)])]
         """
-        function_of("iterate", f)
-        with self.scope.iterative(name) as inner:
-            variable = inner.variable(self.enter(inner))
-            result = f(inner, variable.collection)
-            if not isinstance(result, Collection):
-                raise TypeError(
-                    f"the function given to iterate returns the collection of the next turn, not {result!r}"
-                )
-            variable.set(result)
-            return result.leave()
-
-
-def distinct_keys(keys: Collection[K], name: str | None = None) -> Arranged[K, None]:
-    """Each of the records once, as a key without a value; the result of `distinct` is arranged so already."""
-    if keys._outer is not None:
-        return distinct_keys(keys._outer, name).enter(keys.scope)
-    once = keys if keys._is_distinct else keys.distinct(name=name and f"{name}: keys")
-    there = once._reduction()
-    assert there is not None
-    return Arranged(keys.scope, there, Collection)
+        return iterated(self, f, name)

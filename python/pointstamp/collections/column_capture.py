@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._naming import named
 from pointstamp.capture.events import Capture
-from pointstamp.streams.arrow import ArrowStream
+from pointstamp.collections.appending import named_part
+from pointstamp.collections.outputs import Multiset
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
-    from pointstamp._core import ProbeHandle
     from pointstamp._types import Time
     from pointstamp.capture.events import EventWriter
-    from pointstamp.collections.collection import Collection
-    from pointstamp.scope import Scope
+    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["ColumnCapture", "ColumnOutputs"]
 
@@ -38,15 +39,17 @@ class ColumnCapture(Capture[Any]):
         return changes
 
 
-@named
-class ColumnOutputs:
+class ColumnOutputs(Multiset):
     """Methods by which every `ColumnCollection` is read from outside."""
 
     __slots__ = ()
 
-    scope: Scope
-    core: Collection[Any]
-    core_schema: _core.Schema
+    @property
+    def _columns(self) -> _core.Schema:
+        """The extension's schema of the columns."""
+        schema = self._output.schema
+        assert schema is not None
+        return schema
 
     def updates(self, *, name: str | None = None) -> ArrowStream:
         """The updates, as record batches with a column ``time`` and a column ``diff`` more.
@@ -55,19 +58,18 @@ class ColumnOutputs:
         several coordinates are lists. The two are the last columns, also where the collection has one of
         such a name: tell them by their places.
         """
-        made, columns = _core.column_updates(self.core.core, self.core_schema)
-        return ArrowStream(self.scope, made, columns)
+        schema = _core.column_updates_schema(self._columns, self.scope.dims)
+        made = Output(Form.COLUMNS, schema)
+        self.scope._append(collections.COLUMN_UPDATES, [self._output], made, name=name)
+        stream: ArrowStream = stream_of(self.scope, made)
+        return stream
 
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
         """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
-        self.updates().capture_into(writer, name=name)
+        self.updates(name=named_part(name, "updates")).capture_into(writer, name=name)
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:
         """Keeps the updates on this worker in memory."""
-        capture = ColumnCapture(self.core_schema, self.scope.index, self.scope.peers)
-        self.core.core.capture(capture.core)
+        capture = ColumnCapture(self._columns, self.scope.index, self.scope.peers)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture.core)
         return capture
-
-    def probe(self, *, name: str | None = None) -> ProbeHandle:
-        """A handle that reports at which times the collection may still change."""
-        return self.core.probe()

@@ -8,12 +8,19 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._core import Field, Reduction
+from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import column_name, count_of, function_of, suggesting
-from pointstamp._naming import named
-from pointstamp.collections.arranged import Arranged, check_scope
-from pointstamp.collections.collection import Collection, distinct_keys
+from pointstamp.collections.appending import (
+    concatenated,
+    distinct_keys,
+    joined,
+    named_part,
+    one,
+    reduced,
+)
+from pointstamp.collections.arranged import check_scope
+from pointstamp.collections.collection import Collection
 from pointstamp.collections.column_capture import ColumnOutputs
 from pointstamp.collections.types import (
     aggregated,
@@ -25,8 +32,10 @@ from pointstamp.collections.types import (
     schema_of,
     sum_of,
 )
+from pointstamp.collections.variable import check_columns, iterated
 from pointstamp.fields import key, left, record, right
-from pointstamp.streams.arrow import check_same
+from pointstamp.plan import collections
+from pointstamp.plan.node import Form
 from pointstamp.streams.column_arguments import aggregations_of, key_names
 
 if TYPE_CHECKING:
@@ -34,13 +43,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pointstamp.plan.node import Kind, Output
     from pointstamp.scope import Scope
 
 __all__ = ["ColumnCollection"]
 
 
 @suggesting
-@named
 class ColumnCollection(ColumnOutputs):
     """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.
 
@@ -76,13 +85,7 @@ class ColumnCollection(ColumnOutputs):
         1 [{'city': 'Ulm', 'rain': 3, 'diff': 1}, {'city': 'Ulm', 'rain': 7, 'diff': -1}]
     """
 
-    __slots__ = ("_schema", "core", "core_schema", "scope")
-
-    def __init__(self, rows: Collection[Any], columns: _core.Schema) -> None:
-        self.scope: Scope = rows.scope
-        self.core = rows
-        self.core_schema = columns
-        self._schema: pa.Schema | None = None
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"<ColumnCollection of {', '.join(self.schema.names)} in {self.scope!r}>"
@@ -90,15 +93,19 @@ class ColumnCollection(ColumnOutputs):
     @property
     def schema(self) -> pa.Schema:
         """The schema of the columns."""
-        if self._schema is None:
-            self._schema = self.core_schema.to_pyarrow()
-        return self._schema
+        schema: pa.Schema = self._columns.to_pyarrow()
+        return schema
 
-    def _like(self, rows: Collection[Any]) -> ColumnCollection:
-        return ColumnCollection(rows, self.core_schema)
+    def _one(
+        self, kind: Kind, name: str | None, *, schema: _core.Schema | None = None, **arguments: Any
+    ) -> ColumnCollection:
+        """Adds a node that makes rows of the rows, of the same columns unless a schema is given."""
+        schema = schema or self._columns
+        made = one(self.scope, kind, self._output, schema=schema, name=name, **arguments)
+        return ColumnCollection(self.scope, made)
 
     def _index(self, name: str) -> int:
-        return self.core_schema.key([name])[0]
+        return self._columns.key([name])[0]
 
     # ------------------------------------------------------------ row by row
 
@@ -124,16 +131,14 @@ class ColumnCollection(ColumnOutputs):
             >>> batch.to_pylist()
             [{'name': 'tea', 'total': 12, 'diff': 1}]
         """
+        wanted: dict[str, Any]
         wanted = {name: _core.column_field(column_name("select", name)) for name in columns}
         both = wanted.keys() & fields.keys()
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
-        return self._select(wanted | fields)
-
-    def _select(self, fields: dict[str, Any]) -> ColumnCollection:
-        core = self.core.core
-        made, columns = _core.select_columns(core, self.core_schema, list(fields), list(fields.values()))
-        return ColumnCollection(Collection(self.scope, made), columns)
+        wanted |= fields
+        schema = _core.select_schema(self._columns, list(wanted), list(wanted.values()))
+        return self._one(collections.SELECT, None, schema=schema, fields=wanted)
 
     def rename(self, columns: dict[str, str]) -> ColumnCollection:
         """The same rows, in which columns have other names: ``{"old": "new"}``.
@@ -147,10 +152,12 @@ class ColumnCollection(ColumnOutputs):
             )
         for old in columns:
             self._index(old)
-        renamed = [columns.get(name, name) for name in self.schema.names]
+        schema = self.schema
+        renamed = [columns.get(name, name) for name in schema.names]
         if len(set(renamed)) < len(renamed):
             raise GraphError(f"after this rename two columns would have one name: {', '.join(renamed)}")
-        return self._typed(self.core, [(name, None) for name in renamed])
+        columns_of_result = _typed(schema, [(name, None) for name in renamed])
+        return self._one(collections.RENAME, None, schema=columns_of_result)
 
     def filter(self, condition: Field, *, name: str | None = None) -> ColumnCollection:
         """The rows of which a condition on the columns is true.
@@ -164,8 +171,8 @@ class ColumnCollection(ColumnOutputs):
                 "a collection of columns is filtered by an expression such as col('a') > 1, not "
                 f"{condition!r}"
             )
-        made = _core.filter_columns(self.core.core, self.core_schema, condition)
-        return self._like(Collection(self.scope, made))
+        _core.check_filter(self._columns, condition)
+        return self._one(collections.FILTER_COLUMNS, name, condition=condition)
 
     # ------------------------------------------------------------ multisets
 
@@ -177,20 +184,23 @@ class ColumnCollection(ColumnOutputs):
         """
         for other in others:
             check_scope("concat", self.scope, other, ColumnCollection)
-            check_same(self.core_schema, other.core_schema, "concat")
-        return self._like(self.core.concat(*(other.core for other in others)))
+            check_columns(self._columns, other, "concat")
+        outputs = [self._output, *(other._output for other in others)]
+        return ColumnCollection(self.scope, concatenated(self.scope, outputs, name=name))
 
     def negate(self, *, name: str | None = None) -> ColumnCollection:
         """Negates the counts; `Collection.negate` of columns."""
-        return self._like(self.core.negate())
+        return self._one(collections.NEGATE, name)
 
     def consolidate(self, *, name: str | None = None) -> ColumnCollection:
         """Adds up the updates; `Collection.consolidate` of columns."""
-        return self._like(self.core.consolidate())
+        return self._one(collections.CONSOLIDATE, name)
 
     def distinct(self, *, name: str | None = None) -> ColumnCollection:
         """Each row that is there once or more, once."""
-        return self._like(self.core.distinct(name=name))
+        kind, reduction = collections.DISTINCT, Reduction.DISTINCT
+        once = reduced(self.scope, kind, self._output, reduction, schema=self._columns, name=name)
+        return ColumnCollection(self.scope, once)
 
     def count(self, column: str = "count", *, name: str | None = None) -> ColumnCollection:
         """Each row with how often it is there, in one more column.
@@ -198,9 +208,11 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is a column of that name.
         """
-        width = len(self.schema)
-        flat = tuple(record[0][index] for index in range(width))
-        return self._with((*flat, record[1]), self.core.count(name=name), [*self._all(), (column, "int64")])
+        schema = self.schema
+        flat = tuple(record[0][index] for index in range(len(schema)))
+        columns = [*((field.name, field.type) for field in schema), (column, "int64")]
+        counted = reduced(self.scope, collections.COUNT, self._output, Reduction.COUNT, name=name)
+        return self._flat((*flat, record[1]), counted, _typed(schema, columns), name)
 
     # ------------------------------------------------------------ by key
 
@@ -242,10 +254,15 @@ class ColumnCollection(ColumnOutputs):
         taken = {*by, *mine}
         renamed = [name + suffix if name in taken else name for name in theirs]
         parts = (*columns_of(key, by), *columns_of(left, mine), *columns_of(right, theirs))
-        rows = self._with_keys(by)._arranged(by).join(other._with_keys(by)._arranged(by), parts)
-        own = [(name, self.schema.field(name).type) for name in (*by, *mine)]
-        others = [(to, other.schema.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
-        return self._typed(rows, [*own, *others])
+        here, there = self.schema, other.schema
+        own = [(name, here.field(name).type) for name in (*by, *mine)]
+        others = [(to, there.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
+        schema = _typed(here, [*own, *others])
+        pairs = self._with_keys(by, name)._pairs(by, mine, name)
+        right_side = other._with_keys(by, name)._pairs(by, theirs, name), Form.BY_KEY
+        kind, fields = collections.JOIN, JoinKind.FIELDS
+        made = joined(self.scope, kind, pairs, right_side, fields, parts, schema=schema, name=name)
+        return ColumnCollection(self.scope, made)
 
     def semijoin(
         self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
@@ -257,10 +274,23 @@ class ColumnCollection(ColumnOutputs):
         """
         by = self._same_key("semijoin", other, on)
         rest = self._rest(by)
-        keys = distinct_keys(other._with_keys(by).core.map(other._part(by)), name)
+        known = other._with_keys(by, name)
+        keys = known._projected(known._part(by), named_part(name, "map"))
+        there = distinct_keys(self.scope, keys, named_part(name, "keys"))
         at = dict(zip((*by, *rest), (*columns_of(key, by), *columns_of(left, rest)), strict=True))
         flat = tuple(at[name] for name in self.schema.names)
-        return self._like(self._with_keys(by)._arranged(by).join(keys, flat, name=name))
+        pairs = self._with_keys(by, name)._pairs(by, rest, name)
+        made = joined(
+            self.scope,
+            collections.SEMIJOIN,
+            pairs,
+            there,
+            JoinKind.FIELDS,
+            flat,
+            schema=self._columns,
+            name=name,
+        )
+        return ColumnCollection(self.scope, made)
 
     def antijoin(
         self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
@@ -270,7 +300,8 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is no such column, its type differs, or `other` is of another scope.
         """
-        return self.concat(self.semijoin(other, on).negate(), name=name)
+        met = self.semijoin(other, on, name=named_part(name, "semijoin"))
+        return self.concat(met.negate(name=named_part(name, "negate")), name=name)
 
     def min(
         self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
@@ -288,13 +319,13 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is no such column, or one is in both.
         """
-        return self._reduced("min", of, by)
+        return self._reduced(collections.MIN, of, by, name)
 
     def max(
         self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
     ) -> ColumnCollection:
         """The greatest value of each key; as `min`."""
-        return self._reduced("max", of, by)
+        return self._reduced(collections.MAX, of, by, name)
 
     def top_k(
         self, n: int, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
@@ -305,7 +336,7 @@ class ColumnCollection(ColumnOutputs):
         Arguments and errors are those of `min`.
         """
         n = count_of("top_k takes a number of values", n)
-        return self._reduced("top_k", of, by, n)
+        return self._reduced(collections.TOP_K, of, by, name, most=n)
 
     def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """Adds up each key's values: the key's columns, and the value's, of 64 bits.
@@ -315,11 +346,13 @@ class ColumnCollection(ColumnOutputs):
         Raises:
             GraphError: If there is no such column, or its values are no numbers.
         """
-        return self._reduced("sum", of, by, made=[sum_of(self.schema.field(self._index(of)))])
+        made = [sum_of(self.schema.field(self._index(of)))]
+        return self._reduced(collections.SUM, of, by, name, made=made)
 
     def mean(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """The mean of each key's values, as a double; as `sum`."""
-        return self._reduced("mean", of, by, made=[mean_of(self.schema.field(self._index(of)))])
+        made = [mean_of(self.schema.field(self._index(of)))]
+        return self._reduced(collections.MEAN, of, by, name, made=made)
 
     def count_by_key(
         self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
@@ -330,9 +363,11 @@ class ColumnCollection(ColumnOutputs):
             GraphError: If there is no such column, or the key has one of the count's name.
         """
         keys = self._key(by)
-        pairs = self.core.map((self._part(keys), None)).count_by_key(name=name)
-        own = [(one, self.schema.field(one).type) for one in keys]
-        return self._with((*columns_of(record[0], keys), record[1]), pairs, [*own, (column, "int64")])
+        flat = (*columns_of(record[0], keys), record[1])
+        schema = self._keyed(keys, [(column, "int64")])
+        pairs = self._pairs(keys, [], name)
+        counted = reduced(self.scope, collections.COUNT_BY_KEY, pairs, Reduction.COUNT_BY_KEY, name=name)
+        return self._flat(flat, counted, schema, name)
 
     def aggregate(
         self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]], *, name: str | None = None
@@ -364,11 +399,12 @@ class ColumnCollection(ColumnOutputs):
         keys = self._key(by)
         of, wanted, made = aggregated(self.schema, self._key, aggregations_of(aggregations))
         values = tuple(record[self._index(name)] for name in of)
-        arranged = self.core.map((self._part(keys), values)).arrange()
-        reduced = _core.reduce_arranged(arranged.core, Reduction.AGGREGATE, wanted, "aggregate")
-        own = [(column, self.schema.field(column).type) for column in keys]
         flat = (*columns_of(record[0], keys), *(record[1][index] for index in range(len(made))))
-        return self._with(flat, Collection(self.scope, reduced), [*own, *made])
+        schema = self._keyed(keys, made)
+        pairs = self._projected((self._part(keys), values), named_part(name, "map"))
+        kind, reduction = collections.AGGREGATE, Reduction.AGGREGATE
+        aggregates = reduced(self.scope, kind, pairs, reduction, wanted, name=name)
+        return self._flat(flat, aggregates, schema, name)
 
     def reduce(
         self,
@@ -394,33 +430,42 @@ class ColumnCollection(ColumnOutputs):
         """
         keys, values = self._key(by), self._key(of)
         check_plain("reduce", [*(self.schema.field(name) for name in (*keys, *values)), *schema])
-        reduced = self.core.map((self._part(keys), self._part(values))).reduce(f)
-        own = [(column, self.schema.field(column).type) for column in keys]
+        function = function_of("reduce", f)
         flat = (*columns_of(record[0], keys), *columns_of(record[1], schema.names))
-        return self._with(flat, reduced, [*own, *zip(schema.names, schema.types, strict=True)])
+        columns = self._keyed(keys, [*zip(schema.names, schema.types, strict=True)])
+        pairs = self._pairs(keys, values, name)
+        results = reduced(self.scope, collections.REDUCE, pairs, Reduction.REDUCE, function, name=name)
+        return self._flat(flat, results, columns, name)
 
     def _reduced(
-        self, kind: str, of: str | Sequence[str], by: str | Sequence[str], *given: int, made: Any = None
+        self,
+        kind: Kind,
+        of: str | Sequence[str],
+        by: str | Sequence[str],
+        name: str | None,
+        *,
+        most: int | None = None,
+        made: Any = None,
     ) -> ColumnCollection:
         keys, values = self._key(by), self._key(of)
-        arranged = self.core.map((self._part(keys), self._part(values))).arrange()
-        of_kind: Reduction
+        before = self.schema
+        reduction: Reduction
         argument: tuple[Any, int]
-        if given:
-            of_kind, argument = Reduction.TOP_K_OF_COLUMNS, (given[0], len(values))
+        if most is not None:
+            reduction, argument = Reduction.TOP_K_OF_COLUMNS, (most, len(values))
         else:
-            how = reduction_of(kind, self.schema.field(self._index(values[0])))
-            of_kind, argument = Reduction.OF_COLUMNS, (how, len(values))
-        core = _core.reduce_arranged(arranged.core, of_kind, argument, kind)
-        reduced: Collection[Any] = Collection(self.scope, core)
-        own = [(column, self.schema.field(column).type) for column in keys]
-        types = made or [self.schema.field(column).type for column in values]
+            how = reduction_of(kind.name, before.field(self._index(values[0])))
+            reduction, argument = Reduction.OF_COLUMNS, (how, len(values))
+        types = made or [before.field(column).type for column in values]
         flat = (*columns_of(record[0], keys), *columns_of(record[1], values))
-        return self._with(flat, reduced, [*own, *zip(values, types, strict=True)])
+        schema = self._keyed(keys, [*zip(values, types, strict=True)])
+        pairs = self._pairs(keys, values, name)
+        results = reduced(self.scope, kind, pairs, reduction, argument, name=name)
+        return self._flat(flat, results, schema, name)
 
     def _key(self, by: str | Sequence[str]) -> list[str]:
         keys = key_names(by)
-        self.core_schema.key(keys)
+        self._columns.key(keys)
         return keys
 
     def _same_key(self, operator: str, other: Any, on: str | Sequence[str]) -> list[str]:
@@ -430,12 +475,14 @@ class ColumnCollection(ColumnOutputs):
         check_types(operator, self.schema, other.schema, by)
         return by
 
-    def _with_keys(self, by: list[str]) -> ColumnCollection:
+    def _with_keys(self, by: list[str], name: str | None) -> ColumnCollection:
         """The rows without those that have a null in the key, which no join matches."""
-        known = [~record[self._index(name)].is_null() for name in by if self.schema.field(name).nullable]
+        schema = self.schema
+        known = [~record[self._index(one)].is_null() for one in by if schema.field(one).nullable]
         if not known:
             return self
-        return self._like(self.core.filter(fold(and_, known), name="null keys"))
+        part = f"{name}: null keys" if name else "null keys"
+        return self._one(collections.FILTER_FIELDS, part, condition=fold(and_, known))
 
     def _rest(self, by: list[str]) -> list[str]:
         return [name for name in self.schema.names if name not in by]
@@ -445,28 +492,26 @@ class ColumnCollection(ColumnOutputs):
         parts = tuple(record[self._index(name)] for name in columns)
         return parts[0] if len(parts) == 1 else parts or None
 
-    def _arranged(self, by: list[str]) -> Arranged[Any, Any]:
-        return self.core.map((self._part(by), self._part(self._rest(by)))).arrange()
+    def _projected(self, fields: Any, name: str | None) -> Output:
+        """Records that an expression makes of the rows."""
+        return one(self.scope, collections.PROJECT, self._output, name=name, fields=fields)
 
-    def _all(self) -> list[tuple[str, Any]]:
-        return [(field.name, field.type) for field in self.schema]
+    def _pairs(self, by: list[str], values: list[str], name: str | None) -> Output:
+        """Pairs of the values of a key's columns and of others."""
+        return self._projected((self._part(by), self._part(values)), named_part(name, "map"))
 
-    def _with(self, fields: Any, rows: Collection[Any], columns: Any) -> ColumnCollection:
-        return self._typed(rows.map(fields), columns)
+    def _flat(self, fields: Any, results: Output, schema: _core.Schema, name: str | None) -> ColumnCollection:
+        """Rows that an expression makes of records."""
+        part = named_part(name, "map")
+        rows = one(self.scope, collections.PROJECT, results, schema=schema, name=part, fields=fields)
+        return ColumnCollection(self.scope, rows)
 
-    def _typed(self, rows: Collection[Any], columns: Sequence[tuple[str, Any]]) -> ColumnCollection:
-        """Rows under a schema of names and types; None for a type that stays what it is."""
-        return ColumnCollection(rows, _core.Schema(schema_of(self.schema, columns)))
+    def _keyed(self, keys: list[str], columns: Sequence[tuple[str, Any]]) -> _core.Schema:
+        """The schema of a key's columns and of others, by name and type."""
+        schema = self.schema
+        return _typed(schema, [*((name, schema.field(name).type) for name in keys), *columns])
 
     # ------------------------------------------------------------ scopes and loops
-
-    def enter(self, scope: Scope) -> ColumnCollection:
-        """Enters a scope; `Collection.enter` of columns."""
-        return self._like(self.core.enter(scope))
-
-    def leave(self) -> ColumnCollection:
-        """Leaves a scope; `Collection.leave` of columns."""
-        return self._like(self.core.leave())
 
     def iterate(
         self, f: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
@@ -488,18 +533,7 @@ class ColumnCollection(ColumnOutputs):
             >>> list(zip(*batch.select(["a", "b"]).to_pydict().values()))
             [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
         """
-        function_of("iterate", f)
-
-        def rows(inner: Scope, current: Collection[Any]) -> Collection[Any]:
-            result = f(inner, self._like(current))
-            if not isinstance(result, ColumnCollection):
-                raise TypeError(
-                    f"the function given to iterate returns the columns of the next turn, not {result!r}"
-                )
-            check_same(self.core_schema, result.core_schema, "iterate")
-            return result.core
-
-        return self._like(self.core.iterate(rows, name=name))
+        return iterated(self, f, name)
 
     # ------------------------------------------------------------ out
 
@@ -522,4 +556,9 @@ class ColumnCollection(ColumnOutputs):
             [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 4), 1), ((5, 4), 1)])]
         """
         check_plain("to_records", self.schema)
-        return self.core
+        return Collection(self.scope, one(self.scope, collections.TO_RECORDS, self._output))
+
+
+def _typed(before: pa.Schema, columns: Sequence[tuple[str, Any]]) -> _core.Schema:
+    """A schema of names and types; None for the type that the column has in the one before."""
+    return _core.Schema(schema_of(before, columns))

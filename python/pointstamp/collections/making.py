@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._mistakes import is_frame, several
-from pointstamp._naming import named
+from pointstamp.collections.appending import named_part
+from pointstamp.plan import collections
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import collection_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from pointstamp.collections.arranged import Arranged, Trace
     from pointstamp.collections.collection import Collection
     from pointstamp.collections.column_input import ColumnInput
-    from pointstamp.collections.column_variable import ColumnVariable
     from pointstamp.collections.columns import ColumnCollection
     from pointstamp.collections.inputs import CollectionInput
     from pointstamp.collections.variable import Variable
@@ -30,7 +32,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@named
 class CollectionScope:
     """The methods of a scope that make collections."""
 
@@ -77,22 +78,22 @@ class CollectionScope:
             >>> ps.execute(main) and None
             1 of 'tock' cannot be removed at time 0
         """
+        columns = None if schema is None else _core.Schema(schema)
+        if columns is not None:
+            _core.check_columns(columns)
         handle: InputHandle[Any] = InputHandle()
-        core = self._scope.core.input_from(handle, _core.StreamKind.UPDATES)
-        rows: Collection[Any] = self._scope.collection_of(core)
-        if schema is None:
+        made = self._scope._input_from(handle, _core.StreamKind.UPDATES, Output(Form.UPDATES, columns), name)
+        changes: Any
+        if columns is None:
             from pointstamp.collections.inputs import CollectionInput
 
-            return several(
-                "new_collection", "handle, collection", (CollectionInput(handle, strict=strict), rows)
-            )
-        from pointstamp.collections.column_input import ColumnInput
-        from pointstamp.collections.columns import ColumnCollection
+            changes = CollectionInput(handle, strict=strict)
+        else:
+            from pointstamp.collections.column_input import ColumnInput
 
-        columns = _core.Schema(schema)
-        _core.check_columns(columns)
-        made = (ColumnInput(handle, columns, strict=strict), ColumnCollection(rows, columns))
-        return several("new_collection", "handle, collection", made)
+            changes = ColumnInput(handle, columns, strict=strict)
+        pair = (changes, collection_of(self._scope, made))
+        return several("new_collection", "handle, collection", pair)
 
     def collection(self, records: Iterable[T], *, name: str | None = None) -> Collection[T]:
         """A collection of the records, from the least time on. Each worker brings its own.
@@ -108,7 +109,8 @@ class CollectionScope:
                 "makes a collection of its rows"
             )
         _core.check_records("collection", records)
-        return self._scope.to_stream(records).as_collection()
+        stream = self._scope.to_stream(records, name=name)
+        return stream.as_collection(name=named_part(name, "as_collection"))
 
     def column_collection(self, data: Any, *, name: str | None = None) -> ColumnCollection:
         """A collection of the rows of some data, as `collection` is of records.
@@ -124,17 +126,21 @@ class CollectionScope:
         from pointstamp.collections.column_input import schema_and_rows
 
         schema, given = schema_and_rows(data)
-        changes, rows = self.new_collection(schema=schema)
+        changes, rows = self.new_collection(schema=schema, name=name)
         changes.insert(given)
         changes.close()
         return rows
 
     @overload
-    def variable(self, initial: Collection[T] | None = None, *, name: str | None = None) -> Variable[T]: ...
+    def variable(
+        self, initial: Collection[T] | None = None, *, name: str | None = None
+    ) -> Variable[Collection[T]]: ...
     @overload
-    def variable(self, initial: ColumnCollection, *, name: str | None = None) -> ColumnVariable: ...
+    def variable(
+        self, initial: ColumnCollection, *, name: str | None = None
+    ) -> Variable[ColumnCollection]: ...
     @overload
-    def variable(self, *, schema: pa.Schema, name: str | None = None) -> ColumnVariable: ...
+    def variable(self, *, schema: pa.Schema, name: str | None = None) -> Variable[ColumnCollection]: ...
     def variable(
         self, initial: Any = None, *, schema: pa.Schema | None = None, name: str | None = None
     ) -> Any:
@@ -148,13 +154,12 @@ class CollectionScope:
         Raises:
             GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
         """
-        if schema is not None or getattr(initial, "core_schema", None) is not None:
-            from pointstamp.collections.column_variable import ColumnVariable
-
-            return ColumnVariable(self._scope, initial, schema)
         from pointstamp.collections.variable import Variable
 
-        return Variable(self._scope, initial)
+        columns = None if schema is None else _core.Schema(schema)
+        if columns is not None:
+            _core.check_columns(columns)
+        return Variable(self._scope, initial, columns, name)
 
     def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
         """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
@@ -163,18 +168,24 @@ class CollectionScope:
         exact from there on, too. A trace of that may say an earlier `since`, and is not exact before.
 
         Raises:
-            GraphError: If the trace's times have another number of coordinates than the scope's, or its
-                dataflow was dropped before it was complete.
+            GraphError: If the trace's times have another number of coordinates than the scope's, its dataflow
+                is still being built, or was dropped before it was complete.
             PointstampError: If the trace is closed.
             TypeError: If it is not a `Trace`.
         """
         from pointstamp.collections.arranged import Arranged, Trace
-        from pointstamp.collections.collection import Collection
 
         if not isinstance(trace, Trace):
             raise TypeError(
                 f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
             )
-        imported = _core.import_trace(self._scope.core, trace.core)
-        self._scope.imports.add(trace.dataflow)
-        return Arranged(self._scope, imported, Collection)
+        scope, reads = self._scope, trace._reads
+        scope._plan_scope.check_building()
+        with scope._building.making(collections.IMPORT.name, name):
+            imported = _core.import_trace(scope.core, reads)
+        node = scope._append(collections.IMPORT, [], Output(Form.BY_KEY), name=name)
+        scope._building.reserve(node, imported)
+        scope.imports.add(trace._dataflow)
+        made: Arranged[K, V] = Arranged(scope, node.output)
+        made._bind(imported)
+        return made

@@ -2,51 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
-from pointstamp._naming import named
-from pointstamp.capture.collections import capture_updates
 from pointstamp.capture.events import Capture
+from pointstamp.collections.appending import named_part
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
-    from pointstamp._core import Stream as CoreStream
+    from typing_extensions import Self
+
     from pointstamp._types import Time
     from pointstamp.capture.events import EventWriter
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
-__all__ = ["CollectionCapture", "CollectionOutputs"]
+__all__ = ["CollectionCapture", "CollectionOutputs", "Multiset"]
 
 T = TypeVar("T")
 
 
-@named
-class CollectionOutputs(Generic[T]):
+class Multiset:
+    """Updates of records, or of rows with columns, which a method of a scope or a collection has made.
+
+    Attributes:
+        scope: The scope that the collection is in.
+    """
+
+    __slots__ = ("_output", "scope")
+
+    def __init__(self, scope: Scope, output: Output) -> None:
+        self.scope = scope
+        self._output = output
+
+    def probe(self, *, name: str | None = None) -> ProbeHandle:
+        """A handle that reports at which times the collection may still change."""
+        handle = ProbeHandle()
+        self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
+        handle.expect(self.scope.dims)
+        return handle
+
+    def enter(self, scope: Scope) -> Self:
+        """The same collection in a scope inside the collection's; it is there in every turn of a loop.
+
+        A join in the scope uses the arrangement of the collection outside: it is built once, and kept once.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the collection's scope.
+        """
+        return type(self)(scope, scope._entered(self._output))
+
+    def leave(self) -> Self:
+        """The same collection in the scope around its own; of a loop, what its last turn gives.
+
+        Raises:
+            GraphError: If the collection is in a root scope.
+        """
+        left = self.scope._left(self._output)
+        assert self.scope.parent is not None
+        return type(self)(self.scope.parent, left)
+
+
+class CollectionOutputs(Multiset, Generic[T]):
     """Methods by which every `Collection` is read from outside."""
 
     __slots__ = ()
-
-    scope: Scope
-
-    if TYPE_CHECKING:
-
-        @property
-        def core(self) -> CoreStream:
-            """The extension's stream of updates."""
 
     def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
 
         Each is at its own time in the stream, too; of one record and time there may be several.
         """
-        return self.scope.stream_of(_core.to_updates(self.core))
+        node = self.scope._append(collections.UPDATES, [self._output], Output(Form.RECORDS), name=name)
+        stream: Stream[Any] = stream_of(self.scope, node.output)
+        return stream
 
     def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
         """Keeps the updates on this worker in memory."""
         capture: CollectionCapture[T] = CollectionCapture(self.scope.index, self.scope.peers)
-        self.core.capture(capture.core)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture.core)
         return capture
 
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
@@ -54,13 +91,9 @@ class CollectionOutputs(Generic[T]):
 
         ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
         """
-        capture_updates(self.updates(), writer)
-
-    def probe(self, *, name: str | None = None) -> ProbeHandle:
-        """A handle that reports at which times the collection may still change."""
-        handle = ProbeHandle()
-        self.core.probe_with(handle)
-        return handle
+        updates = self.updates(name=named_part(name, "updates"))
+        pairs = updates.map(lambda update: (update[0], update[2]), name=named_part(name, "map"))
+        pairs.capture_into(writer, name=name)
 
 
 class CollectionCapture(Capture[tuple[T, int]]):

@@ -31,9 +31,21 @@ class Building:
     Attributes:
         plan: What was appended so far.
         scopes: The engine's scope for each of the plan's.
+        title: What the node is called whose operators are being made, unless the program names it.
     """
 
-    __slots__ = ("_chains", "_instead", "_left", "_lowered", "_made", "_wanted", "plan", "root", "scopes")
+    __slots__ = (
+        "_chains",
+        "_instead",
+        "_left",
+        "_made",
+        "_prefix",
+        "_wanted",
+        "plan",
+        "root",
+        "scopes",
+        "title",
+    )
 
     def __init__(self, root: _core.Scope) -> None:
         self.plan = Plan()
@@ -41,7 +53,8 @@ class Building:
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
-        self._lowered = 0
+        self._prefix = ""
+        self.title = ""
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
         self._wanted: passes.Wanted = {}
@@ -61,7 +74,21 @@ class Building:
     ) -> Node:
         """Appends a node, with the line of the program that runs now; see `Plan.append`."""
         line = self.root.line()
+        name = self._prefixed(kind.name, name)
         return self.plan.append(scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses)
+
+    def _prefixed(self, title: str, name: str | None) -> str | None:
+        return f"{self._prefix}{name or title}" if self._prefix else name
+
+    @contextmanager
+    def within(self, title: str) -> Iterator[None]:
+        """Has what is appended in the block have a title in front of its name, as ``graphs.bfs: join``."""
+        before = self._prefix
+        self._prefix = f"{before}{title}: "
+        try:
+            yield
+        finally:
+            self._prefix = before
 
     def reserve(self, node: Node, *made: Any) -> Node:
         """Notes what the engine has made of a node at once: an object for each output."""
@@ -87,7 +114,7 @@ class Building:
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
         """Names operators that are made at once: that with the title gets the name."""
-        self.root.lowering(title, name, None)
+        self.root.lowering(title, self._prefixed(title, name), None)
         try:
             yield
         finally:
@@ -107,54 +134,51 @@ class Building:
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
                 )
         self.plan.check_complete()
-        self.lower()
+        self._lower_all()
         for scope, core in self.scopes.items():
             if scope.parent is not None:
                 core.close()
 
-    def lower(self, *, partly: bool = False) -> None:
-        """Makes operators of the nodes that were appended since the last call.
-
-        Args:
-            partly: Whether more nodes may follow, which read any output.
-        """
-        nodes = self.plan.nodes[self._lowered :]
-        self._lowered = len(self.plan.nodes)
+    def _lower_all(self) -> None:
+        nodes = self.plan.nodes
         self._chains = passes.chains(nodes)
-        self._instead.update(passes.left_out(nodes, partly=partly))
+        self._instead = passes.left_out(nodes)
         self._wanted = passes.wanted(nodes, self._chains, self._instead)
         try:
             for node in nodes:
-                self._lower(node, partly)
+                self._lower(node)
         finally:
             self.root.lowered()
 
-    def _lower(self, node: Node, partly: bool) -> None:
+    def _lower(self, node: Node) -> None:
         if node.outputs and node.output in self._instead:
             return
         self._begin(node)
         chain = self._chains.get(node)
         if chain is not None:
             if chain[0] is node:
-                self._lower_chain(chain, partly)
+                self._lower_chain(chain)
         elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
             pass  # made when it was appended
         elif form_maker_of(node.kind) is None:
-            made = rule_of(node.kind)(self, node, *map(self.taken, node.inputs))
+            inputs = [self.taken(read) for read in node.inputs]
+            self._begin(node)  # what was converted for it is named after its first reader
+            made = rule_of(node.kind)(self, node, *inputs)
             if made is not None:
                 ones = (made,) if len(node.outputs) == 1 else made
                 for output, one in zip(node.outputs, ones, strict=True):
                     self._made[output] = {output.form: one}
-        elif node.kind is not shape.ENTER and node.output not in self._wanted:
-            self.take(node.output, node.output.form.plain)  # nothing is left out for want of a reader
+        elif node.kind is not shape.ENTER and not self._wanted.get(node.output):
+            self.take(node.output, node.output.form)  # nothing is left out for want of a reader
         for output in node.outputs:
             for form in self._wanted.get(output, ()):
                 self.take(output, form)
 
     def _begin(self, node: Node) -> None:
+        self.title = node.kind.name
         self.root.lowering(node.kind.name, node.name, node.line)
 
-    def _lower_chain(self, chain: list[Node], partly: bool) -> None:
+    def _lower_chain(self, chain: list[Node]) -> None:
         from pointstamp import _core
 
         place = {node: index for index, node in enumerate(chain)}
@@ -164,20 +188,9 @@ class Building:
             reads = (place[before.node], before.port) if before.node in place else None
             title = node.name or node.kind.name
             stages.append((node.kind.stage, title, node["function"], len(node.outputs), reads))
-            outputs += [(index, output.port) for output in node.outputs if partly or output in self._wanted]
+            outputs += [(index, output.port) for output in node.outputs if output in self._wanted]
         first = chain[0]
         self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
-        if not hasattr(_core, "chain"):
-            streams = {}
-            for node in chain:
-                before = node.inputs[0].output
-                source = streams.get(before) or self.taken(node.inputs[0])
-                made = source.stage(node.kind.stage, node["function"], node.title, len(node.outputs))
-                streams.update(zip(node.outputs, made))
-            for output, stream in streams.items():
-                if partly or output in self._wanted:
-                    self._made[output] = {output.form: stream}
-            return
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         made = build(self.taken(first.inputs[0]), stages, outputs)
         for (index, port), stream in zip(outputs, made, strict=True):
@@ -195,23 +208,26 @@ class Building:
     def take(self, output: Output, form: Form) -> Any:
         """An output in a form, which is made now if it was not before."""
         output = self.source_of(output)
-        made = self._made.get(output)
-        if made is None:
-            if output.node.number >= self._lowered:
-                self.lower(partly=True)
-            made = self._made.setdefault(output, {})
+        made = self._made.setdefault(output, {})
         if form not in made:
-            reader = self._wanted.get(output, {}).get(form)
-            if reader is not None:
-                self._begin(reader)
-            else:
-                self.root.lowering("", None, output.node.line)
             make = form_maker_of(output.node.kind)
             if make is not None:
+                self._begin(output.node)
                 made[form] = make(self, output.node, form)
-            else:
-                made[form] = conversion(output.form, form)(self, output, made[output.form])
+            if made.get(form) is None:
+                made[form] = self._converted(output, output.form if make is None else output.form.plain, form)
         return made[form]
+
+    def _converted(self, output: Output, found: Form, form: Form) -> Any:
+        """An output in a form in which its node does not make it; its operator is named after the reader."""
+        made = self.take(output, found)
+        reader = self._wanted.get(output, {}).get(form)
+        if reader is not None:
+            self._begin(reader)
+        else:
+            self.title = ""
+            self.root.lowering("", None, output.node.line)
+        return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:
         """What is made of an output once for all that ask for it: the stream that leaves its scope."""

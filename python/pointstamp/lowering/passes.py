@@ -39,7 +39,7 @@ def chains(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     return found
 
 
-def left_out(nodes: Sequence[Node], *, partly: bool = False) -> dict[Output, Output]:
+def left_out(nodes: Sequence[Node]) -> dict[Output, Output]:
     """Finds the exchanges of columns that need not be made.
 
     These are exchanges of rows that are on their keys' workers already, and exchanges that only aggregations
@@ -47,7 +47,6 @@ def left_out(nodes: Sequence[Node], *, partly: bool = False) -> dict[Output, Out
 
     Args:
         nodes: The nodes, each after those that it reads.
-        partly: Whether more nodes may follow, which read any output.
 
     Returns:
         For the output of each such exchange the one that is read in its place.
@@ -64,7 +63,7 @@ def left_out(nodes: Sequence[Node], *, partly: bool = False) -> dict[Output, Out
         if node.kind is columns.EXCHANGE:
             read_by_it = node.inputs[0].output
             source = found.get(read_by_it, read_by_it)
-            if source.placed == node.output.placed or not (partly or node.output in needed):
+            if source.placed == node.output.placed or node.output not in needed:
                 found[node.output] = source
     return found
 

@@ -44,7 +44,10 @@ def rule(*kinds: Kind) -> Callable[[F], F]:
 
 
 def makes(*kinds: Kind) -> Callable[[F], F]:
-    """Registers how kinds make their output in any form: ``make(lowering, node, form)``."""
+    """Registers how kinds make their output in several forms: ``make(lowering, node, form)``.
+
+    It returns None for a form that it does not make: the output is converted to that from its plain form.
+    """
 
     def register(function: F) -> F:
         for kind in kinds:

@@ -1,11 +1,10 @@
 //! Collections: what `pointstamp.Collection` calls.
 //!
-//! A stream of a collection carries batches of updates: rows (`pointstamp_rows`), each with a time and a diff. Functions over records run as chains ([`chain`]), which make objects of rows and rows of objects, once for a
+//! A stream of a collection carries batches of updates: rows (`pointstamp_rows`), each with a time and a diff. Functions over records run as chains (`crate::chain`), which make objects of rows and rows of objects, once for a
 //! batch. Everything that keeps state keeps it in arrangements of the crate `pointstamp-arrange`, and runs without the
 //! interpreter.
 
 pub(crate) mod arrange;
-pub(crate) mod chain;
 pub(crate) mod columns;
 pub(crate) mod failure;
 pub(crate) mod field;

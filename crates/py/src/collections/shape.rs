@@ -7,18 +7,19 @@ use std::cmp::Ordering;
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::pact::Pact;
 use pointstamp_operators::collections::{Builder, Updates, Variable, send};
-use pointstamp_operators::{Content, Input};
+use pointstamp_operators::{Content, Input, Kind};
 use pointstamp_order::Point;
 use pointstamp_rows::RowBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::chain::Chain;
 use super::given::pair_of;
 use super::values::FromPython;
 use crate::batch::{Records, in_batches};
 use crate::bound::ThreadBound;
 use crate::capture::EventQueue;
+use crate::chain::tap::Tap;
+use crate::chain::updates;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::attached;
 use crate::kinds::CollectionStageKind;
@@ -201,9 +202,11 @@ pub(crate) fn collection_stage(
 ) -> PyResult<Stream> {
     // What the operator is called is in its errors, too.
     let name = &*stream.home().naming().named(name);
-    let tap = match stream.changes_tap()? {
-        Some(tap) => tap.then(kind, name, function)?,
-        None => Chain::begin(&stream.typed()?, kind, name, function)?,
+    let added = (kind, name, function, 1, Kind::Updates);
+    let mut taps = match stream.changes_tap()? {
+        Some(tap) => tap.then(added)?,
+        None => Tap::begin(&stream.typed()?, added, updates::run)?,
     };
+    let tap = taps.pop().expect("a stage of a collection has one part");
     Ok(Stream::changes(stream.home(), tap))
 }

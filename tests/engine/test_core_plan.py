@@ -1,0 +1,468 @@
+"""What a plan calls of the extension: given names and lines, schemas without streams, whole chains."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp import _core
+from pointstamp._core import CollectionStageKind, EventQueue, ProbeHandle, Schema, StageKind
+from pointstamp.fields import col
+
+ROWS = pa.schema([("city", pa.string()), ("mm", pa.int64())])
+
+
+def built(build: Callable[[_core.Scope], Any]) -> tuple[Any, list[tuple[str, str]]]:
+    """Builds a dataflow and runs it: what `build` returned, and the operators' names and lines."""
+
+    def main(worker: ps.Worker) -> Any:
+        core = worker.core.begin_dataflow("flow", 1)
+        made = build(core)
+        graph = worker.core.install(core)
+        worker.run()
+        return made, [(name, line.rpartition("/")[2]) for _, name, _, _, line, _ in graph["operators"]]
+
+    (result,) = ps.execute(main)
+    return result
+
+
+def line_of(comment: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    (number,) = (number for number, line in enumerate(lines, 1) if line.endswith(f"# {comment}"))
+    return number
+
+
+def caught(stream: _core.Stream) -> EventQueue:
+    queue = EventQueue()
+    stream.capture(queue)
+    return queue
+
+
+def records(queue: EventQueue) -> list[Any]:
+    events = [queue.event(index) for index in range(len(queue))]
+    return [record for event in events if event and event[0] is not None for record in event[1]]
+
+
+# ------------------------------------------------------------ names and lines
+
+
+def test_a_line_is_the_one_that_runs() -> None:
+    def build(scope: _core.Scope) -> list[_core.Line]:
+        return [
+            scope.line(),  # the first
+            scope.line(),
+        ]
+
+    (first, second), _ = built(build)
+    assert first.file == __file__
+    assert first.number == line_of("the first")
+    assert first.text == f"{__file__}:{first.number}"
+    assert repr(first) == f"<Line {first.text}>"
+    assert second.number == first.number + 1
+    assert first != second
+    assert hash(first) == hash(first)
+    assert first == first
+
+
+def test_operators_get_the_name_and_the_line_of_the_node_that_is_lowered() -> None:
+    def build(scope: _core.Scope) -> _core.Line:
+        line = scope.line()
+        stream = scope.to_stream([1])
+        scope.lowering("counts", "how many", line)
+        _core.counts(stream)
+        scope.lowering("count", None, line)
+        _core.count(stream)
+        scope.lowering("distinct", "each", None)
+        _core.distinct(stream)  # no line of its own
+        scope.lowered()
+        scope.empty()  # after it
+        return line
+
+    line, operators = built(build)
+    here = line.text.rpartition("/")[2]
+    assert operators[1:] == [
+        ("how many", here),
+        ("how many: total", here),
+        ("count", here),
+        ("each", f"test_core_plan.py:{line_of('no line of its own')}"),
+        ("empty", f"test_core_plan.py:{line_of('after it')}"),
+    ]
+
+
+def test_a_node_that_is_lowered_has_no_part_in_the_names_of_methods_around_it() -> None:
+    def build(scope: _core.Scope) -> None:
+        scope.begin_naming("union", "all")
+        scope.lowering("count", "how many", None)
+        _core.count(scope.to_stream([1]))
+        scope.lowered()
+        scope.empty()
+        scope.end_naming()
+
+    _, operators = built(build)
+    assert [name for name, _ in operators] == ["how many: to_stream", "how many", "all: empty"]
+
+
+# ------------------------------------------------------------ probes
+
+
+def test_a_probe_stands_at_the_minimum_time_until_its_operator_is_made() -> None:
+    def main(worker: ps.Worker) -> None:
+        probe = ProbeHandle()
+        assert probe.done()
+        assert repr(probe) == "<ProbeHandle attached nowhere>"
+        probe.expect(1)
+        probe.expect(1)
+        assert probe.less_than(1)
+        assert not probe.less_than(0)
+        assert not probe.done()
+        assert repr(probe) == "<ProbeHandle frontier=[0]>"
+        probe.unexpect(1)
+        assert probe.less_than(1)
+        assert not probe.done()
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input(of=int)
+            stream.core.probe_with(probe)
+        assert probe.less_than(1)
+        handle.advance_to(3)
+        worker.step_while(lambda: probe.less_than(3))
+        assert not probe.less_than(3)
+        assert not probe.done()
+        handle.close()
+        worker.run()
+        assert probe.done()
+
+    ps.execute(main)
+
+
+def test_a_probe_is_expected_at_places_of_several_dimensions() -> None:
+    def main(worker: ps.Worker) -> None:
+        probe = ProbeHandle()
+        probe.expect(2)
+        probe.expect(1)
+        with worker.dataflow() as scope:
+            scope.empty().core.probe_with(probe)
+        worker.step()
+        assert not probe.done()
+        assert probe.less_than((0, 1))
+        probe.unexpect(2)
+        worker.run()
+        assert probe.done()
+
+    ps.execute(main)
+
+
+# ------------------------------------------------------------ schemas
+
+
+def made_by(build: Callable[[_core.Stream, Schema], tuple[Any, ...]], schema: pa.Schema = ROWS) -> Any:
+    """The results of a function that makes an operator, without the stream."""
+
+    def make(scope: _core.Scope) -> Any:
+        given = Schema(schema)
+        _, stream = scope.feedback(1, given)
+        try:
+            _, result, *rest = build(stream, given)
+        except Exception as error:
+            return type(error), str(error)
+        return (result.to_pyarrow(), *rest)
+
+    def main(worker: ps.Worker) -> Any:
+        core = worker.core.begin_dataflow("flow", 1)
+        made = make(core)
+        worker.core.discard(core)
+        return made
+
+    (result,) = ps.execute(main)
+    return result
+
+
+def said_by(say: Callable[[Schema], Any], schema: pa.Schema = ROWS) -> Any:
+    try:
+        result = say(Schema(schema))
+    except Exception as error:
+        return type(error), str(error)
+    result, *rest = result if isinstance(result, tuple) else (result,)
+    return (result.to_pyarrow(), *rest)
+
+
+TIMED = pa.schema([("city", pa.string()), ("at", pa.int64()), ("mm", pa.int64())])
+TOLD = Schema(pa.schema([("time", pa.uint64())]))
+DAYS = (10, 10, 0)
+
+
+@pytest.mark.parametrize("by", [["city"], ["town"], []])
+@pytest.mark.parametrize("aggregations", [[("mm", "sum")], [("mm", "median of")], [("city", "sum")]])
+def test_the_schema_of_aggregations(by: list[str], aggregations: list[tuple[str, str]]) -> None:
+    made = made_by(lambda stream, schema: _core.aggregate_columns(stream, schema, by, aggregations, False))
+    assert said_by(lambda schema: _core.aggregate_schema(schema, by, aggregations)) == made
+
+
+@pytest.mark.parametrize("on", [["city"], ["town"], ["city", "mm"], []])
+@pytest.mark.parametrize("suffix", ["_right", ""])
+def test_the_schema_and_the_key_of_a_join(on: list[str], suffix: str) -> None:
+    both = (False, False)
+    made = made_by(
+        lambda stream, schema: _core.join_columns(stream, schema, stream, schema, on, suffix, both)
+    )
+    assert said_by(lambda schema: _core.join_schema(schema, schema, on, suffix)) == made
+
+
+@pytest.mark.parametrize("column", ["at", "city", "then"])
+@pytest.mark.parametrize("by", ["city", "at", "start"])
+def test_the_schema_of_windows(column: str, by: str) -> None:
+    sums = [("mm", "sum")]
+    made = made_by(
+        lambda stream, schema: _core.window_columns(stream, schema, [by], sums, column, DAYS, False), TIMED
+    )
+    assert said_by(lambda schema: _core.window_schema(schema, [by], sums, column, DAYS), TIMED) == made
+
+
+def test_the_schema_of_rows_with_their_own_times() -> None:
+    made = made_by(lambda stream, schema: _core.with_own_times(stream, schema, TOLD))
+    assert said_by(lambda schema: _core.own_times_schema(schema, TOLD)) == made
+    assert made[0].names == ["city", "mm", "time"]
+
+
+@pytest.mark.parametrize("field", [col("mm") * 2, col("town"), col("city") + 1, 7])
+def test_the_schema_of_a_selection(field: Any) -> None:
+    def build(stream: _core.Stream, schema: Schema) -> Any:
+        rows, _ = _core.collect_columns(stream, schema, False)
+        return _core.select_columns(rows, schema, ["x"], [field])
+
+    assert said_by(lambda schema: _core.select_schema(schema, ["x"], [field])) == made_by(build)
+
+
+@pytest.mark.parametrize("condition", [col("mm") > 2, col("mm"), col("town") > 2, col("city") > 1])
+def test_a_condition_on_columns_is_checked_without_a_stream(condition: Any) -> None:
+    def build(stream: _core.Stream, schema: Schema) -> Any:
+        rows, _ = _core.collect_columns(stream, schema, False)
+        return _core.filter_columns(rows, schema, condition), schema
+
+    def say(schema: Schema) -> Schema:
+        _core.check_filter(schema, condition)
+        return schema
+
+    assert said_by(say) == made_by(build)
+
+
+@pytest.mark.parametrize("schema", [ROWS, pa.schema([("x", pa.list_(pa.int64()))])])
+@pytest.mark.parametrize("diffs", [False, True])
+def test_the_schema_of_a_collection_and_of_its_updates(schema: pa.Schema, diffs: bool) -> None:
+    def build(stream: _core.Stream, schema: Schema) -> Any:
+        return _core.collect_columns(stream, schema, diffs)
+
+    assert said_by(lambda given: _core.collect_schema(given, diffs, 1), schema) == made_by(build, schema)
+    updates = _core.column_updates_schema(Schema(ROWS), 1)
+    made = made_by(lambda s, schema: _core.column_updates(_core.collect_columns(s, schema, False)[0], schema))
+    assert updates.to_pyarrow() == made[0]
+    back = _core.collect_schema(updates, True, 1)
+    assert back.to_pyarrow() == ROWS
+    with pytest.raises(ps.GraphError, match="no such columns"):
+        _core.collect_schema(updates, True, 2)
+
+
+def test_fields_of_records_are_checked_without_a_stream() -> None:
+    from pointstamp.fields import key, left, record
+
+    _core.check_fields(record[0])
+    _core.check_join_fields((key, left))
+    with pytest.raises(ps.GraphError):
+        _core.check_fields(key)
+    with pytest.raises(ps.GraphError):
+        _core.check_join_fields(record)
+
+
+def test_loops_take_streams_of_their_own_kind() -> None:
+    own, other = Schema(ROWS), Schema(TIMED)
+    assert _core.loop_difference(None, None) is None
+    assert _core.loop_difference(own, own) is None
+
+    def connected(scope: _core.Scope, own: Schema | None, given: Schema | None) -> str:
+        handle, _ = scope.feedback(1, own)
+        _, stream = scope.feedback(1, given)
+        with pytest.raises(ps.GraphError) as refused:
+            handle.connect(stream, given)
+        return str(refused.value)
+
+    def main(worker: ps.Worker) -> None:
+        scope = worker.core.begin_dataflow("flow", 1)
+        for one, two in ((own, other), (own, None), (None, own)):
+            assert _core.loop_difference(one, two) == connected(scope, one, two)
+        worker.core.discard(scope)
+
+    ps.execute(main)
+
+
+# ------------------------------------------------------------ chains
+
+
+def test_a_chain_is_one_operator() -> None:
+    seen: list[Any] = []
+
+    def build(scope: _core.Scope) -> list[EventQueue]:
+        stream = scope.to_stream(range(6))
+        stages = [
+            (StageKind.MAP, "plus", lambda x: x + 1, 1, None),
+            (StageKind.PARTITION, "odd", lambda x: (x % 2, x), 2, (0, 0)),
+            (StageKind.FLAT_MAP, "twice", lambda x: [x, -x], 1, (1, 1)),
+            (StageKind.INSPECT, "see", seen.append, 1, (2, 0)),
+            (StageKind.FILTER, "small", lambda x: x < 3, 1, None),
+        ]
+        return [caught(made) for made in _core.chain(stream, stages, [(4, 0), (1, 0), (2, 0), (1, 1)])]
+
+    queues, operators = built(build)
+    assert [name for name, _ in operators][1] == "plus > odd > twice > see > small"
+    assert len(operators) == 1 + 1 + 4
+    assert [records(queue) for queue in queues] == [
+        [0, 1, 2],
+        [2, 4, 6],
+        [1, -1, 3, -3, 5, -5],
+        [1, 3, 5],
+    ]
+    assert seen == [1, -1, 3, -3, 5, -5]
+
+
+def test_a_chain_without_outputs_runs_for_its_effects() -> None:
+    seen: list[Any] = []
+
+    def build(scope: _core.Scope) -> Any:
+        stage = (StageKind.INSPECT_BATCH, "see", lambda time, batch: seen.append((time, batch)), 1, None)
+        return _core.chain(scope.to_stream([1, 2]), [stage], [])
+
+    assert built(build)[0] == []
+    assert seen == [(0, [1, 2])]
+
+
+def test_a_chain_of_any_length_uses_no_recursion() -> None:
+    def build(scope: _core.Scope) -> EventQueue:
+        stages: list[Any] = [
+            (StageKind.MAP, "add", lambda x: x + 1, 1, (at - 1, 0) if at else None) for at in range(5_000)
+        ]
+        (made,) = _core.chain(scope.to_stream([0]), stages, [(4_999, 0)])
+        return caught(made)
+
+    queue, _ = built(build)
+    assert records(queue) == [5_000]
+
+
+def test_what_one_stage_changes_in_its_list_no_other_sees() -> None:
+    def build(scope: _core.Scope) -> list[EventQueue]:
+        def emptied(batch: list[int]) -> list[int]:
+            batch.clear()
+            return [7]
+
+        stages = [
+            (StageKind.MAP_BATCH, "empty", emptied, 1, None),
+            (StageKind.MAP, "same", lambda x: x, 1, None),
+            (StageKind.MAP_BATCH, "empty again", emptied, 1, (1, 0)),
+        ]
+        outputs = [(0, 0), (1, 0), (2, 0)]
+        return [caught(made) for made in _core.chain(scope.to_stream([1, 2]), stages, outputs)]
+
+    queues, _ = built(build)
+    assert [records(queue) for queue in queues] == [[7], [1, 2], [7]]
+
+
+def test_records_at_times_of_their_own_go_through_a_chain() -> None:
+    def build(scope: _core.Scope) -> list[EventQueue]:
+        stages = [
+            (StageKind.MAP_TIMED, "times", lambda time, records: ([3, 5], records), 1, None),
+            (
+                StageKind.MAP_TIMED,
+                "ten",
+                lambda times, records: (times, [10 * x for x in records]),
+                1,
+                (0, 0),
+            ),
+        ]
+        made = _core.chain(scope.to_stream([1, 2]), stages, [(0, 0), (1, 0)])
+        return [caught(_core.at_event_times(stream)) for stream in made]
+
+    queues, _ = built(build)
+    assert [records(queue) for queue in queues] == [[1, 2], [10, 20]]
+
+
+def test_an_error_names_the_stage() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            stages = [
+                (StageKind.MAP, "fine", lambda x: x, 1, None),
+                (StageKind.MAP, "not so", lambda x: 1 // x, 1, (0, 0)),
+            ]
+            _core.chain(scope.core.to_stream([0]), stages, [])
+        worker.run()
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        ps.execute(main)
+    notes = "\n".join(getattr(raised.value, "__notes__", []))
+    assert "not so" in notes
+    assert "fine" not in notes
+
+
+MAP = (StageKind.MAP, "map", abs, 1, None)
+TIMES = (StageKind.MAP_TIMED, "times", abs, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("stages", "outputs", "says"),
+    [
+        ([], [], "one stage or more"),
+        ([MAP], [(1, 0)], "no part 0 of stage 1"),
+        ([MAP], [(0, 1)], "no part 1 of stage 0"),
+        ([MAP], [(0, 0), (0, 0)], "two outputs"),
+        ([(StageKind.MAP, "map", abs, 1, (0, 0))], [], "no part 0 of stage 0"),
+        ([MAP, (StageKind.MAP, "map", abs, 1, (2, 0)), MAP], [], "no part 0 of stage 2"),
+        ([TIMES, (StageKind.MAP, "map", abs, 1, (0, 0))], [], "records"),
+    ],
+)
+def test_a_chain_that_is_none_is_refused(stages: Any, outputs: Any, says: str) -> None:
+    def main(worker: ps.Worker) -> None:
+        core = worker.core.begin_dataflow("flow", 1)
+        try:
+            _core.chain(core.to_stream([1]), stages, outputs)
+        finally:
+            worker.core.discard(core)
+
+    with pytest.raises(ps.GraphError, match=says):
+        ps.execute(main)
+
+
+def test_a_chain_of_a_collection_is_one_operator() -> None:
+    seen: list[Any] = []
+
+    def build(scope: _core.Scope) -> list[EventQueue]:
+        given = [((word,), diff) for word, diff in (("a b", 1), ("c", 2), ("c", -1), ("d e", -1))]
+        rows = _core.as_collection(scope.to_stream(given), True)
+        stages = [
+            (CollectionStageKind.MAP, "text", lambda row: row[0], 1, None),
+            (CollectionStageKind.FLAT_MAP, "split", str.split, 1, (0, 0)),
+            (CollectionStageKind.INSPECT, "see", lambda *update: seen.append(update), 1, (1, 0)),
+            (CollectionStageKind.FILTER, "short", lambda row: len(row[0]) < 2, 1, None),
+        ]
+        made = _core.collection_chain(rows, stages, [(3, 0), (2, 0), (0, 0)])
+        return [caught(stream) for stream in made]
+
+    queues, operators = built(build)
+    assert [name for name, _ in operators][2] == "text > split > see > short"
+    assert [_core.extract_updates(queue) for queue in queues] == [
+        [(0, [(("c",), 1)])],
+        [(0, [("a", 1), ("b", 1), ("c", 1), ("d", -1), ("e", -1)])],
+        [(0, [("a b", 1), ("c", 1), ("d e", -1)])],
+    ]
+    assert seen == [("a", 0, 1), ("b", 0, 1), ("c", 0, 2), ("c", 0, -1), ("d", 0, -1), ("e", 0, -1)]
+
+
+def test_a_chain_of_a_collection_reads_collections() -> None:
+    def main(worker: ps.Worker) -> None:
+        core = worker.core.begin_dataflow("flow", 1)
+        try:
+            stage = (CollectionStageKind.MAP, "map", abs, 1, None)
+            _core.collection_chain(core.to_stream([1]), [stage], [])
+        finally:
+            worker.core.discard(core)
+
+    with pytest.raises(ps.GraphError, match="updates"):
+        ps.execute(main)
