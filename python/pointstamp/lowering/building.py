@@ -74,7 +74,23 @@ class Building:
     ) -> Node:
         """Appends a node, with the line of the program that runs now; see `Plan.append`."""
         line = self.root.line()
-        return self.plan.append(scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses)
+        name = self._prefixed(kind.name, name)
+        return self.plan.append(
+            scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses
+        )
+
+    def _prefixed(self, title: str, name: str | None) -> str | None:
+        return f"{self._prefix}{name or title}" if self._prefix else name
+
+    @contextmanager
+    def within(self, title: str) -> Iterator[None]:
+        """Has what is appended in the block have a title in front of its name, as ``graphs.bfs: join``."""
+        before = self._prefix
+        self._prefix = f"{before}{title}: "
+        try:
+            yield
+        finally:
+            self._prefix = before
 
     def reserve(self, node: Node, *made: Any) -> Node:
         """Notes what the engine has made of a node at once: an object for each output."""
