@@ -20,6 +20,7 @@ from pointstamp.seeing.drawn import Drawn
 from pointstamp.streams.kinds import stream_of
 from pointstamp.streams.loops import LoopHandle
 from pointstamp.streams.records import Stream
+from pointstamp.streams.timed import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -239,7 +240,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         if is_frame(items):
             from pointstamp.streams.frames import frame_to_stream  # few programs have columns
 
-            return frame_to_stream(self, items)
+            return frame_to_stream(self, items, name)
         _core.check_records("to_stream", items)
         node = self._append(shape.TO_STREAM, [], Output(Form.RECORDS), name=name, items=iter(items))
         return Stream(self, node.output)
@@ -324,24 +325,21 @@ class Scope(FromOutside, CollectionScope, Drawn):
             TypeError: If one of them is no stream. Collections have `Collection.concat`.
         """
         given: list[Any] = list(streams)
-        if given and getattr(given[0], "core_schema", None) is not None:
-            from pointstamp.streams.arrow import ArrowStream  # loaded with the first stream of columns
-
-            if isinstance(given[0], ArrowStream):
-                first, *others = given
-                if first.scope is not self:
-                    self._plan_scope.check_reads(first._output, name or "concatenate")
-                columns: Any = first.concat(*others, name=name)
-                return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
+        if given and hasattr(given[0], "map_batches"):  # a stream of columns, which few programs have
+            first, *others = given
+            self._plan_scope.check_reads(first._output, name or "concatenate")
+            columns: Any = first.concat(*others, name=name)
+            return columns  # type: ignore[no-any-return]  # as many as there are kinds of streams
         for one in given:
             if not isinstance(one, Stream):
                 kind = type(one).__name__
                 concat = getattr(type(one), "concat", None)
                 cure = f": call {kind}.concat, as in first.concat(*others)" if concat is not None else ""
                 raise TypeError(f"concatenate puts streams of records together, not {one!r}{cure}")
-        node = self._append(
-            shape.CONCATENATE, [stream._output for stream in given], Output(Form.RECORDS), name=name
-        )
+        outputs = [stream._output for stream in given]
+        form = form_of(outputs)
+        reads = [output.read_as(form) for output in outputs]
+        node = self._append(shape.CONCATENATE, reads, Output(form), name=name)
         return Stream(self, node.output)
 
     def operator(self, name: str) -> OperatorBuilder:

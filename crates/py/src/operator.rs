@@ -1,5 +1,7 @@
 //! Building operators whose logic is a Python function.
 
+use std::sync::Arc;
+
 use pointstamp_engine::error::Error;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
@@ -19,7 +21,7 @@ use crate::kinds::PactKind;
 use crate::pact::pact;
 use crate::port::{Carries, FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
-use crate::seeing::notes::Made;
+use crate::seeing::notes::{Kept, Made};
 use crate::sources::Sources;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
@@ -190,6 +192,19 @@ impl Builder {
     /// Says that the operator may need any record for as long as it runs.
     fn retains_forever(&self) -> PyResult<()> {
         self.builder.get()?.retains_forever();
+        Ok(())
+    }
+
+    /// Notes how to ask how much the operator keeps: `size()` returns rows and bytes.
+    fn note_kept(&self, size: Py<PyAny>) -> PyResult<()> {
+        let noted = self
+            .builder
+            .home()
+            .notes()
+            .operator(self.builder.get()?.id());
+        if let Some(noted) = noted {
+            noted.keeps(Kept::Python(Arc::new(Held::new(size))));
+        }
         Ok(())
     }
 

@@ -29,7 +29,7 @@ use crate::operator::Builder;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
 use crate::seeing::frames::Line;
-use crate::seeing::notes::{Kept, Made};
+use crate::seeing::notes::Made;
 use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
@@ -82,14 +82,6 @@ impl Scope {
     #[getter]
     fn peers(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.worker().peers())
-    }
-
-    /// Notes how much the operator that was made last keeps: a function that returns rows and bytes, called between steps.
-    fn note_kept(&self, size: Py<PyAny>) {
-        let notes = self.scope.home().notes();
-        if let Some(noted) = notes.latest().and_then(|id| notes.operator(id)) {
-            noted.keeps(Kept::Python(Arc::new(Held::new(size))));
-        }
     }
 
     /// Names the operators that are made until `end_naming`, for the method that is running; None leaves their own names.

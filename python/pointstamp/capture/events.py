@@ -226,9 +226,7 @@ class EventWriter:
             GraphError: If another does already.
         """
         if self._is_given:
-            raise GraphError(
-                "this writer writes the events of a stream already: make one for each stream"
-            )
+            raise GraphError("this writer writes the events of a stream already: make one for each stream")
         self._is_given = True
 
 

@@ -313,6 +313,14 @@ class PlannedOperator:
         self._ports += made is not None  # it has an output of its own
         return made
 
+    def retains_forever(self) -> None:
+        """Says that the operator may need any record for as long as it runs."""
+        self.core.retains_forever()
+
+    def note_kept(self, size: Callable[[], tuple[int, int] | None]) -> None:
+        """Notes how to ask how much the operator keeps: in rows and bytes, None where that is not known."""
+        self.core.note_kept(size)
+
     def constructed(self, constructor: Callable[..., Any], *given: Any) -> Any:
         """The operator's logic, which its constructor makes of what it is given and the operator's info."""
         return constructed(self.name, constructor, *given, self.info)
@@ -422,6 +430,6 @@ def single_output(
     logic = core.constructed(build, capability)
     del capability
     if retains_forever:
-        core.core.retains_forever()
+        core.retains_forever()
     core.build(logic, lambda ports: (*ports, port), notify=notify, start=start)
     return stream_from(scope, output)

@@ -18,11 +18,14 @@ from pointstamp.operators.picked import rows_where
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pointstamp.plan.node import Output
+
 __all__ = [
     "Late",
     "Unit",
     "ends_of",
     "layout_of",
+    "lengths_of",
     "null_time",
     "split_columns",
     "split_rows",
@@ -126,6 +129,11 @@ def unit_of(data_type: Any, lengths: Lengths | None = None) -> Unit:
     if pa.types.is_date32(data_type):
         return Unit(86_400_000_000)
     return Unit(1000) if pa.types.is_date64(data_type) else Unit(lengths=lengths)
+
+
+def lengths_of(output: Output) -> Lengths | None:
+    """The lengths that were given as ints beside the times of an output; None where nothing tells these."""
+    return output.clocks[0].lengths if output.clocks else None
 
 
 def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:

@@ -2,8 +2,8 @@
 
 Its input is records by key in columns (see `rows`), each record on the worker of its key. It holds one
 capability, at or before all that is still to be sent: the earliest record that waits, or what the logic says
-that it will send without another record. What logic gives is sent together, whatever its times: see
-`EventStream`. Records before the frontier of a snapshot that is gone on with are left out as they arrive: the
+that it will send without another record. What logic gives is sent together, whatever its times: the form is
+`Form.TIMED`. Records before the frontier of a snapshot that is gone on with are left out as they arrive: the
 state has them.
 
 Where a source acknowledges, the operator says which records it still needs (`Retention`): those that its
@@ -12,24 +12,27 @@ logic needs; where the program gave it the state, those that the latest snapshot
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ref
 
 from pointstamp._core import PactKind, give_timed, with_one_nan
 from pointstamp._errors import GraphError
-from pointstamp.custom.builder import constructed, operator_info
+from pointstamp.custom.builder import PlannedOperator
 from pointstamp.keyed.arrivals import Arrivals
 from pointstamp.keyed.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
 from pointstamp.keyed.rows import Results, each_time
+from pointstamp.plan.node import Form
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp._core import Builder, Capability, FrontieredInput, OutputPort, Retention
-    from pointstamp._core import Stream as CoreStream
-    from pointstamp.event_times.clock import Clock
+    from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
     from pointstamp.info import OperatorInfo
     from pointstamp.keyed.rows import Keyed, Rows
     from pointstamp.keyed.state import KeyedState
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -70,8 +73,7 @@ def root_only(scope: Scope, operator: str) -> None:
 
 def in_time_order(
     scope: Scope,
-    keyed: CoreStream,
-    clock: Clock,
+    keyed: Output,
     name: str,
     make: Callable[[], Logic],
     state: KeyedState[Any, Any] | None = None,
@@ -83,25 +85,32 @@ def in_time_order(
     Args:
         scope: Where it is.
         keyed: Columns ``(times, keys, values)``, at a time that is not after any of theirs.
-        clock: Their unit, and that of the results.
-        name: For messages.
+        name: What it is called.
         make: Makes the logic; called once.
         state: What it keeps.
         is_given: Whether the program was given the state, and takes snapshots of it.
     """
-    core = scope.core.operator(name)
-    port = core.new_frontiered_input(keyed, PactKind.EXCHANGE_KEYS)
-    output, results, capability = core.new_output(timed=True)
+    operator = PlannedOperator(scope, name)
+    operator.new_input(keyed.read_as(Form.TIMED), (PactKind.EXCHANGE_KEYS, None))
+    port, results, capability = operator.new_output(form=Form.TIMED)
+    if state is not None:
+        operator.note_kept(partial(_size, ref(state)))
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         ordered = Ordered(make(), capability, state)
-        ordered.retain(core, results, info.activator.activate, is_given=is_given)
+        ordered.retain(operator, results, info.activator.activate, is_given=is_given)
         return ordered.run
 
-    logic = constructed(name, build, capability, operator_info(scope, name, core))
+    logic = operator.constructed(build, capability)
     del capability
-    core.build(logic, (port, output), True, False)
-    return scope.event_stream_of(results, clock)
+    operator.build(logic, lambda inputs: (*inputs, port))
+    results_stream: Stream[Any] = stream_of(scope, results)
+    return results_stream
+
+
+def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
+    state = kept()
+    return None if state is None else state.size()
 
 
 class Ordered:
@@ -137,12 +146,14 @@ class Ordered:
         if logic.next_time(0) is None:
             self._let_go()  # nothing was restored that is to be sent without a record
 
-    def retain(self, core: Builder, results: CoreStream, wake: Callable[[], None], *, is_given: bool) -> None:
+    def retain(
+        self, operator: PlannedOperator, results: Output, wake: Callable[[], None], *, is_given: bool
+    ) -> None:
         """Says from now on which records are needed, if a source wants to know.
 
         Args:
-            core: The operator that is being made.
-            results: Its stream.
+            operator: The operator that is being made.
+            results: Its output.
             wake: Has the operator run.
             is_given: Whether the program was given the state: what a snapshot has is not needed.
         """
@@ -150,9 +161,9 @@ class Ordered:
             self._given = self._state
             self._given.on_snapshot(wake)
         elif self._logic.needs(0) is None:
-            core.retains_forever()
+            operator.retains_forever()
             return
-        self._retention = core.retention([results])
+        self._retention = operator.retention([results])
         if self._retention is not None:
             self._holding_back = HoldingBack(self._retention)
 

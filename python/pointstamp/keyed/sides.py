@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import StageKind
 from pointstamp._errors import GraphError
+from pointstamp.plan import shape
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.timed import map_timed
 
 if TYPE_CHECKING:
-    from pointstamp._core import Stream as CoreStream
     from pointstamp.keyed.rows import Keyed, Times
     from pointstamp.scope import Scope
 
 __all__ = ["both_sides", "left_or_inner", "pairs_of"]
 
 
-def both_sides(left: Any, right: Any) -> CoreStream:
+def both_sides(left: Any, right: Any, name: str | None) -> Output:
     """The records of two keyed or windowed streams of one scope, with the side that each is of.
+
+    Args:
+        left: The left one.
+        right: The right one.
+        name: The name of the join, where the program gives one.
 
     Raises:
         TypeError: If the right one is something else, or their times are of different kinds.
@@ -33,13 +39,15 @@ def both_sides(left: Any, right: Any) -> CoreStream:
         )
     if left.scope is not right.scope:
         raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
-    left.clock.join(right.clock)
+    left._clock.join(right._clock)
+    scope: Scope = left.scope
     sides = [
-        stream.keyed.stage(StageKind.MAP_TIMED, _tag(side), "side", 1)[0]
+        map_timed(scope, stream._output, _tag(side), f"{name}: side" if name else "side")
         for side, stream in enumerate((left, right))
     ]
-    scope: Scope = left.scope
-    return scope.core.concatenate(sides)
+    reads = [side.read_as(Form.TIMED) for side in sides]
+    together = name and f"{name}: concatenate"
+    return scope._append(shape.CONCATENATE, reads, Output(Form.TIMED), name=together).output
 
 
 def _tag(side: int) -> Any:

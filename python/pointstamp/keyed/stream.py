@@ -7,13 +7,10 @@ worker, in the order of time, once these are final.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
-from weakref import ref
 
-from pointstamp._core import Reduction, StageKind
+from pointstamp._core import Reduction
 from pointstamp._mistakes import count_of, function_of, unknown_attribute
-from pointstamp._naming import named
 from pointstamp.keyed import stateful
 from pointstamp.keyed.joins import AsOf, Interval, Table
 from pointstamp.keyed.ordered import in_time_order, root_only
@@ -22,15 +19,16 @@ from pointstamp.keyed.sides import both_sides, left_or_inner, pairs_of
 from pointstamp.keyed.state import KeyedState, claimed
 from pointstamp.keyed.terms import terms_of
 from pointstamp.keyed.windowed import WindowedStream
+from pointstamp.streams.kinds import clock_of
+from pointstamp.streams.timed import map_timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pointstamp._core import Stream as CoreStream
-    from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.ordered import Logic
     from pointstamp.keyed.rows import Keyed, Times
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -51,12 +49,6 @@ _RUNNING = {
 }
 
 
-def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
-    state = kept()
-    return None if state is None else state.size()
-
-
-@named
 class KeyedStream(Generic[K, T]):
     """The records of a stream with a key for each: windows, joins in time, and state.
 
@@ -64,13 +56,13 @@ class KeyedStream(Generic[K, T]):
         scope: The scope that the stream is in.
     """
 
-    __slots__ = ("clock", "keyed", "scope")
+    __slots__ = ("_clock", "_output", "scope")
 
-    def __init__(self, scope: Scope, keyed: CoreStream, clock: Clock) -> None:
+    def __init__(self, scope: Scope, output: Output) -> None:
         root_only(scope, "a stream by key")
         self.scope = scope
-        self.keyed = keyed
-        self.clock = clock
+        self._output = output
+        self._clock = clock_of(output)
 
     if not TYPE_CHECKING:
 
@@ -80,36 +72,29 @@ class KeyedStream(Generic[K, T]):
     def __repr__(self) -> str:
         return f"<KeyedStream in {self.scope!r}>"
 
-    def _ordered(
-        self,
-        name: str,
-        make: Callable[[], Logic],
-        state: KeyedState[Any, Any] | None = None,
-        *,
-        is_given: bool = False,
-    ) -> Stream[Any]:
-        return in_time_order(self.scope, self.keyed, self.clock, name, make, state, is_given=is_given)
-
     def _stateful(
         self,
-        name: str,
+        operator: str,
+        name: str | None,
         make: Callable[[KeyedState[Any, Any]], Logic],
         state: KeyedState[Any, Any] | None,
         ttl: Any,
         **given: Any,
     ) -> Stream[Any]:
-        span = None if ttl is None else self.clock.span("ttl", ttl)
+        span = None if ttl is None else self._clock.span("ttl", ttl)
         if span is not None and span <= 0:
             raise ValueError(
                 f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
             )
-        kept = claimed(state, terms_of(self.scope, name, self.clock, **given), span)
-
-        def made() -> Logic:
-            self.scope.core.note_kept(partial(_size, ref(kept)))  # of the operator that is being made
-            return make(kept)
-
-        return self._ordered(name, made, kept, is_given=state is not None)
+        kept = claimed(state, terms_of(self.scope, operator, self._clock, **given), span)
+        return in_time_order(
+            self.scope,
+            self._output,
+            name or operator,
+            lambda: make(kept),
+            kept,
+            is_given=state is not None,
+        )
 
     def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
@@ -118,8 +103,7 @@ class KeyedStream(Generic[K, T]):
         def mapped(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
             return times, keys, [f(value) for value in values]
 
-        (made,) = self.keyed.stage(StageKind.MAP_TIMED, mapped, "map_values", 1)
-        return KeyedStream(self.scope, made, self.clock)
+        return KeyedStream(self.scope, map_timed(self.scope, self._output, mapped, name or "map_values"))
 
     # ------------------------------------------------------------ windows
 
@@ -140,14 +124,14 @@ class KeyedStream(Generic[K, T]):
         Raises:
             TypeError: If it is no window, or its lengths are not of the kind of the stream's times.
         """
-        return WindowedStream(self.scope, self.keyed, self.clock, window, early=early, state=state)
+        return WindowedStream(self.scope, self._output, window, early=early, state=state)
 
     # ------------------------------------------------------------ per time
 
     def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, T]]:
         """Per time, the records of each key made one, two at a time."""
         function_of("reduce", f)
-        return self._ordered("reduce", lambda: stateful.PerTime(None, f))
+        return in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, f))
 
     def fold(
         self, init: Callable[[], S], f: Callable[[S, T], S], *, name: str | None = None
@@ -161,7 +145,7 @@ class KeyedStream(Generic[K, T]):
         """
         function_of("fold", init)
         function_of("fold", f)
-        return self._ordered("fold", lambda: stateful.PerTime(init, f))
+        return in_time_order(self.scope, self._output, name or "fold", lambda: stateful.PerTime(init, f))
 
     # ------------------------------------------------------------ state
 
@@ -194,7 +178,7 @@ class KeyedStream(Generic[K, T]):
         """
         function_of("scan", init)
         function_of("scan", f)
-        return self._stateful("scan", lambda kept: stateful.Scan(kept, init, f), state, ttl)
+        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, init, f), state, ttl)
 
     def running(
         self,
@@ -229,7 +213,12 @@ class KeyedStream(Generic[K, T]):
             function_of("running", of)
         kind = _RUNNING[function]
         return self._stateful(
-            "running", lambda kept: stateful.Running(kept, kind, of), state, ttl, function=function
+            "running",
+            name,
+            lambda kept: stateful.Running(kept, kind, of),
+            state,
+            ttl,
+            function=function,
         )
 
     def map_with_state(
@@ -250,7 +239,7 @@ class KeyedStream(Generic[K, T]):
             name: The operator's name.
         """
         function_of("map_with_state", f)
-        return self._stateful("map_with_state", lambda kept: stateful.MapWithState(kept, f), state, ttl)
+        return self._stateful("map_with_state", name, lambda kept: stateful.MapWithState(kept, f), state, ttl)
 
     def flat_map_with_state(
         self,
@@ -263,7 +252,7 @@ class KeyedStream(Generic[K, T]):
         """Maps with state as `map_with_state`, with any number of results for each record."""
         function_of("flat_map_with_state", f)
         return self._stateful(
-            "flat_map_with_state", lambda kept: stateful.FlatMapWithState(kept, f), state, ttl
+            "flat_map_with_state", name, lambda kept: stateful.FlatMapWithState(kept, f), state, ttl
         )
 
     def dedup(
@@ -276,7 +265,7 @@ class KeyedStream(Generic[K, T]):
             state: As in `scan`.
             name: The operator's name.
         """
-        return self._stateful("dedup", stateful.Dedup, state, ttl)
+        return self._stateful("dedup", name, stateful.Dedup, state, ttl)
 
     def top_k(
         self,
@@ -301,7 +290,7 @@ class KeyedStream(Generic[K, T]):
             ValueError: If it is less than 1.
         """
         k = count_of("top_k takes a number of records", k)
-        return self._stateful("top_k", lambda kept: stateful.Largest(kept, k, by), state, ttl, k=k)
+        return self._stateful("top_k", name, lambda kept: stateful.Largest(kept, k, by), state, ttl, k=k)
 
     def process(
         self,
@@ -346,7 +335,7 @@ class KeyedStream(Generic[K, T]):
         if on_timer is not None:
             function_of("process", on_timer)
         return self._stateful(
-            "process", lambda kept: Process(kept, self.clock, on_record, on_timer), state, ttl
+            "process", name, lambda kept: Process(kept, self._clock, on_record, on_timer), state, ttl
         )
 
     # ------------------------------------------------------------ joins in time
@@ -375,13 +364,14 @@ class KeyedStream(Generic[K, T]):
                 ``[time, record, whether it was matched]``.
             name: The operator's name.
         """
-        low, high = self.clock.span("lower", lower), self.clock.span("upper", upper)
+        low, high = self._clock.span("lower", lower), self._clock.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         outer = pairs_of(how)
         return self._joined(
             other,
             "interval_join",
+            name,
             lambda kept: Interval(kept, low, high, outer),
             state,
             lower=low,
@@ -408,10 +398,12 @@ class KeyedStream(Generic[K, T]):
             name: The operator's name.
         """
         left = left_or_inner("asof_join", how)
-        span = None if within is None else self.clock.span("within", within)
+        span = None if within is None else self._clock.span("within", within)
         if span is not None and span < 0:
             raise ValueError(f"within is how long before a record its match may be, at least 0, not {within}")
-        return self._joined(other, "asof_join", lambda kept: AsOf(kept, span, left=left), state, within=span)
+        return self._joined(
+            other, "asof_join", name, lambda kept: AsOf(kept, span, left=left), state, within=span
+        )
 
     def table_join(
         self,
@@ -434,20 +426,23 @@ class KeyedStream(Generic[K, T]):
             name: The operator's name.
         """
         left = left_or_inner("table_join", how)
-        span = None if ttl is None else self.clock.span("ttl", ttl)
+        span = None if ttl is None else self._clock.span("ttl", ttl)
         if span is not None and span <= 0:
             raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
-        return self._joined(table, "table_join", lambda kept: Table(kept, span, left=left), state, ttl=span)
+        return self._joined(
+            table, "table_join", name, lambda kept: Table(kept, span, left=left), state, ttl=span
+        )
 
     def _joined(
         self,
         other: Any,
-        name: str,
+        operator: str,
+        name: str | None,
         make: Callable[[KeyedState[Any, Any]], Logic],
         state: KeyedState[Any, Any] | None,
         **given: Any,
     ) -> Stream[Any]:
-        both = both_sides(self, other)
-        kept = claimed(state, terms_of(self.scope, name, self.clock, **given))
+        both = both_sides(self, other, name)
+        kept = claimed(state, terms_of(self.scope, operator, self._clock, **given))
         given_one = state is not None
-        return in_time_order(self.scope, both, self.clock, name, lambda: make(kept), kept, is_given=given_one)
+        return in_time_order(self.scope, both, name or operator, lambda: make(kept), kept, is_given=given_one)

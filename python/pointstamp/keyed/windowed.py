@@ -6,26 +6,24 @@ Owns `WindowedStream`. Its methods each make one operator, whose results are sen
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from pointstamp._mistakes import count_of, function_of, unknown_attribute
-from pointstamp._naming import named
 from pointstamp.keyed import reducers
 from pointstamp.keyed.assigning import assigner, in_units
 from pointstamp.keyed.ordered import in_time_order
 from pointstamp.keyed.sides import both_sides, pairs_of
 from pointstamp.keyed.state import claimed
 from pointstamp.keyed.terms import terms_of
+from pointstamp.streams.kinds import clock_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pointstamp._core import Stream as CoreStream
-    from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.windows import Window, WindowKind
     from pointstamp.keyed.reducers import Reducer
     from pointstamp.keyed.state import KeyedState
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -36,20 +34,18 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-@partial(named, title="window: {}")
 class WindowedStream(Generic[K, T]):
     """The records of each key in windows of event time: what `KeyedStream.window` returns.
 
     Results come when the window is final, at its last instant; with `early`, results so far come before, too.
     """
 
-    __slots__ = ("_by_key", "_early", "_state", "_window", "clock", "keyed", "scope")
+    __slots__ = ("_by_key", "_clock", "_early", "_output", "_state", "_window", "scope")
 
     def __init__(
         self,
         scope: Scope,
-        keyed: CoreStream,
-        clock: Clock,
+        output: Output,
         window: WindowKind,
         *,
         early: Any = None,
@@ -57,39 +53,46 @@ class WindowedStream(Generic[K, T]):
         by_key: bool = True,
     ) -> None:
         self.scope = scope
-        self.keyed = keyed
-        self.clock = clock
+        self._output = output
+        self._clock = clock_of(output)
         self._window = window
         self._early = early
         self._state = state
         self._by_key = by_key
-        assigner(window, reducers.Counting(), clock, early)  # what is wrong with it is said here
+        assigner(window, reducers.Counting(), self._clock, early)  # what is wrong with it is said here
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
             unknown_attribute(self, "a stream of windows", name)
 
-    def _reduced(self, name: str, reducer: Reducer, **given: Any) -> Stream[Any]:
-        """One operator. What is given are the reducer's arguments that its states follow from."""
-        operator = f"window: {name}"
+    def _reduced(self, what: str, name: str | None, reducer: Reducer, **given: Any) -> Stream[Any]:
+        """Adds one operator.
+
+        Args:
+            what: The reducer.
+            name: What the program calls the operator.
+            reducer: Makes one of the records of a window.
+            given: The reducer's arguments that its states follow from.
+        """
+        operator = f"window: {what}"
         terms = terms_of(
             self.scope,
             operator if self._by_key else f"{operator} over all",
-            self.clock,
-            window=in_units(self._window, self.clock),
-            early=None if self._early is None else self.clock.span("early", self._early),
+            self._clock,
+            window=in_units(self._window, self._clock),
+            early=None if self._early is None else self._clock.span("early", self._early),
             **given,
         )
         kept = claimed(self._state, terms)
 
         def make() -> Any:
-            return assigner(self._window, reducer, self.clock, self._early, kept)
+            return assigner(self._window, reducer, self._clock, self._early, kept)
 
         results = in_time_order(
-            self.scope, self.keyed, self.clock, operator, make, kept, is_given=self._state is not None
+            self.scope, self._output, name or operator, make, kept, is_given=self._state is not None
         )
-        return results if self._by_key else results.map(_without_key)
+        return results if self._by_key else results.map(_without_key, name=name and f"{name}: map")
 
     def fold(
         self, init: Callable[[], U], f: Callable[[U, T], U], *, name: str | None = None
@@ -111,42 +114,42 @@ class WindowedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(9, [(Window(start=0, end=10), 'ab')]), (19, [(Window(start=10, end=20), 'c')])]
         """
-        return self._reduced("fold", reducers.Fold(function_of("fold", init), function_of("fold", f)))
+        return self._reduced("fold", name, reducers.Fold(function_of("fold", init), function_of("fold", f)))
 
     def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
         """The records of each window made one, two at a time, in the order of time.
 
         The function must not change what it gets: of windows that overlap it is the same record.
         """
-        return self._reduced("reduce", reducers.Reduce(function_of("reduce", f)))
+        return self._reduced("reduce", name, reducers.Reduce(function_of("reduce", f)))
 
     def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
         """Counts the records of each window."""
-        return self._reduced("count", reducers.Counting())
+        return self._reduced("count", name, reducers.Counting())
 
     def sum(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
         """Adds up the records of each window, or what a function makes of them."""
-        return self._reduced("sum", reducers.Sum(of))
+        return self._reduced("sum", name, reducers.Sum(of))
 
     def min(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
         """The least of each window."""
-        return self._reduced("min", reducers.Extreme(of, greatest=False))
+        return self._reduced("min", name, reducers.Extreme(of, greatest=False))
 
     def max(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
         """The greatest of each window."""
-        return self._reduced("max", reducers.Extreme(of, greatest=True))
+        return self._reduced("max", name, reducers.Extreme(of, greatest=True))
 
     def mean(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
         """The mean of each window."""
-        return self._reduced("mean", reducers.Mean(of))
+        return self._reduced("mean", name, reducers.Mean(of))
 
     def top_k(
         self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
@@ -158,19 +161,19 @@ class WindowedStream(Generic[K, T]):
             ValueError: If it is less than 1.
         """
         k = count_of("top_k takes a number of records", k)
-        return self._reduced("top_k", reducers.TopK(k, by), k=k)
+        return self._reduced("top_k", name, reducers.TopK(k, by), k=k)
 
     def collect(
         self, of: Callable[[T], U] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[U]]]:
         """The records of each window as a list, in the order of time."""
-        return self._reduced("collect", reducers.Collect(of))
+        return self._reduced("collect", name, reducers.Collect(of))
 
     def distinct_count(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, int]]:
         """Counts the different records of each window; they are kept until it closes."""
-        return self._reduced("distinct_count", reducers.Distinct(of))
+        return self._reduced("distinct_count", name, reducers.Distinct(of))
 
     def quantiles(
         self, shares: Sequence[float], of: Callable[[T], float] | None = None, *, name: str | None = None
@@ -187,7 +190,7 @@ class WindowedStream(Generic[K, T]):
         for share in shares:
             if not 0 <= share <= 1:
                 raise ValueError(f"{share} is not a quantile: it is a share, from 0 to 1")
-        return self._reduced("quantiles", reducers.Quantiles(shares, of))
+        return self._reduced("quantiles", name, reducers.Quantiles(shares, of))
 
     def join(
         self,
@@ -210,14 +213,14 @@ class WindowedStream(Generic[K, T]):
                 right one a state: there is one for both, of the left side.
         """
         left, right = pairs_of(how)
-        sides = both_sides(self, other)
+        sides = both_sides(self, other, name)
         if self._window != other._window:
             raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
         if self._early is not None or other._early is not None:
             raise ValueError("a window join sends its pairs when a window is final: leave early= out")
         if other._state is not None:
             raise ValueError("what a window join keeps is in the state of its left side: give state= there")
-        both = WindowedStream[K, Any](self.scope, sides, self.clock, self._window, state=self._state)
+        both = WindowedStream[K, Any](self.scope, sides, self._window, state=self._state)
 
         def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
             key, window, values = result
@@ -225,10 +228,11 @@ class WindowedStream(Generic[K, T]):
             theirs = [value for side, value in values if side == 1] or [None] * left
             return [(key, window, (a, b)) for a in ours for b in theirs]
 
-        joined = both._reduced("join", reducers.Collect(None)).flat_map(matched)
+        together = both._reduced("join", name, reducers.Collect(None))
+        joined = together.flat_map(matched, name=name and f"{name}: flat_map")
         if self._by_key:
             return joined
-        bare: Stream[Any] = joined.map(_without_key)
+        bare: Stream[Any] = joined.map(_without_key, name=name and f"{name}: map")
         return bare
 
 

@@ -36,8 +36,8 @@ class Building:
 
     __slots__ = (
         "_chains",
+        "_instead",
         "_left",
-        "_lowered",
         "_made",
         "_prefix",
         "_wanted",
@@ -53,10 +53,10 @@ class Building:
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
-        self._lowered = 0
         self._prefix = ""
         self.title = ""
         self._chains: dict[Node, list[Node]] = {}
+        self._instead: dict[Output, Output] = {}
         self._wanted: passes.Wanted = {}
 
     # ------------------------------------------------------------ appending
@@ -75,9 +75,7 @@ class Building:
         """Appends a node, with the line of the program that runs now; see `Plan.append`."""
         line = self.root.line()
         name = self._prefixed(kind.name, name)
-        return self.plan.append(
-            scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses
-        )
+        return self.plan.append(scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses)
 
     def _prefixed(self, title: str, name: str | None) -> str | None:
         return f"{self._prefix}{name or title}" if self._prefix else name
@@ -136,33 +134,30 @@ class Building:
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
                 )
         self.plan.check_complete()
-        self.lower()
+        self._lower_all()
         for scope, core in self.scopes.items():
             if scope.parent is not None:
                 core.close()
 
-    def lower(self, *, partly: bool = False) -> None:
-        """Makes operators of the nodes that were appended since the last call.
-
-        Args:
-            partly: Whether more nodes may follow, which read any output.
-        """
-        nodes = self.plan.nodes[self._lowered :]
-        self._lowered = len(self.plan.nodes)
+    def _lower_all(self) -> None:
+        nodes = self.plan.nodes
         self._chains = passes.chains(nodes)
-        self._wanted = passes.wanted(nodes, self._chains)
+        self._instead = passes.left_out(nodes)
+        self._wanted = passes.wanted(nodes, self._chains, self._instead)
         try:
             for node in nodes:
-                self._lower(node, partly)
+                self._lower(node)
         finally:
             self.root.lowered()
 
-    def _lower(self, node: Node, partly: bool) -> None:
+    def _lower(self, node: Node) -> None:
+        if node.outputs and node.output in self._instead:
+            return
         self._begin(node)
         chain = self._chains.get(node)
         if chain is not None:
             if chain[0] is node:
-                self._lower_chain(chain, partly)
+                self._lower_chain(chain)
         elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
             pass  # made when it was appended
         elif form_maker_of(node.kind) is None:
@@ -183,7 +178,7 @@ class Building:
         self.title = node.kind.name
         self.root.lowering(node.kind.name, node.name, node.line)
 
-    def _lower_chain(self, chain: list[Node], partly: bool) -> None:
+    def _lower_chain(self, chain: list[Node]) -> None:
         from pointstamp import _core
 
         place = {node: index for index, node in enumerate(chain)}
@@ -193,23 +188,9 @@ class Building:
             reads = (place[before.node], before.port) if before.node in place else None
             title = node.name or node.kind.name
             stages.append((node.kind.stage, title, node["function"], len(node.outputs), reads))
-            outputs += [(index, output.port) for output in node.outputs if partly or output in self._wanted]
+            outputs += [(index, output.port) for output in node.outputs if output in self._wanted]
         first = chain[0]
         self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
-        if not hasattr(_core, "chain"):
-            streams = {}
-            for node in chain:
-                before = node.inputs[0].output
-                source = streams.get(before) or self.taken(node.inputs[0])
-                if node.output.form is Form.UPDATES:
-                    made = [_core.collection_stage(source, node.kind.stage, node["function"], node.title)]
-                else:
-                    made = source.stage(node.kind.stage, node["function"], node.title, len(node.outputs))
-                streams.update(zip(node.outputs, made))
-            for output, stream in streams.items():
-                if partly or output in self._wanted:
-                    self._made[output] = {output.form: stream}
-            return
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         made = build(self.taken(first.inputs[0]), stages, outputs)
         for (index, port), stream in zip(outputs, made, strict=True):
@@ -220,13 +201,14 @@ class Building:
         """What a node reads, in the form in which it reads it."""
         return self.take(read.output, read.form)
 
+    def source_of(self, output: Output) -> Output:
+        """The output that is read for one: another, where a pass has left out the node that makes it."""
+        return self._instead.get(output, output)
+
     def take(self, output: Output, form: Form) -> Any:
         """An output in a form, which is made now if it was not before."""
-        made = self._made.get(output)
-        if made is None:
-            if output.node.number >= self._lowered:
-                self.lower(partly=True)
-            made = self._made.setdefault(output, {})
+        output = self.source_of(output)
+        made = self._made.setdefault(output, {})
         if form not in made:
             make = form_maker_of(output.node.kind)
             if make is not None:
@@ -270,4 +252,5 @@ class Building:
         self._left.clear()
         self._wanted.clear()
         self._chains.clear()
+        self._instead.clear()
         self.scopes.clear()

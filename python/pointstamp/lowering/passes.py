@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from pointstamp.plan import shape
+from pointstamp.plan import columns, shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pointstamp.plan.node import Form, Node, Output
 
-__all__ = ["Wanted", "chains", "wanted"]
+__all__ = ["Wanted", "chains", "left_out", "wanted"]
 
 Wanted: TypeAlias = "dict[Output, dict[Form, Node]]"
 """For each output the forms in which it is read, each with its first reader."""
@@ -36,22 +36,61 @@ def chains(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     return found
 
 
-def wanted(nodes: Sequence[Node], chains: dict[Node, list[Node]]) -> Wanted:
+def left_out(nodes: Sequence[Node]) -> dict[Output, Output]:
+    """Finds the exchanges of columns that need not be made.
+
+    These are exchanges of rows that are on their keys' workers already, and exchanges that only aggregations
+    by the same key read, which move by themselves what they know of rows instead of the rows.
+
+    Args:
+        nodes: The nodes, each after those that it reads.
+
+    Returns:
+        For the output of each such exchange the one that is read in its place.
+    """
+    needed: set[Output] = set()
+    for node in nodes:
+        for read in node.inputs:
+            if read.output.node.kind is not columns.EXCHANGE:
+                continue
+            if node.kind is not columns.AGGREGATE or node["key"] != read.output.placed:
+                needed.add(read.output)
+    found: dict[Output, Output] = {}
+    for node in nodes:
+        if node.kind is columns.EXCHANGE:
+            read_by_it = node.inputs[0].output
+            source = found.get(read_by_it, read_by_it)
+            if source.placed == node.output.placed or node.output not in needed:
+                found[node.output] = source
+    return found
+
+
+def wanted(
+    nodes: Sequence[Node], chains: dict[Node, list[Node]], instead: dict[Output, Output] | None = None
+) -> Wanted:
     """Finds the forms in which the outputs of a plan are read.
 
     What enters a scope is read outside in the forms in which it is read inside. Backwards, so that a node's
     readers are known before the node.
+
+    Args:
+        nodes: The nodes, each after those that it reads.
+        chains: The chains of functions that are fused, by node.
+        instead: The outputs that are read in the place of others, whose nodes are left out.
     """
+    instead = instead or {}
     found: Wanted = {}
     for node in reversed(nodes):
         if node.kind is shape.ENTER:
             inside = found.get(node.output, {})
-            outside = found.setdefault(node.inputs[0].output, {})
-            outside.update(inside)
+            source = node.inputs[0].output
+            found.setdefault(instead.get(source, source), {}).update(inside)
+            continue
+        if node.outputs and node.output in instead:
             continue
         chain = chains.get(node)
         for read in node.inputs:
             if chain is not None and chains.get(read.output.node) is chain:
                 continue
-            found.setdefault(read.output, {})[read.form] = node
+            found.setdefault(instead.get(read.output, read.output), {})[read.form] = node
     return found

@@ -29,7 +29,7 @@ _FAMILIES = {
     Form.BY_KEY: "collections",
     Form.BY_RECORD: "collections",
 }
-"""The module that has the conversions from each form."""
+"""The module with the conversions of each form."""
 
 
 def rule(*kinds: Kind) -> Callable[[F], F]:

@@ -20,16 +20,18 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind, give_timed
-from pointstamp.custom.builder import operator_info
+from pointstamp.custom.builder import PlannedOperator
 from pointstamp.keyed.ordered import root_only
+from pointstamp.plan.node import Form
 from pointstamp.seeing.own import speaks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp import _core
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
+    from pointstamp.event_times.clock import Clock
     from pointstamp.event_times.columns import Late
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
 
     # Of a batch, the latest time so far (-1: none), the least that is on time, and the lateness: what is on
@@ -38,55 +40,70 @@ if TYPE_CHECKING:
 
 __all__ = ["event_times"]
 
+_TITLE = "event_time"
 _ACTIVE, _IDLE, _ENDED = range(3)
 
 
 def event_times(
     scope: Scope,
-    stream: _core.Stream,
+    read: Output,
     split: Split,
+    clock: Clock,
     *,
     lateness: int,
     idle: float | None,
-    schema: _core.Schema | None = None,
-) -> tuple[_core.Stream, _core.Stream]:
-    """The operator: streams of what is on time, and of what is late.
+    name: str | None,
+    time_column: str | None = None,
+) -> tuple[Output, Output]:
+    """The operator: what is on time, in batches of mixed times, and what is late.
 
     Records on time are sent at the watermark before their batch, as `split` gives them: columns ``(times,
-    records)``, or with a schema a record batch. Late ones are sent at the watermark that they came behind,
-    however records are cut into batches.
+    records)``, or a record batch. Late ones are sent at the watermark that they came behind, however records
+    are cut into batches.
+
+    Args:
+        scope: Where.
+        read: The records, or columns.
+        split: Reads a batch.
+        clock: The unit of the times that `split` tells.
+        lateness: How far behind the latest a record may be, in units.
+        idle: After how many seconds without a record a worker no longer holds the others up; None: never.
+        name: What the program calls the operator.
+        time_column: Of columns, the one that tells the times.
     """
-    name = "event_time"
-    root_only(scope, name)
+    root_only(scope, _TITLE)
     if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float)):
         raise TypeError(f"idle is a number of seconds, or None, not {idle!r}")
     if idle is not None and not idle >= 0:
         raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
-    core = scope.core.operator(name)
-    data = core.new_frontiered_input(stream, PactKind.PIPELINE)
-    on_time, on_time_stream, capability = core.new_output(schema, timed=schema is None)
-    late, late_stream, late_capability = core.new_output(schema)
+    schema = read.schema
+    operator = PlannedOperator(scope, name or _TITLE)
+    operator.new_input(read, (PactKind.PIPELINE, None))
+    form = Form.TIMED if schema is None else Form.MIXED
+    on_time, on_time_made, capability = operator.new_output(schema, form=form, clock=clock)
+    on_time_made.time_column = time_column
+    late, late_made, late_capability = operator.new_output(schema, clock=clock)
     for output in (0, 1):
-        core.set_summary(0, output, None)
+        operator.set_summary(0, output, None)
     watermark = Watermark(on_time, capability, late, late_capability, split, lateness)
-    info = operator_info(scope, name, core)
+    info = operator.info
     speaks(info, watermark)
     if scope.peers == 1 or idle is None or idle > threading.TIMEOUT_MAX:
-        watermark.retention = core.retention([on_time_stream, late_stream])
-        core.build(watermark.alone, (data,), True, True)
-        return on_time_stream, late_stream
-    handle, round_again = scope.core.feedback(1)
-    notices = core.new_frontiered_input(round_again, PactKind.BROADCAST)
-    told, told_stream, telling = core.new_output()
+        watermark.retention = operator.retention([on_time_made, late_made])
+        operator.build(watermark.alone, tuple, start=True)
+        return on_time_made, late_made
+    handle, round_again = scope._feedback(1, None, retains=False, name=name and f"{name}: feedback")
+    operator.new_input(round_again, (PactKind.BROADCAST, None))
+    told, told_made, telling = operator.new_output()
     for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
-        core.set_summary(input, output, None)
-    watermark.retention = core.retention([on_time_stream, late_stream])
+        operator.set_summary(input, output, None)
+    watermark.retention = operator.retention([on_time_made, late_made])
     if watermark.retention is not None:
-        core.set_summary(1, 3, None)
+        operator.set_summary(1, 3, None)
     neighbours = Neighbours(watermark, info, told, telling, idle)
-    core.build(neighbours.run, (data, notices), True, True)
-    handle.connect(told_stream)
-    return on_time_stream, late_stream
+    operator.build(neighbours.run, tuple, start=True)
+    handle._connect(scope, told_made)
+    return on_time_made, late_made
 
 
 class Watermark:

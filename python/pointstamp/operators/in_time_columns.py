@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pointstamp import _core
 from pointstamp.keyed.holding_back import NO_SNAPSHOT, HoldingBack
 from pointstamp.keyed.ordered import root_only
 from pointstamp.keyed.terms import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from pointstamp._core import Activator, Kernel, Retention, Schema, Stream
+    from pointstamp._core import Activator, Kernel, Retention
     from pointstamp.keyed.state import KeyedState
+    from pointstamp.plan.node import Kind, Output, Read
     from pointstamp.scope import Scope
 
 __all__ = ["Kept", "in_time_order", "kept_in"]
@@ -27,26 +27,34 @@ __all__ = ["Kept", "in_time_order", "kept_in"]
 
 def in_time_order(
     scope: Scope,
-    sides: list[tuple[Stream, list[int] | None, int]],
+    kind: Kind,
+    sides: Sequence[tuple[Read, list[int] | None, int]],
     kernel: Kernel,
-    name: str,
-    state: KeyedState[Any, Any] | None = None,
-) -> tuple[Stream, Schema]:
-    """Returns the results of the operator that feeds a kernel, and their schema.
+    output: Output,
+    state: KeyedState[Any, Any] | None,
+    *,
+    name: str | None,
+) -> Output:
+    """Adds the operator that feeds a kernel, and returns the output with the results.
 
     Args:
         scope: The scope of the operator.
+        kind: Its kind.
         sides: One stream or two, in batches of mixed times, each with the columns by which rows are moved,
             None where they are in place, and its column of times.
         kernel: The kernel.
-        name: The operator's name, for messages.
+        output: For the results.
         state: The state that lists what is kept, which the kernel has been given already.
+        name: What the program calls the operator.
 
     Raises:
         GraphError: If the scope is not the outermost one.
     """
-    root_only(scope, name)
-    return _core.in_time_order(sides, kernel, name, None if state is None else _Keeper(state))
+    root_only(scope, kind.name)
+    keeper = None if state is None else _Keeper(state)
+    reads = [read for read, _, _ in sides]
+    moved = [(key, at) for _, key, at in sides]
+    return scope._append(kind, reads, output, name=name, sides=moved, kernel=kernel, keeper=keeper).output
 
 
 class _Keeper:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp.plan.node import Output
+    from pointstamp.scope import Scope
 
 __all__ = ["late_apart", "times_of"]
 
@@ -83,17 +84,26 @@ def _whole(times: Any, column: str) -> Any:
 
 
 def late_apart(
-    scope: Any, read: Output, times: Callable[[Any], Any], schema: _core.Schema | None, clock: Clock
+    scope: Scope, read: Output, times: Callable[[Any], Any], clock: Clock, time_column: str | None
 ) -> tuple[Output, Output]:
-    """Splits a stream into what is at its own time, and what was sent later than that."""
-    core = PlannedOperator(scope, "late")
-    core.new_input(read, (_core.PactKind.PIPELINE, None), frontier=False)
-    outputs, made = [], []
-    for form in (None, None if schema is None else Form.MIXED)[::-1]:
-        port, output, capability = core.new_output(schema, form=form, clock=clock)
-        capability.drop()
-        outputs.append(port)
-        made.append(output)
+    """Splits a stream into what is at its own time, and what was sent later than that.
+
+    Args:
+        scope: Where.
+        read: The records, or columns.
+        times: Returns the time of a record, or those of a batch, in units.
+        clock: Their unit.
+        time_column: Of columns, the one that tells the times.
+    """
+    schema = read.schema
+    operator = PlannedOperator(scope, "late")
+    operator.new_input(read, (_core.PactKind.PIPELINE, None), frontier=False)
+    form = Form.RECORDS if schema is None else Form.MIXED
+    on_time, on_time_made, capability = operator.new_output(schema, form=form, clock=clock)
+    on_time_made.time_column = time_column
+    late, late_made, late_capability = operator.new_output(schema, clock=clock)
+    for unused in (capability, late_capability):
+        unused.drop()
     split = _records if schema is None else _rows
 
     def logic(port: Any, *outputs: Any) -> None:
@@ -103,8 +113,8 @@ def late_apart(
                     with output.session(message) as session:
                         (session.give_all if isinstance(part, list) else session.give)(part)
 
-    core.build(logic, lambda ports: (*ports, *outputs), notify=False)
-    return made[0], made[1]
+    operator.build(logic, lambda ports: (*ports, on_time, late), notify=False)
+    return on_time_made, late_made
 
 
 def _records(records: list[Any], times: Callable[[Any], int], now: int) -> tuple[Any, Any]:

@@ -189,11 +189,10 @@ class FromOutside:
             timing: Timing = EventTime(times, units, idle, apart=True)
             reading = Reading(name, source, offsets or {}, timing, **told)
             read = reading.install(scope, columns)
-            on_time, late = late_apart(scope, read, times, columns, unit)
-            if columns is not None:
-                on_time.time_column = str(event_time)
-            streams = (stream_of(scope, on_time), stream_of(scope, late))
-            return several("read", "on_time, late", streams)
+            column = None if columns is None else str(event_time)
+            made = late_apart(scope, read, times, unit, column)
+            on_time, late = (stream_of(scope, output) for output in made)
+            return several("read", "on_time, late", (on_time, late))
         timing = Timing()
         if time is not None:
             timing = EventTime(time, lateness, idle)

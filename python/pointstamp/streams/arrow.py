@@ -13,29 +13,31 @@ from pointstamp import _core
 from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, function_of, probe_of, several, stream_of
-from pointstamp._naming import named, named_later
 from pointstamp.custom.builder import single_output
 from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
+from pointstamp.plan import columns, records, shape
+from pointstamp.plan.node import Form, Output
 from pointstamp.streams.column_arguments import aggregations_of, key_names
 from pointstamp.streams.columnar import ALL, Columnar
+from pointstamp.streams.kinds import stream_of as stream_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-    from pointstamp._core import LoopHandle, ProbeHandle
-    from pointstamp._core import Stream as CoreStream
+    from pointstamp._core import ProbeHandle
     from pointstamp._types import Time
+    from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
+    from pointstamp.streams.loops import LoopHandle
     from pointstamp.streams.records import Stream
 
 __all__ = ["ArrowStream"]
 
 
-@named
 class ArrowStream(ColumnOperators, Columnar):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
@@ -66,57 +68,7 @@ class ArrowStream(ColumnOperators, Columnar):
         [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
     """
 
-    __slots__ = ("_made", "_name", "_schema", "_source", "core_schema", "placed", "scope")
-
-    core_schema: _core.Schema
-    placed: list[int] | None
-
-    def __init__(
-        self,
-        scope: Scope,
-        core: CoreStream | None,
-        columns: _core.Schema,
-        placed: Sequence[int] | None = None,
-        source: ArrowStream | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.scope = scope
-        self._made = core
-        # Of an exchange that has no reader yet: the stream whose rows it is to move.
-        self._source = source
-        self._name = name  # of the exchange
-        self.core_schema = columns
-        # The key columns by which the rows are on the worker that `exchange` would move them to, if known:
-        # a keyed operator by the same key need not move them again.
-        self.placed = None if placed is None else list(placed)
-        self._schema: pa.Schema | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the batches."""
-        if self._schema is None:
-            self._schema = self.core_schema.to_pyarrow()
-        return self._schema
-
-    @property
-    def core(self) -> CoreStream:
-        """The extension's stream; an exchange is made when it is first read."""
-        unmade = []
-        first = self
-        while first._made is None and first._source is not None:
-            unmade.append(first)
-            first = first._source
-        for one in reversed(unmade):
-            assert one._source is not None
-            assert one.placed is not None
-            with named_later(one.scope, "exchange", one._name):
-                one._made = _core.exchange_columns(one._source.core, one.placed)
-        assert self._made is not None
-        return self._made
-
-    def _like(self, core: CoreStream) -> ArrowStream:
-        """Rows of this stream, on their worker."""
-        return ArrowStream(self.scope, core, self.core_schema, self.placed)
+    __slots__ = ()
 
     # ------------------------------------------------------------ columns
 
@@ -148,28 +100,25 @@ class ArrowStream(ColumnOperators, Columnar):
             >>> ps.example(build).extract()
             [(0, [{'n': 2}, {'n': 4}])]
         """
-        columns = self.core_schema if schema is None else _core.Schema(schema)
-        made = _core.map_batches(self.core, function_of("map_batches", fn), columns, name or "map_batches")
-        return ArrowStream(self.scope, made, columns)
-
-    def map_each_batch(
-        self, function: Callable[[Any], Any], schema: pa.Schema, name: str, changes: Iterable[str]
-    ) -> ArrowStream:
-        """Each batch through a function that leaves rows at their times, for the library's own operators.
-
-        `changes` are the columns whose values it may change.
-        """
-        return self.map_batches(function, schema, name=name)
+        made = Output(Form.COLUMNS, self._columns if schema is None else _core.Schema(schema))
+        return self._add(columns.MAP_BATCHES, made, name=name, function=function_of("map_batches", fn))
 
     def inspect_batch(
         self, fn: Callable[[Time, pa.RecordBatch], Any], *, name: str | None = None
     ) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
-        return self._like(_core.inspect_columns(self.core, function_of("inspect_batch", fn)))
+        function = function_of("inspect_batch", fn)
+        return self._add(columns.INSPECT_BATCH, self._output.like(), name=name, function=function)
 
     def to_records(self, *, name: str | None = None) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
-        return self.scope.stream_of(_core.to_records(self.core))
+        return self._records(columns.TO_RECORDS, name)
+
+    def _records(self, kind: Kind, name: str | None) -> Stream[Any]:
+        """Adds a node that makes records."""
+        node = self.scope._append(kind, [self._output], Output(Form.RECORDS), name=name)
+        made: Stream[Any] = stream_from(self.scope, node.output)
+        return made
 
     # ------------------------------------------------------------ by key
 
@@ -186,11 +135,9 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        key = self.core_schema.key(key_names(by))
-        moved = ArrowStream(self.scope, None, self.core_schema, key, self, name)
-        if self.scope.parent is not None:
-            _ = moved.core  # it may be read when the scope's block has ended
-        return moved
+        key = self._columns.key(key_names(by))
+        made = Output(Form.COLUMNS, self._columns, placed=key)
+        return self._add(columns.EXCHANGE, made, name=name, key=key)
 
     def partition(self, parts: int, by: str | Sequence[str], *, name: str | None = None) -> list[ArrowStream]:
         """Splits the rows by their key into several streams, on their worker.
@@ -204,8 +151,10 @@ class ArrowStream(ColumnOperators, Columnar):
             GraphError: If there is no such column, it cannot be hashed, or `parts` is less than 1.
         """
         parts = count_of("partition takes first a number of parts", parts, error=GraphError)
-        streams = _core.partition_columns(self.core, parts, self.core_schema.key(key_names(by)))
-        return [self._like(stream) for stream in streams]
+        key = self._columns.key(key_names(by))
+        outputs = [self._output.like() for _ in range(parts)]
+        self.scope._append(columns.PARTITION, [self._output], *outputs, name=name, key=key)
+        return [self._of(output) for output in outputs]
 
     def aggregate(
         self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]], *, name: str | None = None
@@ -230,17 +179,15 @@ class ArrowStream(ColumnOperators, Columnar):
             OverflowError: When the dataflow runs, for a sum that its type cannot hold; it names the column
                 and the key. Whether it fits does not depend on the order of the rows.
         """
-        wanted = aggregations_of(aggregations)
-        if not key_names(by):
-            whole: ArrowStream = self.with_one_key().aggregate(ALL, wanted)
-            return whole.select(*[name for name in whole.schema.names if name != ALL])
-        key = self.core_schema.key(key_names(by))
-        rows, in_place = self, self.placed == key
-        if in_place and self._made is None and self._source is not None:
-            # Moved for this aggregate, which moves less itself: what is known of rows instead of the rows.
-            rows, in_place = self._source, False
-        made, columns = _core.aggregate_columns(rows.core, self.core_schema, key_names(by), wanted, in_place)
-        return ArrowStream(self.scope, made, columns, range(len(key)))
+        wanted, keys = aggregations_of(aggregations), key_names(by)
+        if not keys:
+            together = self._with_one_key(name)
+            whole = together.aggregate(ALL, wanted, name=name)
+            return whole._without_one_key(name)
+        key = self._columns.key(keys)
+        schema = _core.aggregate_schema(self._columns, keys, wanted)
+        made = Output(Form.COLUMNS, schema, placed=range(len(key)))
+        return self._add(columns.AGGREGATE, made, name=name, by=keys, key=key, aggregations=wanted)
 
     def distinct(self, by: str | Sequence[str] | None = None, *, name: str | None = None) -> ArrowStream:
         """One row of each key per time, sent when it is first seen; exchanged by key.
@@ -255,7 +202,7 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        return self._one_of_each(_core.distinct_columns, by)
+        return self._one_of_each(columns.DISTINCT, by, name)
 
     def distinct_so_far(
         self, by: str | Sequence[str] | None = None, *, name: str | None = None
@@ -287,14 +234,12 @@ class ArrowStream(ColumnOperators, Columnar):
             >>> ps.example(build).extract()
             [(0, [{'n': 1}]), (1, [{'n': 0}])]
         """
-        return self._one_of_each(_core.distinct_so_far_columns, by)
+        return self._one_of_each(columns.DISTINCT_SO_FAR, by, name)
 
-    def _one_of_each(
-        self, operator: Callable[..., CoreStream], by: str | Sequence[str] | None
-    ) -> ArrowStream:
-        key = self.core_schema.key(key_names(by) if by is not None else self.schema.names)
-        made = operator(self.core, self.core_schema, key, self.placed == key)
-        return ArrowStream(self.scope, made, self.core_schema, key)
+    def _one_of_each(self, kind: Kind, by: str | Sequence[str] | None, name: str | None) -> ArrowStream:
+        key = self._columns.key(key_names(by) if by is not None else self.schema.names)
+        made = Output(Form.COLUMNS, self._columns, placed=key)
+        return self._add(kind, made, name=name, key=key, in_place=self._output.placed == key)
 
     def join(
         self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
@@ -318,15 +263,23 @@ class ArrowStream(ColumnOperators, Columnar):
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
         by = key_names(on)
-        in_place = (self.placed == self.core_schema.key(by), other.placed == other.core_schema.key(by))
-        made, columns, key = _core.join_columns(
-            self.core, self.core_schema, other.core, other.core_schema, by, suffix, in_place
+        ours, theirs = self._output, other._output
+        in_place = (ours.placed == self._columns.key(by), theirs.placed == other._columns.key(by))
+        schema, key = _core.join_schema(self._columns, other._columns, by, suffix)
+        node = self.scope._append(
+            columns.JOIN,
+            [ours, theirs],
+            Output(Form.COLUMNS, schema, placed=key),
+            name=name,
+            by=by,
+            suffix=suffix,
+            in_place=in_place,
         )
-        return ArrowStream(self.scope, made, columns, key)
+        return self._of(node.output)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
         """Counts the rows of each time on this worker; sent when the time closes."""
-        return self.scope.stream_of(_core.count(self.core))
+        return self._records(records.COUNT, name)
 
     # ------------------------------------------------------------ shape
 
@@ -341,19 +294,26 @@ class ArrowStream(ColumnOperators, Columnar):
         for other in others:
             if not isinstance(other, ArrowStream):
                 raise TypeError(f"an ArrowStream is concatenated with other ArrowStreams, not {other!r}")
-            check_same(self.core_schema, other.core_schema, "concat")
-        return self.scope.columns_together([self, *others])
+            check_same(self._columns, other._columns, "concat")
+        outputs = [stream._output for stream in (self, *others)]
+        together = _together(outputs)
+        reads = [output.read_as(together.form) for output in outputs]
+        return self._of(self.scope._append(shape.CONCATENATE, reads, together, name=name).output)
 
     def branch_when(
         self, condition: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[ArrowStream, ArrowStream]:
         """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = _core.branch_columns_when(self.core, function_of("branch_when", condition))
-        return several("branch_when", "no, yes", (self._like(no), self._like(yes)))
+        function = function_of("branch_when", condition)
+        outputs = (self._output.like(), self._output.like())
+        self.scope._append(columns.BRANCH_WHEN, [self._output], *outputs, name=name, function=function)
+        no, yes = map(self._of, outputs)
+        return several("branch_when", "no, yes", (no, yes))
 
     def broadcast(self, *, name: str | None = None) -> ArrowStream:
         """Sends each batch to every worker."""
-        return ArrowStream(self.scope, self.core.forward("broadcast", PactKind.BROADCAST), self.core_schema)
+        made = Output(Form.COLUMNS, self._columns)
+        return self._add(shape.FORWARD, made, name=name, own="broadcast", pact=(PactKind.BROADCAST, None))
 
     # ------------------------------------------------------------ timestamps, scopes and loops
 
@@ -361,28 +321,29 @@ class ArrowStream(ColumnOperators, Columnar):
         """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
         made: ArrowStream = single_output(
             self.scope,
-            "reclock",
+            name or "reclock",
             [(self, Pipeline()), (stream_of("reclock", clock), Pipeline())],
             reclock,
             notify=True,
             retains_forever=True,  # as of `Stream.reclock`
-            schema=self.core_schema,
+            schema=self._columns,
         )
         return made
 
     def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> ArrowStream:
         """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
-        return self._like(_core.delay_batch(self.core, function_of("delay_batch", fn)))
+        function = function_of("delay_batch", fn)
+        return self._add(records.DELAY_BATCH, self._output.like(), name=name, function=function)
 
     def enter(self, scope: Scope) -> ArrowStream:
         """The same batches in a scope inside the stream's; as `Stream.enter`."""
-        return ArrowStream(scope, scope.core.enter(self.core), self.core_schema, self.placed)
+        return ArrowStream(scope, scope._entered(self._output))
 
     def leave(self) -> ArrowStream:
         """The same batches in the scope around the stream's; as `Stream.leave`."""
-        left = self.core.leave()
+        left = self.scope._left(self._output)
         assert self.scope.parent is not None
-        return ArrowStream(self.scope.parent, left, self.core_schema, self.placed)
+        return ArrowStream(self.scope.parent, left)
 
     def connect_loop(self, handle: LoopHandle[pa.RecordBatch]) -> None:
         """Defines a loop variable, which has this stream's schema; as `Stream.connect_loop`.
@@ -390,13 +351,28 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If the loop variable is connected already, is of another scope, or has another schema.
         """
-        handle.connect(self.core, self.core_schema)
+        handle._connect(self.scope, self._output)
 
     # ------------------------------------------------------------ observing
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> ArrowStream:
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
-        return self._like(self.core.probe_with(probe_of(handle)))
+        return self._of(self._probed(probe_of(handle), name))
+
+
+def _together(outputs: list[Output]) -> Output:
+    """An output for the rows of several; at event times, where one column tells those of all."""
+    first = outputs[0]
+    if {(output.form, output.time_column) for output in outputs} == {(Form.MIXED, first.time_column)}:
+        return Output(Form.MIXED, first.schema, time_column=first.time_column)
+    told = {output.time_type for output in outputs}
+    alike = all(output.placed == first.placed for output in outputs)
+    return Output(
+        Form.COLUMNS,
+        first.schema,
+        placed=first.placed if alike else None,
+        time_type=told.pop() if len(told) == 1 else None,
+    )
 
 
 def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> None:

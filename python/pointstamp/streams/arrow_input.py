@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import InputHandle
 from pointstamp._mistakes import suggesting
-from pointstamp._naming import naming
+from pointstamp.plan.node import Form, Output
 from pointstamp.streams.arrow import ArrowStream
 
 if TYPE_CHECKING:
@@ -39,19 +39,16 @@ class ArrowInput:
         0
     """
 
-    __slots__ = ("_handle", "_schema", "core_schema")
+    __slots__ = ("_columns", "_handle")
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.core_schema = _core.Schema(schema)
+        self._columns = _core.Schema(schema)
         self._handle: InputHandle[Any] = InputHandle()
-        self._schema: pa.Schema | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of the batches."""
-        if self._schema is None:
-            self._schema = self.core_schema.to_pyarrow()
-        return self._schema
+        return self._columns.to_pyarrow()
 
     @property
     def time(self) -> Time:
@@ -71,9 +68,8 @@ class ArrowInput:
 
     def to_stream(self, scope: Scope, *, name: str | None = None) -> ArrowStream:
         """The stream of the input in a scope, from the input's current time on."""
-        with naming(scope, "input", name):
-            core = scope.core.input_from(self._handle, _core.StreamKind.COLUMNS)
-            return ArrowStream(scope, core, self.core_schema)
+        output = Output(Form.COLUMNS, self._columns)
+        return ArrowStream(scope, scope._input_from(self._handle, _core.StreamKind.COLUMNS, output, name))
 
     def send(self, data: Any) -> None:
         """Sends the rows of a batch or a table at the current time; steps while too much is on its way.
@@ -87,7 +83,7 @@ class ArrowInput:
             TypeError: If it is something else, or has another schema; it names the fields that differ.
             PointstampError: If the input is closed, or connected to no dataflow.
         """
-        _core.send_columns(self._handle, data, self.core_schema)
+        _core.send_columns(self._handle, data, self._columns)
 
     def advance_to(self, time: Time) -> None:
         """Moves to a later time: nothing will be sent before it any more.

@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._naming import named
-from pointstamp.event_times.columns import unit_of, untold
+from pointstamp.event_times.columns import lengths_of, unit_of, untold
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
+from pointstamp.plan import columns
+from pointstamp.plan.node import Form, Output
 from pointstamp.streams.column_arguments import aggregations_of, key_names
+from pointstamp.streams.column_stream import ColumnStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pointstamp.keyed.state import KeyedState
-    from pointstamp.scope import Scope
+    from pointstamp.plan.node import Kind
     from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["KeyedColumns", "only_row"]
 
 
-@named
-class KeyedColumns:
+class KeyedColumns(ColumnStream):
     """State by key of rows."""
 
     __slots__ = ()
-
-    scope: Scope
 
     def scan(
         self,
@@ -75,7 +74,7 @@ class KeyedColumns:
         wanted = aggregations_of(functions, "scan")
         if not wanted:
             raise GraphError("scan takes pairs such as [('price', 'max')], at least one")
-        return _by_key(self, "scan", by, wanted, ttl, column, state)
+        return self._by_key(columns.SCAN, name, by, wanted, ttl, column, state)
 
     def dedup(
         self,
@@ -95,36 +94,36 @@ class KeyedColumns:
             state: As in `scan`.
             name: The operator's name.
         """
-        return _by_key(self, "dedup", by, [], ttl, column, state)
+        return self._by_key(columns.DEDUP, name, by, [], ttl, column, state)
 
-
-def _by_key(
-    stream: Any,
-    name: str,
-    by: str | Sequence[str],
-    functions: list[tuple[str, str]],
-    ttl: Any,
-    column: str | None,
-    state: KeyedState[Any, Any] | None,
-) -> ArrowStream:
-    keys = key_names(by)
-    times = column or getattr(stream, "time_column", None)
-    if times is None:
-        raise untold()
-    at = _core.time_column_of(stream.core_schema, times)
-    unit = unit_of(stream.schema.field(at).type, stream.scope.lengths_of(stream.core))
-    span = None if ttl is None else unit.span("ttl", ttl)
-    if span is not None and span <= 0:
-        raise ValueError(f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}")
-    kernel = _core.Kernel.running(stream.core_schema, keys, functions, times, span)
-    if state is not None:
-        kept = Kept(kernel, [list(range(len(keys)))], only_row)
-        kept_in(state, stream.scope, name, kept, by=keys, functions=functions, times=times)
-    rows = getattr(stream, "batched", None) or stream.core
-    scope: Any = stream.scope
-    made, schema = in_time_order(scope, [(rows, stream.core_schema.key(keys), at)], kernel, name, state)
-    results: ArrowStream = scope.event_columns_of(made, schema, times)
-    return results
+    def _by_key(
+        self,
+        kind: Kind,
+        name: str | None,
+        by: str | Sequence[str],
+        functions: list[tuple[str, str]],
+        ttl: Any,
+        column: str | None,
+        state: KeyedState[Any, Any] | None,
+    ) -> ArrowStream:
+        keys = key_names(by)
+        times = column or self._output.time_column
+        if times is None:
+            raise untold()
+        at = _core.time_column_of(self._columns, times)
+        unit = unit_of(self.schema.field(at).type, lengths_of(self._output))
+        span = None if ttl is None else unit.span("ttl", ttl)
+        if span is not None and span <= 0:
+            raise ValueError(
+                f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
+            )
+        kernel = _core.Kernel.running(self._columns, keys, functions, times, span)
+        if state is not None:
+            kept = Kept(kernel, [list(range(len(keys)))], only_row)
+            kept_in(state, self.scope, kind.name, kept, by=keys, functions=functions, times=times)
+        made = Output(Form.MIXED, kernel.output(), time_column=times)
+        sides = [(self._mixed, self._columns.key(keys), at)]
+        return self._of(in_time_order(self.scope, kind, sides, kernel, made, state, name=name))
 
 
 def only_row(kinds: tuple[list[Any], ...]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["aggregations_of", "key_names"]
+__all__ = ["aggregations_of", "key_names", "part_name"]
 
 
 def key_names(by: str | Sequence[str]) -> list[str]:
@@ -54,3 +54,8 @@ def aggregations_of(given: Any, call: str = "aggregate") -> list[tuple[str, str]
         if not is_pair(item):
             raise TypeError(f"{call} takes pairs (column, function) such as ('price', 'sum'), not {item!r}")
     return [(column, function) for column, function in pairs]
+
+
+def part_name(name: str | None, part: str) -> str | None:
+    """The name of a part of what a program has called by a name; None where it has not."""
+    return None if name is None else f"{name}: {part}"

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import column_name, count_of, several
-from pointstamp._naming import named
 from pointstamp.event_times.clock import not_ahead
-from pointstamp.event_times.columns import ends_of, layout_of, split_columns, unit_of, untold
+from pointstamp.event_times.columns import ends_of, layout_of, lengths_of, split_columns, unit_of, untold
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.ordered import root_only
 from pointstamp.operators.event_time import event_times
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.operators.rows import limited, sorted_per_time
 from pointstamp.pacts import Exchange
+from pointstamp.plan import columns as kinds
+from pointstamp.plan.node import Form, Output
 from pointstamp.streams.by_key_columns import KeyedColumns, only_row
-from pointstamp.streams.column_arguments import aggregations_of, key_names
+from pointstamp.streams.column_arguments import aggregations_of, key_names, part_name
 from pointstamp.streams.expressions import checked_columns, checked_condition, filtering, with_columns
-from pointstamp.streams.joining import JoinsInTime
+from pointstamp.streams.joining import JoinsInTime, results_of_windows
+from pointstamp.streams.kinds import collection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,12 +35,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp._core import Stream as CoreStream
     from pointstamp.collections import ColumnCollection
     from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
-    from pointstamp.scope import Scope
+    from pointstamp.plan.node import Kind
     from pointstamp.streams.arrow import ArrowStream
 
     Column: TypeAlias = Any
@@ -48,48 +49,43 @@ __all__ = ["ALL", "Columnar"]
 ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
 
+OWN_TIME = "own time"
+"""The column for the times of rows that have none: no column of a program's own."""
 
-@named
+
 class Columnar(JoinsInTime, KeyedColumns):
     """Expressions, rows in order, and event time, of streams of columns."""
 
     __slots__ = ()
 
-    scope: Scope
-
-    if TYPE_CHECKING:
-
-        @property
-        def schema(self) -> pa.Schema:
-            """The schema of the batches."""
-
-    def __repr__(self) -> str:
-        return f"<ArrowStream of {', '.join(self.schema.names)} in {self.scope!r}>"
-
     # ------------------------------------------------------------ columns
 
     def _mapped(
         self,
-        name: str,
+        kind: Kind,
         function: Callable[[Any], Any],
         schema: pa.Schema | None = None,
         *,
+        name: str | None,
         changes: Iterable[str] = (),
     ) -> ArrowStream:
         """Each batch through a function that changes some columns; an empty one tells the schema."""
         import pyarrow as pa
 
-        stream: Any = self
-        made = schema
-        if made is None:
-            found = checked_columns(function, name, self.schema).schema
+        operator = kind.name
+        if schema is None:
+            before = self.schema
+            found = checked_columns(function, operator, before).schema
             # What has a column's name keeps its type where the two differ in layout only.
-            fields = [_as_before(field, self.schema) for field in found]
-            made = pa.schema(fields)
-        mapped: ArrowStream = stream.map_each_batch(
-            lambda batch: _cast(function(batch), made, name), made, name, changes
+            schema = pa.schema([_as_before(field, before) for field in found])
+        made = schema
+        return self._map_each(
+            kind,
+            lambda batch: _cast(function(batch), made, operator),
+            _core.Schema(made),
+            name=name,
+            changes=changes,
         )
-        return mapped
 
     def filter(self, condition: Column, *, name: str | None = None) -> ArrowStream:
         """The rows for which a condition is true.
@@ -111,7 +107,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         """
         function = filtering(condition)
         checked_condition(function, condition, self.schema)
-        return self._mapped("filter", function, self.schema)
+        return self._mapped(kinds.FILTER, function, self.schema, name=name)
 
     def select(self, *columns: str, name: str | None = None) -> ArrowStream:
         """These columns, in this order.
@@ -119,10 +115,10 @@ class Columnar(JoinsInTime, KeyedColumns):
         Raises:
             GraphError: If there is no such column, or one is named twice.
         """
-        for name in columns:
-            self._has(column_name("select", name))
+        for column in columns:
+            self._has(column_name("select", column))
         _differ(columns, columns)
-        return self._mapped("select", lambda batch: batch.select(list(columns)))
+        return self._mapped(kinds.SELECT, lambda batch: batch.select(list(columns)), name=name)
 
     def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
         """The same rows, with new names for some columns.
@@ -136,12 +132,12 @@ class Columnar(JoinsInTime, KeyedColumns):
         """
         if not isinstance(names, Mapping):
             raise TypeError(f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {names!r}")
-        for name in names:
-            self._has(name)
-        new = [names.get(name, name) for name in self.schema.names]
+        for column in names:
+            self._has(column)
+        new = [names.get(column, column) for column in self.schema.names]
         _differ(names.values(), new)
         moved = {*names, *names.values()}
-        return self._mapped("rename", lambda batch: batch.rename_columns(new), changes=moved)
+        return self._mapped(kinds.RENAME, lambda batch: batch.rename_columns(new), name=name, changes=moved)
 
     def with_columns(self, **columns: Column) -> ArrowStream:
         """The rows with further columns, or others in the place of those of the same names.
@@ -159,7 +155,7 @@ class Columnar(JoinsInTime, KeyedColumns):
             >>> ps.example(build).extract()
             [(0, [{'n': 1, 'double': 2}, {'n': 2, 'double': 4}])]
         """
-        return self._mapped("with_columns", with_columns(columns), changes=columns)
+        return self._mapped(kinds.WITH_COLUMNS, with_columns(columns), name=None, changes=columns)
 
     def _has(self, name: str) -> None:
         if name not in self.schema.names:
@@ -181,10 +177,8 @@ class Columnar(JoinsInTime, KeyedColumns):
         Raises:
             GraphError: If there is no such column, or its values have no order.
         """
-        stream: Any = self
-        keys = key_names(by)
-        places = _core.order_columns(stream.core_schema, keys)
-        return self._on_one_worker("sort", sorted_per_time(places, descending))
+        places = _core.order_columns(self._columns, key_names(by))
+        return self._on_one_worker(kinds.SORT, sorted_per_time(places, descending), name)
 
     def limit(self, rows: int, *, name: str | None = None) -> ArrowStream:
         """The first rows of each time to come, of all workers; after `sort`, the first in order.
@@ -198,24 +192,30 @@ class Columnar(JoinsInTime, KeyedColumns):
             ValueError: If it is less than 0.
         """
         rows = count_of("limit takes a number of rows", rows, least=0)
-        return self._on_one_worker("limit", limited(rows))
+        return self._on_one_worker(kinds.LIMIT, limited(rows), name)
 
-    def with_one_key(self) -> ArrowStream:
+    def _with_one_key(self, name: str | None) -> ArrowStream:
         """The rows with one more column, which is the same in all: what goes by key takes them together."""
         import pyarrow as pa
 
         schema = self.schema.append(pa.field(ALL, pa.int8()))
         return self._mapped(
-            "with_one_key",
+            kinds.WITH_ONE_KEY,
             lambda batch: _with(batch, pa.array([0] * batch.num_rows, pa.int8()), schema),
             schema,
+            name=part_name(name, kinds.WITH_ONE_KEY.name),
         )
 
-    def _on_one_worker(self, name: str, build: Callable[..., Any]) -> ArrowStream:
-        keyed: Any = self.with_one_key()
-        together: Any = keyed.unary_frontier(Exchange(ALL), name, build)
-        names = self.schema.names
-        shaped: ArrowStream = together.map_batches(lambda batch: batch.select(names), self.schema, name=name)
+    def _without_one_key(self, name: str | None) -> ArrowStream:
+        """The rows without the column of `_with_one_key`."""
+        names = [column for column in self.schema.names if column != ALL]
+        return self.select(*names, name=part_name(name, kinds.SELECT.name))
+
+    def _on_one_worker(self, kind: Kind, build: Callable[..., Any], name: str | None) -> ArrowStream:
+        names, schema = self.schema.names, self._columns
+        together = self._with_one_key(name).unary_frontier(Exchange(ALL), name or kind.name, build)
+        made = Output(Form.COLUMNS, schema)
+        shaped: ArrowStream = together._add(kind, made, name=name, function=lambda batch: batch.select(names))
         return shaped
 
     # ------------------------------------------------------------ event time
@@ -244,23 +244,22 @@ class Columnar(JoinsInTime, KeyedColumns):
             GraphError: If there is no such column, or it tells no times.
             TimeError: When the dataflow runs, for a time that is null, or below 0.
         """
-        stream: Any = self
-        at = _core.time_column_of(stream.core_schema, column_name("event_time", column))
+        at = _core.time_column_of(self._columns, column_name("event_time", column))
         unit = unit_of(self.schema.field(at).type)
         units = unit.span("lateness", lateness)
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         on_time, late = event_times(
             self.scope,
-            stream.core,
+            self._output,
             split_columns(at, not_ahead(ahead, unit.span), unit.lengths),
+            unit.clock(),
             lateness=units,
             idle=idle,
-            schema=stream.core_schema,
+            name=name,
+            time_column=column,
         )
-        self.scope.tells_time((on_time, late), unit.clock())
-        rows = self.scope.event_columns_of(on_time, stream.core_schema, column)
-        return several("event_time", "on_time, late", (rows, self.scope.stream_of(late, stream.core_schema)))
+        return several("event_time", "on_time, late", (self._of(on_time), self._of(late)))
 
     def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
         """Each row at the time that a column tells, which is not before the row's own; nothing is held.
@@ -270,10 +269,8 @@ class Columnar(JoinsInTime, KeyedColumns):
             TimeError: When the dataflow runs, for a time that is null, or before the row's.
         """
         root_only(self.scope, "delay")
-        stream: Any = self
-        at = _core.time_column_of(stream.core_schema, column_name("delay", column))
-        delayed: ArrowStream = self.scope.stream_of(_core.delay_columns(stream.core, at), stream.core_schema)
-        return delayed
+        at = _core.time_column_of(self._columns, column_name("delay", column))
+        return self._add(kinds.DELAY, Output(Form.COLUMNS, self._columns), name=name, at=at)
 
     def as_collection(self, *, diffs: bool = False) -> ColumnCollection:
         """The rows as a collection of columns: each is there once, from its time on.
@@ -295,9 +292,11 @@ class Columnar(JoinsInTime, KeyedColumns):
             >>> ps.example(build).extract()
             [(0, [((1, 1), 1), ((2, 1), 1)])]
         """
-        stream: Any = self
-        core, schema = _core.collect_columns(stream.core, stream.core_schema, diffs)
-        return self.scope.collection_of(core, schema)
+        schema = _core.collect_schema(self._columns, diffs, self.scope.dims)
+        made = Output(Form.UPDATES, schema)
+        node = self.scope._append(kinds.AS_COLLECTION, [self._output], made, diffs=diffs)
+        collection: ColumnCollection = collection_of(self.scope, node.output)
+        return collection
 
     def window(
         self,
@@ -344,75 +343,87 @@ class Columnar(JoinsInTime, KeyedColumns):
             OverflowError: When the dataflow runs, for a sum that its type cannot hold, as in `aggregate`.
         """
         root_only(self.scope, "window")
-        stream: Any = self
-        times = column or getattr(stream, "time_column", None)
-        if times is None and hasattr(stream, "with_times"):
-            stream, times = stream.with_times()
+        times = column or self._output.time_column
+        if times is None and self._output.time_type is not None:
+            told = self._with_own_times(name)
+            return told.window(window, by, aggregations, column=OWN_TIME, early=early, state=state, name=name)
         if times is None:
             raise untold()
-        at = _core.time_column_of(stream.core_schema, times)
-        unit = unit_of(stream.schema.field(at).type, self.scope.lengths_of(stream.core))
+        at = _core.time_column_of(self._columns, times)
+        unit = unit_of(self.schema.field(at).type, lengths_of(self._output))
         keys = key_names(by)
         if not keys:
-            together: ArrowStream = stream.with_one_key()
-            whole: ArrowStream = together.window(
-                window, ALL, aggregations, column=times, early=early, state=state
+            together = self._with_one_key(name)
+            whole = together.window(
+                window, ALL, aggregations, column=times, early=early, state=state, name=name
             )
-            return whole.select(*[name for name in whole.schema.names if name != ALL])
+            return whole._without_one_key(name)
         wanted = aggregations_of(aggregations, "window")
         if early is None and state is None and not isinstance(window, Session | Count):
-            rows = getattr(stream, "batched", None) or stream.core
-            in_place = stream.placed == stream.core_schema.key(keys)
-            given = (rows, stream.core_schema, keys, wanted, times)
-            made, columns = _core.window_columns(*given, layout_of(window, unit), in_place)
+            layout = layout_of(window, unit)
+            schema = _core.window_schema(self._columns, keys, wanted, times, layout)
+            return self._add_in_time(
+                kinds.WINDOW,
+                [self._mixed],
+                results_of_windows(schema, schema.to_pyarrow().names[len(keys)]),
+                name=name,
+                by=keys,
+                aggregations=wanted,
+                column=times,
+                layout=layout,
+                in_place=self._output.placed == self._columns.key(keys),
+            )
+        return self._windows_in_order(window, keys, wanted, times, unit, early, state, name)
+
+    def _with_own_times(self, name: str | None) -> ArrowStream:
+        """The results of windows with one more column, which tells their times."""
+        import pyarrow as pa
+
+        told = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
+        made = Output(Form.COLUMNS, _core.own_times_schema(self._columns, told))
+        return self._add(kinds.OWN_TIMES, made, name=part_name(name, kinds.OWN_TIMES.name), told=told)
+
+    def _windows_in_order(
+        self,
+        window: WindowKind,
+        keys: list[str],
+        wanted: list[tuple[str, str]],
+        times: str,
+        unit: Unit,
+        early: Any,
+        state: KeyedState[Any, Any] | None,
+        name: str | None,
+    ) -> ArrowStream:
+        """Windows whose rows wait until their times are final: runs, early results, or a listed state."""
+        follows = isinstance(window, Session | Count)
+        tick = None if early is None else unit.span("early", early)
+        if tick is not None and (tick <= 0 or follows):
+            raise ValueError(
+                f"early results come at every multiple of a length of more than 0, of tumbling and "
+                f"sliding windows, "
+                f"not of {early} and {window}"
+            )
+        terms = (self._columns, keys, wanted, times)
+        bounds: Any
+        if isinstance(window, Session | Count):
+            bounds = ends_of(window, unit)
+            kernel = _core.Kernel.window_runs(*terms, bounds)
         else:
-            made, columns = _in_time_order(stream, window, keys, wanted, times, unit, early, state)
-        return self._results(made, columns, len(keys))
-
-    def _results(self, made: CoreStream, columns: _core.Schema, at: int) -> ArrowStream:
-        """The results of windows, of which a column of this number is a bound."""
-        told = columns.to_pyarrow().field(at).type
-        results: ArrowStream = self.scope.window_results_of(made, columns, told)
-        return results
-
-
-def _in_time_order(
-    stream: Any,
-    window: WindowKind,
-    keys: list[str],
-    wanted: list[tuple[str, str]],
-    times: str,
-    unit: Unit,
-    early: Any,
-    state: KeyedState[Any, Any] | None,
-) -> tuple[CoreStream, _core.Schema]:
-    """Windows whose rows wait until their times are final: runs, early results, or a state that is listed."""
-    follows = isinstance(window, Session | Count)
-    tick = None if early is None else unit.span("early", early)
-    if tick is not None and (tick <= 0 or follows):
-        raise ValueError(
-            f"early results come at every multiple of a length of more than 0, of tumbling and "
-            f"sliding windows, "
-            f"not of {early} and {window}"
+            bounds = layout_of(window, unit)
+            kernel = _core.Kernel.windows(*terms, bounds, tick)
+        key = self._columns.key(keys)
+        if state is not None:
+            first = list(range(len(keys)))
+            kept = Kept(kernel, [first] if follows else [first, key], only_row if follows else tuple)
+            given = {"window": bounds, "by": keys, "aggregations": wanted, "times": times, "early": tick}
+            kept_in(state, self.scope, f"window {type(window).__name__}", kept, **given)
+        at = _core.time_column_of(self._columns, times)
+        schema = kernel.output()
+        made = results_of_windows(schema, schema.to_pyarrow().names[len(keys)])
+        sides = [(self._mixed, None if self._output.placed == key else key, at)]
+        return self._of(
+            in_time_order(self.scope, kinds.WINDOW_IN_ORDER, sides, kernel, made, state, name=name)
         )
-    terms = (stream.core_schema, keys, wanted, times)
-    bounds: Any
-    if isinstance(window, Session | Count):
-        bounds = ends_of(window, unit)
-        kernel = _core.Kernel.window_runs(*terms, bounds)
-    else:
-        bounds = layout_of(window, unit)
-        kernel = _core.Kernel.windows(*terms, bounds, tick)
-    key = stream.core_schema.key(keys)
-    if state is not None:
-        first = list(range(len(keys)))
-        kept = Kept(kernel, [first] if follows else [first, key], only_row if follows else tuple)
-        given = {"window": bounds, "by": keys, "aggregations": wanted, "times": times, "early": tick}
-        kept_in(state, stream.scope, f"window {type(window).__name__}", kept, **given)
-    rows = getattr(stream, "batched", None) or stream.core
-    at = _core.time_column_of(stream.core_schema, times)
-    side = (rows, None if stream.placed == key else key, at)
-    return in_time_order(stream.scope, [side], kernel, "window", state)
 
 
 def _differ(given: Iterable[str], names: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ ROWS = 65_536
 """Rows that are sent at once, at most."""
 
 
-def frame_to_stream(scope: Scope, frame: Any) -> ArrowStream:
+def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> ArrowStream:
     """The rows of a frame at the minimum time, some for each activation."""
     import pyarrow as pa
 
@@ -47,6 +47,6 @@ def frame_to_stream(scope: Scope, frame: Any) -> ArrowStream:
         return logic
 
     stream: ArrowStream = single_output(
-        scope, "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
+        scope, name or "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
     )
     return stream

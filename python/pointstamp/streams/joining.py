@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
 from pointstamp._errors import GraphError
-from pointstamp._naming import named
-from pointstamp.event_times.columns import layout_of, unit_of, untold
+from pointstamp.event_times.columns import layout_of, lengths_of, unit_of, untold
 from pointstamp.event_times.windows import Count, Session
 from pointstamp.keyed.sides import left_or_inner, pairs_of
 from pointstamp.operators.in_time_columns import Kept, in_time_order, kept_in
+from pointstamp.plan import columns
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.column_stream import ColumnStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,21 +24,18 @@ if TYPE_CHECKING:
     from pointstamp.event_times.columns import Unit
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed.state import KeyedState
-    from pointstamp.scope import Scope
+    from pointstamp.plan.node import Kind
     from pointstamp.streams.arrow import ArrowStream
 
-__all__ = ["JoinsInTime"]
+__all__ = ["JoinsInTime", "results_of_windows"]
 
 Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool, bool], str, str | None]
 
 
-@named
-class JoinsInTime:
+class JoinsInTime(ColumnStream):
     """Joins of rows by key and time."""
 
     __slots__ = ()
-
-    scope: Scope
 
     def interval_join(
         self,
@@ -84,7 +83,7 @@ class JoinsInTime:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
         given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
         kernel = _core.Kernel.interval_join(given, low, high)
-        made = ("interval_join", self, other, given[2], kernel, times, joined_at, _both, 2, state)
+        made = (columns.INTERVAL_JOIN, name, self, other, given[2], kernel, times, joined_at, _both, 2, state)
         return _joined(*made, lower=low, upper=high)
 
     def window_join(
@@ -146,7 +145,7 @@ class JoinsInTime:
         layout = None if isinstance(window, Session) else layout_of(window, unit)
         given = _terms(self, other, on, times, pairs_of(how), suffix, None)
         kernel = _core.Kernel.window_join(given, layout, silence)
-        made = ("window_join", self, other, given[2], kernel, times, None, _both, 2, state)
+        made = (columns.WINDOW_JOIN, name, self, other, given[2], kernel, times, None, _both, 2, state)
         return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
 
     def asof_join(
@@ -201,7 +200,7 @@ class JoinsInTime:
         outer = (left_or_inner("asof_join", how), False)
         given = _terms(self, other, on, times, outer, suffix, None)
         kernel = _core.Kernel.asof_join(given, span, None)
-        made = ("asof_join", self, other, given[2], kernel, times, times[0], _only, 1, state)
+        made = (columns.ASOF_JOIN, name, self, other, given[2], kernel, times, times[0], _only, 1, state)
         return _joined(*made, hidden=1, within=span)
 
     def table_join(
@@ -244,7 +243,7 @@ class JoinsInTime:
         given = _terms(self, table, on, times, outer, suffix, None)
         within = None if span is None else span - 1  # times are whole units
         kernel = _core.Kernel.asof_join(given, within, ends)
-        made = ("table_join", self, table, given[2], kernel, times, times[0], _only, 1, state)
+        made = (columns.TABLE_JOIN, name, self, table, given[2], kernel, times, times[0], _only, 1, state)
         return _joined(*made, hidden=1, ttl=span, ends=ends)
 
 
@@ -265,10 +264,7 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
         ours, theirs = column
     else:
         raise TypeError(f"column is the name of the times of both sides, or a pair of names, not {column!r}")
-    names: list[Any] = [
-        ours or getattr(left, "time_column", None),
-        theirs or getattr(right, "time_column", None),
-    ]
+    names: list[Any] = [ours or left._output.time_column, theirs or right._output.time_column]
     if None in names:
         side = ("left", "right")[names.index(None)]
         raise untold(f" of the {side} side")
@@ -285,11 +281,11 @@ def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
 
 def _unit_of(stream: Any, times: str) -> Unit:
     """The unit of a stream's column of times."""
-    return unit_of(_type_of(stream, times), stream.scope.lengths_of(stream.core))
+    return unit_of(_type_of(stream, times), lengths_of(stream._output))
 
 
 def _type_of(stream: Any, column: str) -> Any:
-    at = _core.time_column_of(stream.core_schema, column)
+    at = _core.time_column_of(stream._columns, column)
     return stream.schema.field(at).type
 
 
@@ -303,11 +299,12 @@ def _terms(
     joined_at: str | None,
 ) -> Terms:
     keys = [on] if isinstance(on, str) else list(on)
-    return (left.core_schema, right.core_schema, keys, times, outer, suffix, joined_at)
+    return (left._columns, right._columns, keys, times, outer, suffix, joined_at)
 
 
 def _joined(
-    name: str,
+    kind: Kind,
+    name: str | None,
     left: Any,
     right: Any,
     keys: list[str],
@@ -317,6 +314,7 @@ def _joined(
     shown: Any,
     kinds: int,
     state: KeyedState[Any, Any] | None,
+    /,
     *,
     hidden: int = 0,
     **terms: Any,
@@ -326,20 +324,34 @@ def _joined(
     Of what is kept, as many kinds of rows, the last `hidden` columns are not listed.
     """
     both = (left, right)
-    places = [stream.core_schema.key(keys) for stream in both]
-    at = [_core.time_column_of(side.core_schema, told) for side, told in zip(both, times, strict=True)]
-    rows = [getattr(stream, "batched", None) or stream.core for stream in both]
-    scope: Any = left.scope
+    places = [stream._columns.key(keys) for stream in both]
+    at = [_core.time_column_of(side._columns, told) for side, told in zip(both, times, strict=True)]
+    rows = [stream._mixed for stream in both]
     if state is not None:
         kept = Kept(kernel, places if kinds == 2 else places[1:], shown, hidden=hidden)
-        kept_in(state, scope, name, kept, on=keys, times=times, **terms)
-    made, schema = in_time_order(scope, list(zip(rows, places, at, strict=True)), kernel, name, state)
-    if time_column is None:
-        told = schema.to_pyarrow().field("window_end").type
-        windows: ArrowStream = scope.window_results_of(made, schema, told)
-        return windows
-    joined: ArrowStream = scope.event_columns_of(made, schema, time_column)
+        kept_in(state, left.scope, kind.name, kept, on=keys, times=times, **terms)
+    schema = kernel.output()
+    made = (
+        results_of_windows(schema, "window_end")
+        if time_column is None
+        else Output(Form.MIXED, schema, time_column=time_column)
+    )
+    sides = list(zip(rows, places, at, strict=True))
+    joined: ArrowStream = left._of(in_time_order(left.scope, kind, sides, kernel, made, state, name=name))
     return joined
+
+
+def results_of_windows(schema: _core.Schema, bound: str) -> Output:
+    """An output for results of windows: rows at the last instants of these, which no column tells.
+
+    `window_end` is the instant after. Windows of such rows are by their own times, so that they are those of
+    the same results as records.
+
+    Args:
+        schema: Of the results.
+        bound: A column that is a bound of windows.
+    """
+    return Output(Form.COLUMNS, schema, time_type=schema.to_pyarrow().field(bound).type)
 
 
 def _both(kinds: tuple[list[Any], ...]) -> Any:

@@ -18,14 +18,10 @@ __all__ = ["clock_of", "collection_of", "stream_of"]
 
 def stream_of(scope: Scope, output: Output) -> Any:
     """A stream of an output: of records or of columns, at the times of the dataflow or at their own."""
-    if output.form is Form.RECORDS:
+    if output.form is Form.RECORDS or output.form is Form.TIMED:
         from pointstamp.streams.records import Stream
 
         return Stream(scope, output)
-    if output.form is Form.TIMED:
-        from pointstamp.streams.event_records import EventStream
-
-        return EventStream(scope, output)
     from pointstamp.streams.arrow import ArrowStream
 
     return ArrowStream(scope, output)

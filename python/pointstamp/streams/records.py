@@ -17,6 +17,7 @@ from pointstamp.plan import records, shape
 from pointstamp.plan.node import Form, Output
 from pointstamp.streams.kinds import collection_of
 from pointstamp.streams.rows import to_arrow
+from pointstamp.streams.timed import OVER_COLUMNS, map_timed
 from pointstamp.streams.timely import Timely
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class Stream(RecordOperators[T], Timely[T]):
         self, kind: Kind, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
         function = function_of(kind.name, function)
+        if self._output.form is Form.TIMED and kind in OVER_COLUMNS:
+            over_columns = OVER_COLUMNS[kind](function)
+            return [Stream(self.scope, map_timed(self.scope, self._output, over_columns, name or kind.name))]
         outputs = [Output(Form.RECORDS) for _ in range(parts)]
         self.scope._append(kind, [self._output], *outputs, name=name, function=function)
         return [Stream(self.scope, output) for output in outputs]
@@ -76,11 +80,13 @@ class Stream(RecordOperators[T], Timely[T]):
         node = self.scope._append(kind, [self._output], Output(Form.RECORDS), name=name, **arguments)
         return Stream(self.scope, node.output)
 
-    def _forward(self, own: str, pact: Pact, *, name: str | None = None) -> Stream[T]:
-        """The same records, moved by a pact, in an operator of that name."""
+    def _forward(
+        self, own: str, pact: Pact, *, name: str | None = None, form: Form = Form.RECORDS
+    ) -> Stream[T]:
+        """The same records in a form, moved by a pact, in an operator of that name."""
         route = pact_of(pact, self, name or own)
         node = self.scope._append(
-            shape.FORWARD, [self._output], self._output.like(), name=name, own=own, pact=route
+            shape.FORWARD, [self._output.read_as(form)], Output(form), name=name, own=own, pact=route
         )
         return Stream(self.scope, node.output)
 
@@ -194,7 +200,7 @@ class Stream(RecordOperators[T], Timely[T]):
         An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
         ``stable_hash(key) % peers``, the same worker in every process and every run.
         """
-        return self._forward("exchange", Exchange(key), name=name)
+        return self._forward("exchange", Exchange(key), name=name, form=self._output.form)
 
     def broadcast(self, *, name: str | None = None) -> Stream[T]:
         """Sends each record to every worker."""

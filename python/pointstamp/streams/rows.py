@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
+from pointstamp.plan.columns import TO_ARROW
+from pointstamp.plan.node import Form, Output
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from pointstamp.streams.records import Stream
 
 
-def to_arrow(stream: Stream[Any], schema: pa.Schema, name: str | None = None) -> ArrowStream:
+def to_arrow(stream: Stream[Any], schema: pa.Schema, name: str | None) -> ArrowStream:
     """The records of a stream as rows: see `Stream.to_arrow`."""
     columns = _core.Schema(schema)
     fields = columns.to_pyarrow()
@@ -28,7 +31,10 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema, name: str | None = None) ->
             return none.replace_schema_metadata(fields.metadata)
         return pa.RecordBatch.from_pylist(made, schema=fields)
 
-    return stream.scope.stream_of(_core.map_batches(stream.core, rows, columns, "to_arrow"), columns)
+    made = Output(Form.COLUMNS, columns)
+    node = stream.scope._append(TO_ARROW, [stream._output], made, name=name, function=rows)
+    arrow: ArrowStream = stream_of(stream.scope, node.output)
+    return arrow
 
 
 def rows_by_name(records: list[Any], columns: list[str], who: str) -> list[dict[str, Any]]:

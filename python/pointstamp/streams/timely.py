@@ -14,9 +14,8 @@ from pointstamp._mistakes import stream_of as stream_given
 from pointstamp._nan_order import key_function
 from pointstamp.custom.builder import single_output
 from pointstamp.pacts import ByKey
-from pointstamp.plan import records
-from pointstamp.plan.node import Form, Output
 from pointstamp.streams.kinds import stream_of
+from pointstamp.streams.timed import map_timed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from pointstamp.event_times.windows import WindowKind
     from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
     from pointstamp.streams.records import Stream
 
@@ -105,9 +105,7 @@ class Timely(Generic[T]):
         if units < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         split = split_records(timestamp, clock, not_ahead(ahead, clock.span))
-        made = event_times(
-            self.scope, self._output, split, clock, lateness=units, idle=idle, name=name or "event_time"
-        )
+        made = event_times(self.scope, self._output, split, clock, lateness=units, idle=idle, name=name)
         on_time, late = (stream_of(self.scope, output) for output in made)
         return several("event_time", "on_time, late", (on_time, late))
 
@@ -129,14 +127,8 @@ class Timely(Generic[T]):
         if value is not None:
             function_of("key_by", value)
         root_only(self.scope, "a stream by key")
-        node = self.scope._append(
-            records.MAP_TIMED,
-            [self._output.read_as(self._output.form)],
-            Output(Form.TIMED),
-            name=name or "key_by",
-            function=with_keys(key, value),
-        )
-        return KeyedStream(self.scope, node.output)
+        keyed = map_timed(self.scope, self._output, with_keys(key, value), name or "key_by")
+        return KeyedStream(self.scope, keyed)
 
     def window(
         self, window: WindowKind, *, early: Any = None, state: KeyedState[None, Any] | None = None
