@@ -219,14 +219,18 @@ class Building:
         return made[form]
 
     def _converted(self, output: Output, found: Form, form: Form) -> Any:
-        """An output in a form in which its node does not make it; its operator is named after the reader."""
+        """An output in a form in which its node does not make it.
+
+        The operator of an arrangement is named after its reader; records at their own times have no reader's
+        name.
+        """
         made = self.take(output, found)
         reader = self._wanted.get(output, {}).get(form)
-        if reader is not None:
+        if reader is not None and found not in (Form.TIMED, Form.MIXED):
             self._begin(reader)
         else:
             self.title = ""
-            self.root.lowering("", None, output.node.line)
+            self.root.lowering("", None, (reader or output.node).line)
         return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:
