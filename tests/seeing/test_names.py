@@ -44,10 +44,8 @@ NO_OPERATOR = {
     # For this package.
     ("StreamsOf", "event_stream_of"),
     ("Served", "probe"),  # one that is there
-    ("StreamsOf", "event_columns_of"),
     ("StreamsOf", "stream_of"),
     ("StreamsOf", "collection_of"),
-    ("Columnar", "with_one_key"),
     ("Timely", "with_keys"),
     ("EventStream", "with_keys"),
 }
@@ -362,8 +360,6 @@ def test_a_case_for_each_method_that_takes_a_name() -> None:
     assert others <= {
         *(f"Stream.{method}" for method in NAMED_BEFORE),
         *(f"EventStream.{method}" for method in ("map", "filter", "flat_map", "inspect", "exchange")),
-        "ArrowStream.map_each_batch",
-        "EventColumns.map_each_batch",
         "Collection.flat_map",
         "Collection.inspect",
     }, others
