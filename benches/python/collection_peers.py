@@ -135,7 +135,7 @@ def run_memory(kind: str, count: int) -> dict[str, Any]:
         handle.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
         trace.allow_merging_before(1)
-        return trace.core.bytes / count
+        return trace._reads.bytes / count
 
     return {"bytes": ps.execute(main)[0]}
 

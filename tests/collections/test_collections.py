@@ -180,7 +180,7 @@ def test_memory_follows_the_size_and_not_the_history() -> None:
                 worker.step_while(lambda now=time + 1: probe.less_than(now))  # type: ignore[misc]
         numbers.close()
         worker.run()
-        assert trace.core.updates < 2000
+        assert trace._reads.updates < 2000
         return list(trace.items())
 
     assert ps.execute(main) == [[(key, 1999, 1) for key in range(10)]]

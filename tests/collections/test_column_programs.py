@@ -167,7 +167,7 @@ def test_variables_of_columns_define_each_other(workers: int, begins: str) -> No
             "reduce takes integers and strings, and column 'wind' is double",
         ),
         (
-            lambda c, inner: inner.variable(c.enter(inner)).set(c.enter(inner).core),
+            lambda c, inner: inner.variable(c.enter(inner)).set([1]),
             TypeError,
             "set to a collection of",
         ),

@@ -236,7 +236,7 @@ DATES = pa.table({"day": [datetime.date(2024, 1, 1)], "n": [1], "who": ["ann"]})
         (lambda c: c.select(x=(col("n"), 1)), "is no column: a column is"),
         (lambda c: c.select("n", n=1), "two columns the name 'n'"),
         (lambda c: c.rename({"n": "who"}), "two columns would have one name"),
-        (lambda c: c.concat(c.select("n")), "concat takes streams of one schema"),
+        (lambda c: c.concat(c.select("n")), "concat takes collections of one schema"),
         (lambda c: c.sum("who", by="n"), "sum is not defined for column 'who' of type string"),
         (lambda c: c.min("n", by="n"), "two columns named 'n'"),
         (lambda c: c.count("n"), "two columns named 'n'"),

@@ -162,7 +162,7 @@ def test_an_imported_arrangement_that_is_kept_holds_no_history_back() -> None:
             handle.advance_to(time + 1)
             trace.allow_merging_before(time)
             settle(worker, time + 1, probe)
-            kept.append(trace.core.updates)
+            kept.append(trace._reads.updates)
         assert max(kept[300:]) < 100, imported
         handle.close()
 
