@@ -90,4 +90,3 @@ def conversion(found: Form, wanted: Form) -> Callable[..., Any]:
     if (found, wanted) not in _CONVERSIONS:
         import_module(f"pointstamp.lowering.{_FAMILIES[found]}")
     return _CONVERSIONS[found, wanted]
-
