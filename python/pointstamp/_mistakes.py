@@ -164,7 +164,12 @@ _OF_STREAMS_OF_RECORDS = frozenset(
 )
 """Methods of streams of records only that collections lack."""
 
-_OF_RESULTS = frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
+_OF_RESULTS = (
+    frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
+    | _OF_STREAMS
+    | _OF_STREAMS_OF_RECORDS
+    | _OF_RECORDS
+)
 """Methods that streams by key, and windows, lack: the streams of their results have them."""
 
 
@@ -465,14 +470,13 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
             _OF_STREAMS | _OF_STREAMS_OF_RECORDS if "flat_map" in known else _OF_STREAMS
         ):
             message += f": the stream of its updates has it, updates().{name}"
-        elif "keyed" in known and name in _OF_STREAMS | _OF_STREAMS_OF_RECORDS | _OF_RECORDS | _OF_RESULTS:
-            if "window" in known:
-                message += f": the streams of its results have it, such as scan(...).{name}"
-            else:
-                message += (
-                    f": say first what is made of each window, as in count().{name}: there is count, sum, "
-                    "collect, fold and so on"
-                )
+        elif "scan" in known and name in _OF_RESULTS:
+            message += f": the streams of its results have it, such as scan(...).{name}"
+        elif "distinct_count" in known and name in _OF_RESULTS:
+            message += (
+                f": say first what is made of each window, as in count().{name}: there is count, sum, "
+                "collect, fold and so on"
+            )
         elif close := difflib.get_close_matches(name, known, n=2):
             message += f": there is {' and '.join(close)}"
     raise AttributeError(message, name=name, obj=thing)

@@ -26,7 +26,7 @@ def built(build: Callable[[_core.Scope], Any]) -> tuple[Any, list[tuple[str, str
         return made, [(name, line.rpartition("/")[2]) for _, name, _, _, line, _ in graph["operators"]]
 
     (result,) = ps.execute(main)
-    return result
+    return result  # type: ignore[no-any-return]
 
 
 def line_of(comment: str) -> int:

@@ -14,6 +14,7 @@ import pointstamp as ps
 from effort import examples
 from harness import WORKERS, merged, run, share
 from pointstamp._core import PactKind, StageKind, decode_batch, encode_batch, give_timed
+from pointstamp.plan.node import Form
 from pointstamp.seeing.metrics import prometheus
 from pointstamp.seeing.state import state_of
 
@@ -102,7 +103,8 @@ def test_an_operator_on_records_does_not_read_columns() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             on_time: Any = scope.to_stream([1, 2]).event_time(lambda n: n)[0]
-            timed = on_time.timed
+            timed = scope._building.take(on_time._output, Form.TIMED)
+            records = scope._building.take(on_time._output, Form.RECORDS)
             with pytest.raises(
                 ps.GraphError, match="records at times of their own came where records are read"
             ):
@@ -114,11 +116,11 @@ def test_an_operator_on_records_does_not_read_columns() -> None:
             with pytest.raises(
                 ps.GraphError, match="records came where records at times of their own are read"
             ):
-                on_time.core.forward("keys", PactKind.EXCHANGE_KEYS)
+                records.forward("keys", PactKind.EXCHANGE_KEYS)
             with pytest.raises(
                 ps.GraphError, match="records came where records at times of their own are read"
             ):
-                scope.core.concatenate([timed, on_time.core])
+                scope.core.concatenate([timed, records])
 
     ps.execute(main)
 

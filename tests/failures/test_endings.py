@@ -8,7 +8,7 @@ from reentrant import PRELUDE, output
 
 PANIC = """
 import pyarrow as pa
-from pointstamp._core import PactKind, StageKind
+from pointstamp._core import PactKind, StageKind, chain
 def main(worker):
     records, batches = ps.InputHandle(), ps.ArrowInput(pa.schema([("x", pa.int64())]))
     with worker.dataflow() as scope:
@@ -23,7 +23,7 @@ def main(worker):
 """
 
 IN_OPERATOR = PANIC.format(
-    break_it='rows.core.stage(StageKind.INSPECT_BATCH, print, "no part", 0)',
+    break_it='chain(rows.core, [(StageKind.MAP, "no part", str, 0, None)], [])',
     send="records.send(1)",
 )
 IN_MAIN = PANIC.format(

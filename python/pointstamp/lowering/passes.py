@@ -20,6 +20,8 @@ Wanted: TypeAlias = "dict[Output, dict[Form, Node]]"
 def chains(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     """Fuses functions over records that follow one another, with branches, to one operator each.
 
+    A function that reads another's results in another form does not follow it.
+
     Returns:
         For each node that is such a function, the nodes of its chain: a list that they share, in which each
         is after the one that it reads.
@@ -28,7 +30,8 @@ def chains(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     for node in nodes:
         if node.kind.stage is None:
             continue
-        chain = found.get(node.inputs[0].output.node)
+        read = node.inputs[0]
+        chain = found.get(read.output.node) if read.form is read.output.form else None
         if chain is None:
             chain = []
         chain.append(node)
