@@ -300,10 +300,11 @@ class _Building:
             self._scope._building.let_go("its dataflow is installed already")
 
     def discard(self) -> None:
-        """Gives the dataflow up."""
+        """Gives the dataflow up; twice does nothing more."""
         assert self._scope is not None
-        self._scope._building.let_go("its dataflow was given up")
-        self._worker.discard(self._scope.core)
+        if self._scope._plan_scope.complete is None:
+            self._scope._building.let_go("its dataflow was given up")
+            self._worker.discard(self._scope.core)
 
 
 @suggesting

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pointstamp._errors import GraphError, PointstampError, WorkerStopped
+from pointstamp._errors import PointstampError, WorkerStopped
 from pointstamp.interactive.commands import Taken
 from pointstamp.interactive.served import Served
 from pointstamp.launcher.shipped import unpack
@@ -117,20 +117,20 @@ class _Serving:
         self._building[flow] = (building, None)
         function = unpack(*build) if isinstance(build, tuple) else build
         served = Served(scope, function(scope))
+        building.lower()
         self._building[flow] = (building, served)
         return served.reached
 
     def do_install(self, _: int | None, flow: int) -> Any:
         building, served = self._building.pop(flow)
-        building.__exit__(None, None, None)
+        building.install()
         self._flows[flow] = served
         return (served.scope.graph, served.places()) if self._worker.index == 0 else None
 
     def do_discard(self, _: int | None, flow: int) -> None:
         building, _served = self._building.pop(flow, (None, None))
         if building is not None:
-            error = GraphError("not built")
-            building.__exit__(type(error), error, None)
+            building.discard()
         else:
             self.do_drop(None, flow)  # it was installed, and who asked did not hear of it
 
