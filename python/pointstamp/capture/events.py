@@ -382,7 +382,7 @@ def replayed(
         form, kind = Form.RECORDS, _core.StreamKind.RECORDS
         if columns is not None:
             form, kind = Form.COLUMNS, _core.StreamKind.COLUMNS
-        node = scope._append(shape.REPLAY, [], Output(form, columns), name=name, played=played, kind=kind)
+        node = scope._append(shape.REPLAY, [], Output(form, columns), name=name, played=played, carries=kind)
         return node.output
     except BaseException:
         for reader in claimed:

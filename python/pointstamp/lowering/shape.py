@@ -84,7 +84,7 @@ def capture_into(_building: Building, node: Node, stream: _core.Stream) -> None:
 @rule(shape.REPLAY)
 def replay(building: Building, node: Node) -> _core.Stream:
     """Plays captures."""
-    return _core.replay(building.scopes[node.scope], node["played"], node["kind"])
+    return _core.replay(building.scopes[node.scope], node["played"], node["carries"])
 
 
 @rule(shape.OPERATOR)
