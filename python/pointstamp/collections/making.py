@@ -186,7 +186,7 @@ class CollectionScope:
             imported = _core.import_trace(scope.core, reads)
         node = scope._append(collections.IMPORT, [], Output(Form.BY_KEY), name=name)
         scope._building.reserve(node, imported)
-        scope.imports.add(trace._dataflow)
+        scope._imports.add(trace._dataflow)
         made: Arranged[K, V] = Arranged(scope, node.output)
         made._bind(imported)
         return made
