@@ -55,11 +55,11 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     __slots__ = (
         "_building",
+        "_imports",
         "_plan_scope",
         "address",
         "core",
         "dims",
-        "imports",
         "index",
         "name",
         "parent",
@@ -72,7 +72,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
-        self.imports: set[int] = set() if parent is None else parent.imports  # dataflows of imported traces
+        self._imports: set[int] = set() if parent is None else parent._imports  # dataflows of imported traces
         super().__init__()
         self.name = core.name
         self.address = core.address
