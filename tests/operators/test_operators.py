@@ -274,7 +274,7 @@ def test_an_operator_is_told_of_itself() -> None:
     def build(scope: ps.Scope) -> None:
         def constructor(cap: ps.Capability, info: ps.OperatorInfo) -> Logic:
             assert info.name == "mine"
-            assert info.address == (*scope.address, 2)
+            assert info.address == (*scope.address, 1)
             assert (info.index, info.peers) == (scope.index, 2)
             assert isinstance(info.activator, ps.Activator)
             return passing(cap, info)
