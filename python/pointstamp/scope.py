@@ -91,11 +91,12 @@ class Scope(FromOutside, CollectionScope, Drawn):
         *outputs: Output,
         name: str | None = None,
         crosses: bool = False,
+        closes: Node | None = None,
         **arguments: Any,
     ) -> Node:
         """Appends a node to the plan, here; see `Plan.append`."""
         return self._building.append(
-            self._plan_scope, kind, reads, outputs, arguments, name=name, crosses=crosses
+            self._plan_scope, kind, reads, outputs, arguments, name=name, crosses=crosses, closes=closes
         )
 
     @property

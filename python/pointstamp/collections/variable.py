@@ -143,7 +143,7 @@ class Variable(Generic[C]):
                 name=named_part(name, "negate"),
             )
             change = concatenated(scope, [change, less], name=named_part(name, "concatenate"))
-        scope._append(collections.SET, [change], variable=self._node)
+        scope._append(collections.SET, [change], closes=self._node)
         plan.fulfil(self._node)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._errors import GraphError
 from pointstamp.lowering import passes
 from pointstamp.lowering.rules import conversion, form_maker_of, rule_of
+from pointstamp.lowering.steps import Step
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
 from pointstamp.plan.plan import Plan, PlanScope
@@ -31,6 +32,7 @@ class Building:
     Attributes:
         plan: What was appended so far.
         scopes: The engine's scope for each of the plan's.
+        steps: How the plan was lowered.
         title: What the node is called whose operators are being made, unless the program names it.
     """
 
@@ -44,6 +46,7 @@ class Building:
         "plan",
         "root",
         "scopes",
+        "steps",
         "title",
     )
 
@@ -51,6 +54,7 @@ class Building:
         self.plan = Plan()
         self.root = root
         self.scopes: dict[PlanScope, _core.Scope] = {}
+        self.steps: list[Step] = []
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
         self._prefix = ""
@@ -71,11 +75,22 @@ class Building:
         *,
         name: str | None = None,
         crosses: bool = False,
+        closes: Node | None = None,
     ) -> Node:
         """Appends a node, with the line of the program that runs now; see `Plan.append`."""
         line = self.root.line()
         name = self._prefixed(kind.name, name)
-        return self.plan.append(scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses)
+        return self.plan.append(
+            scope,
+            kind,
+            reads,
+            outputs,
+            arguments,
+            name=name,
+            line=line,
+            crosses=crosses,
+            closes=closes,
+        )
 
     def _prefixed(self, title: str, name: str | None) -> str | None:
         return f"{self._prefix}{name or title}" if self._prefix else name
@@ -159,11 +174,12 @@ class Building:
             if chain[0] is node:
                 self._lower_chain(chain)
         elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
-            pass  # made when it was appended
+            self._note(node)  # made when it was appended
         elif form_maker_of(node.kind) is None:
             inputs = [self.taken(read) for read in node.inputs]
             self._begin(node)  # what was converted for it is named after its first reader
             made = rule_of(node.kind)(self, node, *inputs)
+            self._note(node)
             if made is not None:
                 ones = (made,) if len(node.outputs) == 1 else made
                 for output, one in zip(node.outputs, ones, strict=True):
@@ -173,6 +189,21 @@ class Building:
         for output in node.outputs:
             for form in self._wanted.get(output, ()):
                 self.take(output, form)
+
+    def _note(self, node: Node, form: Form | None = None) -> None:
+        """Notes that a node has become a step, which makes its outputs, in a form that is not its own."""
+        reads: list[tuple[Output, Form]] = []
+        title = node.title
+        others = [] if form is None else [other for other in self._made[node.output] if other is not form]
+        if others and node.kind is not shape.ENTER:
+            title = form.value  # type: ignore[union-attr]  # made of what the node has made before
+            reads = [(node.output, others[0])]
+        else:
+            for read in node.inputs:
+                wanted = form if form is not None and node.kind is shape.ENTER else read.form
+                reads.append((self.source_of(read.output), wanted))
+        makes = [(output, form or output.form) for output in node.outputs]
+        self.steps.append(Step(title, [node], node.scope, reads, makes))
 
     def _begin(self, node: Node) -> None:
         self.title = node.kind.name
@@ -193,6 +224,10 @@ class Building:
         self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         made = build(self.taken(first.inputs[0]), stages, outputs)
+        read = first.inputs[0]
+        makes = [(chain[index].outputs[port], chain[index].outputs[port].form) for index, port in outputs]
+        title = " > ".join(node.title for node in chain)
+        self.steps.append(Step(title, chain, first.scope, [(self.source_of(read.output), read.form)], makes))
         for (index, port), stream in zip(outputs, made, strict=True):
             output = chain[index].outputs[port]
             self._made[output] = {output.form: stream}
@@ -214,6 +249,8 @@ class Building:
             if make is not None:
                 self._begin(output.node)
                 made[form] = make(self, output.node, form)
+                if made[form] is not None:
+                    self._note(output.node, form)
             if made.get(form) is None:
                 made[form] = self._converted(output, output.form if make is None else output.form.plain, form)
         return made[form]
@@ -231,6 +268,9 @@ class Building:
         else:
             self.title = ""
             self.root.lowering("", None, (reader or output.node).line)
+        self.steps.append(
+            Step(form.value, [reader or output.node], output.node.scope, [(output, found)], [(output, form)])
+        )
         return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:

@@ -142,10 +142,11 @@ class Node:
         name: What the program called it.
         line: The line of the program that added it.
         scope: The scope that it is in.
+        closes: The node that begins the loop which this one closes; None for others.
         number: Its place in the plan; -1 while it has none.
     """
 
-    __slots__ = ("arguments", "inputs", "kind", "line", "name", "number", "outputs", "scope")
+    __slots__ = ("arguments", "closes", "inputs", "kind", "line", "name", "number", "outputs", "scope")
 
     def __init__(
         self,
@@ -157,6 +158,7 @@ class Node:
         name: str | None,
         line: Any,
         scope: PlanScope,
+        closes: Node | None = None,
     ) -> None:
         self.kind = kind
         self.inputs = inputs
@@ -165,6 +167,7 @@ class Node:
         self.name = name
         self.line = line
         self.scope = scope
+        self.closes = closes
         self.number = -1
         for port, output in enumerate(outputs):
             output.node, output.port = self, port

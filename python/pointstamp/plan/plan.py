@@ -122,6 +122,7 @@ class Plan:
         name: str | None = None,
         line: Any = None,
         crosses: bool = False,
+        closes: Node | None = None,
     ) -> Node:
         """Appends a node.
 
@@ -134,6 +135,7 @@ class Plan:
             name: What the program calls it.
             line: The line of the program.
             crosses: Whether it reads an output of another scope, which the caller has checked.
+            closes: The node that begins the loop which this one closes.
 
         Raises:
             GraphError: If the scope is complete, or an input is of another scope.
@@ -143,7 +145,7 @@ class Plan:
         if not crosses:
             for read in inputs:
                 scope.check_reads(read.output, name or kind.name)
-        node = Node(kind, inputs, outputs, arguments, name=name, line=line, scope=scope)
+        node = Node(kind, inputs, outputs, arguments, name=name, line=line, scope=scope, closes=closes)
         self.add(node)
         return node
 
