@@ -478,7 +478,8 @@ class Stream(RecordOperators[T], Timely[T]):
         node = self.scope._append(
             records.AS_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
         )
-        return collection_of(self.scope, node.output)
+        collection: Collection[Any] = collection_of(self.scope, node.output)
+        return collection
 
     # ------------------------------------------------------------ observing
 
