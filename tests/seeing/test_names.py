@@ -43,7 +43,6 @@ NO_OPERATOR = {
     ("ColumnCollection", "select"),
     # For this package.
     ("Served", "probe"),  # one that is there
-    ("Columnar", "with_one_key"),
 }
 
 
@@ -355,8 +354,6 @@ def test_a_case_for_each_method_that_takes_a_name() -> None:
     }
     assert others <= {
         *(f"Stream.{method}" for method in NAMED_BEFORE),
-        "ArrowStream.map_each_batch",
-        "EventColumns.map_each_batch",
         "Collection.flat_map",
         "Collection.inspect",
     }, others
