@@ -168,10 +168,12 @@ class Building:
         self._begin(node)
         made = rule(self, node, *inputs)
         self.noted.append((node, None, None))
+        if made is None:
+            return  # there is no output, or it was made when the node was appended
         if len(node.outputs) == 1:
             [output] = node.outputs
             self._made[output] = {output.form: made}
-        elif made is not None:
+        else:
             for output, one in zip(node.outputs, made, strict=True):
                 self._made[output] = {output.form: one}
 
