@@ -9,9 +9,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp.lowering import passes
-from pointstamp.lowering.rules import conversion, form_maker_of, rule_of
+from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Step
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
@@ -20,7 +21,6 @@ from pointstamp.plan.plan import Plan, PlanScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pointstamp import _core
     from pointstamp.plan.node import Kind
 
 __all__ = ["Building"]
@@ -166,42 +166,51 @@ class Building:
             self.root.lowered()
 
     def _lower(self, node: Node) -> None:
-        if node.outputs and node.output in self._instead:
+        kind, outputs = node.kind, node.outputs
+        if self._instead and outputs and outputs[0] in self._instead:
             return
-        self._begin(node)
-        chain = self._chains.get(node)
-        if chain is not None:
+        if kind.stage is not None:
+            chain = self._chains[node]
             if chain[0] is node:
                 self._lower_chain(chain)
-        elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
+        elif outputs and outputs[0] in self._made and kind is not shape.OPERATOR:
             self._note(node)  # made when it was appended
-        elif form_maker_of(node.kind) is None:
-            inputs = [self.taken(read) for read in node.inputs]
-            self._begin(node)  # what was converted for it is named after its first reader
-            made = rule_of(node.kind)(self, node, *inputs)
-            self._note(node)
-            if made is not None:
-                ones = (made,) if len(node.outputs) == 1 else made
-                for output, one in zip(node.outputs, ones, strict=True):
-                    self._made[output] = {output.form: one}
-        elif node.kind is not shape.ENTER and not self._wanted.get(node.output):
-            self.take(node.output, node.output.form)  # nothing is left out for want of a reader
-        for output in node.outputs:
+        else:
+            self._lower_by_rule(node)
+        for output in outputs:
+            made = self._made.get(output, ())
             for form in self._wanted.get(output, ()):
-                self.take(output, form)
+                if form not in made:
+                    self.take(output, form)
+
+    def _lower_by_rule(self, node: Node) -> None:
+        rule, make = rules_of(node.kind)
+        if make is not None:
+            if node.kind is not shape.ENTER and not self._wanted.get(node.output):
+                self.take(node.output, node.output.form)  # nothing is left out for want of a reader
+            return
+        inputs = [self.take(output, form) for output, form in node.inputs]
+        self._begin(node)
+        made = rule(self, node, *inputs)
+        self._note(node)
+        if len(node.outputs) == 1:
+            [output] = node.outputs
+            self._made[output] = {output.form: made}
+        elif made is not None:
+            for output, one in zip(node.outputs, made, strict=True):
+                self._made[output] = {output.form: one}
 
     def _note(self, node: Node, form: Form | None = None) -> None:
         """Notes that a node has become a step, which makes its outputs, in a form that is not its own."""
-        reads: list[tuple[Output, Form]] = []
-        title = node.title
-        others = [] if form is None else [other for other in self._made[node.output] if other is not form]
-        if others and node.kind is not shape.ENTER:
-            title = form.value  # type: ignore[union-attr]  # made of what the node has made before
-            reads = [(node.output, others[0])]
-        else:
-            for read in node.inputs:
-                wanted = form if form is not None and node.kind is shape.ENTER else read.form
-                reads.append((self.source_of(read.output), wanted))
+        title, reads = node.title, node.inputs
+        if form is not None:
+            others = [other for other in self._made[node.output] if other is not form]
+            if node.kind is shape.ENTER:
+                reads = [Read(read.output, form) for read in reads]
+            elif others:
+                title, reads = form.value, [Read(node.output, others[0])]  # of what it has made before
+        if self._instead:
+            reads = [Read(self.source_of(read.output), read.form) for read in reads]
         makes = [(output, form or output.form) for output in node.outputs]
         self.steps.append(Step(title, [node], node.scope, reads, makes))
 
@@ -210,27 +219,27 @@ class Building:
         self.root.lowering(node.kind.name, node.name, node.line)
 
     def _lower_chain(self, chain: list[Node]) -> None:
-        from pointstamp import _core
-
-        place = {node: index for index, node in enumerate(chain)}
-        stages, outputs = [], []
+        """Makes one operator of functions over records; only what others read gets an output."""
+        first, place = chain[0], {}
+        stages, outputs, ports = [], [], []
         for index, node in enumerate(chain):
+            place[node] = index
             before = node.inputs[0].output
-            reads = (place[before.node], before.port) if before.node in place else None
-            title = node.name or node.kind.name
-            stages.append((node.kind.stage, title, node["function"], len(node.outputs), reads))
-            outputs += [(index, output.port) for output in node.outputs if output in self._wanted]
-        first = chain[0]
+            reads = None if node is first else (place[before.node], before.port)
+            stages.append((node.kind.stage, node.title, node["function"], len(node.outputs), reads))
+            for output in node.outputs:
+                if output in self._wanted:
+                    outputs.append(output)
+                    ports.append((index, output.port))
+        output, form = first.inputs[0]
+        read = self.take(output, form)
         self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
-        made = build(self.taken(first.inputs[0]), stages, outputs)
-        read = first.inputs[0]
-        makes = [(chain[index].outputs[port], chain[index].outputs[port].form) for index, port in outputs]
-        title = " > ".join(node.title for node in chain)
-        self.steps.append(Step(title, chain, first.scope, [(self.source_of(read.output), read.form)], makes))
-        for (index, port), stream in zip(outputs, made, strict=True):
-            output = chain[index].outputs[port]
+        for output, stream in zip(outputs, build(read, stages, ports), strict=True):
             self._made[output] = {output.form: stream}
+        title = first.title if len(chain) == 1 else " > ".join(node.title for node in chain)
+        reads = [(self.source_of(first.inputs[0].output), form)]
+        self.steps.append(Step(title, chain, first.scope, reads, [(one, one.form) for one in outputs]))
 
     def taken(self, read: Read) -> Any:
         """What a node reads, in the form in which it reads it."""
@@ -242,10 +251,13 @@ class Building:
 
     def take(self, output: Output, form: Form) -> Any:
         """An output in a form, which is made now if it was not before."""
-        output = self.source_of(output)
-        made = self._made.setdefault(output, {})
+        if self._instead:
+            output = self.source_of(output)
+        made = self._made.get(output)
+        if made is None:
+            made = self._made[output] = {}
         if form not in made:
-            make = form_maker_of(output.node.kind)
+            _, make = rules_of(output.node.kind)
             if make is not None:
                 self._begin(output.node)
                 made[form] = make(self, output.node, form)
@@ -256,14 +268,18 @@ class Building:
         return made[form]
 
     def _converted(self, output: Output, found: Form, form: Form) -> Any:
-        """An output in a form in which its node does not make it; its operator is named after the reader."""
+        """An output in a form in which its node does not make it.
+
+        The operator of an arrangement is named after its reader; records at their own times have no reader's
+        name.
+        """
         made = self.take(output, found)
         reader = self._wanted.get(output, {}).get(form)
-        if reader is not None:
+        if reader is not None and found not in (Form.TIMED, Form.MIXED):
             self._begin(reader)
         else:
             self.title = ""
-            self.root.lowering("", None, output.node.line)
+            self.root.lowering("", None, (reader or output.node).line)
         self.steps.append(
             Step(form.value, [reader or output.node], output.node.scope, [(output, found)], [(output, form)])
         )

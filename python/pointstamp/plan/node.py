@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,18 +34,18 @@ class Form(Enum):
     BY_KEY = "arranged by key"
     BY_RECORD = "arranged by record"
 
-    @property
-    def plain(self) -> Form:
-        """The form in which an operator reads it that wants nothing special."""
-        return _PLAIN.get(self, self)
+    plain: Form
+    """The form in which an operator reads it that wants nothing special."""
+
+    # That of `Enum` is a function of Python, and forms are keys wherever a plan is lowered.
+    __hash__ = object.__hash__
 
 
-_PLAIN = {
-    Form.TIMED: Form.RECORDS,
-    Form.MIXED: Form.COLUMNS,
-    Form.BY_KEY: Form.UPDATES,
-    Form.BY_RECORD: Form.UPDATES,
-}
+for _form in Form:
+    _form.plain = _form
+Form.TIMED.plain = Form.RECORDS
+Form.MIXED.plain = Form.COLUMNS
+Form.BY_KEY.plain = Form.BY_RECORD.plain = Form.UPDATES
 
 
 class State(Enum):
@@ -123,8 +123,7 @@ class Output:
         return Read(self, form)
 
 
-@dataclass(frozen=True, eq=False)
-class Read:
+class Read(NamedTuple):
     """An output, and the form in which a node reads it."""
 
     output: Output
