@@ -60,7 +60,7 @@ def leave(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
 @rule(shape.CONNECT)
 def connect(_building: Building, node: Node, stream: _core.Stream) -> None:
     """Closes a loop."""
-    node["loop"]["end"].connect(stream, node.inputs[0].output.schema)
+    node["loop"]["end"].connect(stream)
 
 
 @rule(shape.PROBE)

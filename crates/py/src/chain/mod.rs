@@ -5,10 +5,8 @@
 //! | `tree` | trees of stages, and the way of records through them |
 //! | `records` | stages over records, and over records at times of their own |
 //! | `updates` | stages over the records of a collection |
-//! | `tap` | chains that grow while a program builds its dataflow |
 
 pub(crate) mod records;
-pub(crate) mod tap;
 pub(crate) mod tree;
 pub(crate) mod updates;
 
@@ -38,7 +36,7 @@ pub(crate) fn chain(
     stages: Vec<Described<StageKind>>,
     outputs: Vec<At>,
 ) -> PyResult<Vec<Stream>> {
-    let (input, kind) = (stream.engine()?, stream.kind()?);
+    let (input, kind) = (stream.engine()?, stream.kind());
     let dims = input.scope().dims();
     let mut tree = RecordTree::new();
     let mut kinds = Vec::with_capacity(stages.len());
@@ -47,7 +45,7 @@ pub(crate) fn chain(
         let read = reads.map_or(kind, |(stage, _)| kinds[stage]);
         kinds.push(records::made_of(stage, read, dims)?);
     }
-    let streams = build(&Typed::assume(input), tree, &outputs, records::run)?;
+    let streams = build(&Typed::assume(input.clone()), tree, &outputs, records::run)?;
     let streams = streams.into_iter().zip(&outputs);
     let made = |(made, &(stage, _)): (Typed<Batch>, &At)| {
         Stream::plain(stream.home(), kinds[stage], made.into_stream())
