@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
         r"(pointstamp\.(interactive\.flow|keyed\.state)\.)?(Flow|Keeper)",
     ),
     ("py:class", r"CoreStream|DataflowGraph|ssl\.SSLContext"),
-    ("py:class", r"Frame|OnError|WindowResults"),
+    ("py:class", r"Frame|OnError"),
     ("py:class", r"(pointstamp\.)?_core\.(Stream|Retention)"),
     ("py:class", r"pointstamp\.connectors\.rejecting\.E"),
     ("py:exc", r"psycopg\..*"),
@@ -59,10 +59,10 @@ maximum_signature_line_length = 90
 # What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
 # programs.
 INTERNAL = (
-    "begin,check_empty,claim,clock_of,collection_of,columns_together,core,core_schema,"
-    "event_columns_of,event_stream_of,forget_until,form,forwarded,in_loop,"
-    "installed_by,is_past,keep_in,kind,lengths_of,map_each_batch,placed,route,"
-    "stands_at,stream_of,tells_time,touch,triples,with_keys,with_one_key"
+    "begin,check_empty,claim,clock_of,collection_of,core,"
+    "event_stream_of,forget_until,form,forwarded,in_loop,"
+    "installed_by,is_past,keep_in,kind,route,"
+    "stands_at,stream_of,tells_time,touch,triples,with_keys"
 )
 autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True

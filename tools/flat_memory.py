@@ -54,7 +54,7 @@ def main(worker: ps.Worker, rounds: int, edges: int, nodes: int, loop: bool) -> 
             settle(worker, probes, number)
             trace.allow_merging_before(number - 1)
         if number % max(1, rounds // 10) == 0:
-            seen.append((number, resident(), trace.core.updates))
+            seen.append((number, resident(), trace._reads.updates))
     trace.close()
     handle.close()
     return seen

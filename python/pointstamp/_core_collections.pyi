@@ -60,8 +60,7 @@ __all__ = [
 ]
 
 @final
-class Arrangement:
-    def is_by_key(self) -> bool: ...
+class Arrangement: ...
 
 @final
 class Trace:

@@ -55,11 +55,11 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     __slots__ = (
         "_building",
+        "_imports",
         "_plan_scope",
         "address",
         "core",
         "dims",
-        "imports",
         "index",
         "name",
         "parent",
@@ -72,7 +72,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
         self.parent = parent
-        self.imports: set[int] = set() if parent is None else parent.imports  # dataflows of imported traces
+        self._imports: set[int] = set() if parent is None else parent._imports  # dataflows of imported traces
         super().__init__()
         self.name = core.name
         self.address = core.address
@@ -91,11 +91,16 @@ class Scope(FromOutside, CollectionScope, Drawn):
         *outputs: Output,
         name: str | None = None,
         crosses: bool = False,
+        closes: Node | None = None,
         **arguments: Any,
     ) -> Node:
-        """Appends a node to the plan, here; see `Plan.append`."""
-        return self._building.append(
-            self._plan_scope, kind, reads, outputs, arguments, name=name, crosses=crosses
+        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`."""
+        building = self._building
+        if building.prefix:
+            name = building.prefixed(kind.name, name)
+        line = self.core.line()
+        return building.plan.append(
+            self._plan_scope, kind, reads, outputs, arguments, name, line, crosses, closes
         )
 
     @property

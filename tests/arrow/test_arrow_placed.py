@@ -39,24 +39,35 @@ def exchanged_inside_and_read_outside(rows: ps.ArrowStream) -> ps.ArrowStream:
     return add_up(moved.leave())
 
 
+def inside(build: Build) -> Build:
+    """The same in a scope."""
+
+    def built(rows: ps.ArrowStream) -> ps.ArrowStream:
+        with rows.scope.region() as inner:
+            return build(rows.enter(inner)).leave()
+
+    return built
+
+
+def twice_added_up(rows: ps.ArrowStream) -> ps.ArrowStream:
+    return add_up(rows).join(rows.aggregate("a", [("b", "max")]), "a")
+
+
 def read_twice(rows: ps.ArrowStream) -> ps.ArrowStream:
     moved = rows.exchange("a")
     totals = add_up(moved)
     return moved.join(totals, "a").aggregate("a", [("b_sum", "max"), ("b", "count")])
 
 
-def run(build: Build, workers: int) -> tuple[Counter[Any], int]:
-    """The rows of all workers, and how many operators there are before the one that reads them."""
+def run(build: Build, workers: int) -> tuple[Counter[Any], list[str]]:
+    """The rows of all workers, and the names of the operators."""
     numbers = range(100)
 
-    def main(worker: ps.Worker) -> tuple[list[dict[str, Any]], int]:
+    def main(worker: ps.Worker) -> tuple[list[dict[str, Any]], list[str]]:
         source = ps.ArrowInput(SCHEMA)
         found: list[dict[str, Any]] = []
-        address: list[int] = []
 
         def keep(info: ps.OperatorInfo) -> Any:
-            address.extend(info.address)
-
             def logic(input: Any) -> None:
                 for _, batch in input:
                     found.extend(batch.to_pylist())
@@ -69,10 +80,10 @@ def run(build: Build, workers: int) -> tuple[Counter[Any], int]:
         source.send(pa.record_batch([[n % 7 for n in mine], [n % 5 for n in mine]], schema=SCHEMA))
         source.close()
         worker.run()
-        return found, address[-1]
+        return found, sorted(operator.name for operator in scope.graph.operators.values())
 
     results = ps.execute(main, workers=workers)
-    assert len({at for _, at in results}) == 1
+    assert all(names == results[0][1] for _, names in results)
     return Counter(tuple(row.values()) for rows, _ in results for row in rows), results[0][1]
 
 
@@ -142,12 +153,30 @@ def test_the_rows_are_on_the_worker_of_their_key() -> None:
     assert len(run(build, WORKERS)[0]) == 7
 
 
-def test_an_exchange_for_an_aggregate_alone_moves_nothing() -> None:
-    _, direct = run(add_up, WORKERS)
-    _, exchanged = run(lambda rows: add_up(rows.exchange("a")), WORKERS)
-    assert exchanged == direct, "no operator was added for the exchange"
-    _, elsewhere = run(lambda rows: add_up(rows.exchange("b")), WORKERS)
-    assert elsewhere == direct + 1
+@pytest.mark.parametrize(
+    ("build", "exchanges"),
+    [
+        (lambda rows: add_up(rows.exchange("a")), 0),
+        (lambda rows: add_up(rows.exchange("b")), 1),
+        (lambda rows: add_up(rows.exchange("b").exchange("a")), 1),
+        (lambda rows: twice_added_up(rows.exchange("a")), 0),
+        (lambda rows: add_up(rows.exchange("a").exchange("a").distinct("a")), 1),
+        (lambda rows: rows.distinct("a").exchange("a").inspect_batch(lambda time, batch: None), 0),
+        (inside(lambda rows: add_up(rows.exchange("a"))), 0),
+        (in_a_loop, 1),
+        (exchanged_inside_and_read_outside, 1),
+        (read_twice, 1),
+    ],
+)
+def test_an_exchange_is_made_where_it_moves_rows_that_would_not_move_otherwise(
+    build: Build, exchanges: int
+) -> None:
+    _, names = run(build, WORKERS)
+    assert names.count("exchange") == exchanges
+
+
+def test_an_exchange_for_an_aggregate_alone_adds_no_operator() -> None:
+    assert run(lambda rows: add_up(rows.exchange("a")), WORKERS)[1] == run(add_up, WORKERS)[1]
 
 
 def test_null_keys_and_several_columns_stay_in_place() -> None:

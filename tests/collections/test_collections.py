@@ -273,7 +273,7 @@ def test_variables_are_set_once() -> None:
 
     def twice(scope: ps.Scope) -> None:
         with scope.iterative() as inner:
-            variable: ps.Variable[int] = inner.variable()
+            variable: ps.Variable[ps.Collection[int]] = inner.variable()
             variable.set(variable.collection)
             variable.set(variable.collection)
 

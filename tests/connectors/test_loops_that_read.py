@@ -10,6 +10,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.connectors import PartitionReader, QueueSource, Source
+from pointstamp.custom.builder import PlannedOperator
 
 ROWS = [(at, at % 3) for at in range(20)]
 
@@ -197,7 +198,7 @@ def test_where_no_source_acknowledges_operators_keep_no_account() -> None:
             source: QueueSource[int] = QueueSource()
             source.close()
             stream = scope.read(source)
-            found = scope.core.operator("own").retention([stream.core]) is None
+            found = PlannedOperator(scope, "own").retention([stream._output]) is None
         worker.run()
         return found
 

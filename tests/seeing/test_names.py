@@ -42,14 +42,7 @@ NO_OPERATOR = {
     ("Columnar", "with_columns"),
     ("ColumnCollection", "select"),
     # For this package.
-    ("StreamsOf", "event_stream_of"),
     ("Served", "probe"),  # one that is there
-    ("StreamsOf", "event_columns_of"),
-    ("StreamsOf", "stream_of"),
-    ("StreamsOf", "collection_of"),
-    ("Columnar", "with_one_key"),
-    ("Timely", "with_keys"),
-    ("EventStream", "with_keys"),
 }
 
 
@@ -201,7 +194,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "Timely.reduce": lambda s: pairs(s).reduce(max, name=N),
     "Timely.top_k": lambda s: pairs(s).top_k(1, name=N),
     "Timely.sort": lambda s: pairs(s).sort(name=N),
-    "EventStream.concat": lambda s: (
+    "Stream.concat, at event times": lambda s: (
         pairs(s).event_time(first)[0].concat(pairs(s).event_time(first)[0], name=N).key_by(first).reduce(max)
     ),
     "KeyedStream.map_values": lambda s: keyed(s).map_values(str, name=N).reduce(max),
@@ -361,9 +354,6 @@ def test_a_case_for_each_method_that_takes_a_name() -> None:
     }
     assert others <= {
         *(f"Stream.{method}" for method in NAMED_BEFORE),
-        *(f"EventStream.{method}" for method in ("map", "filter", "flat_map", "inspect", "exchange")),
-        "ArrowStream.map_each_batch",
-        "EventColumns.map_each_batch",
         "Collection.flat_map",
         "Collection.inspect",
     }, others

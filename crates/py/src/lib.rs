@@ -167,6 +167,7 @@ mod _core {
     use crate::seeing::{
         diagnostics::{keep_diagnostics, take_diagnostics},
         frames::Line,
+        graph::Installed,
         guard::Guard,
         record::Recorder,
     };

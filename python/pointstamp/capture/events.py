@@ -379,11 +379,11 @@ def replayed(
     claimed: list[EventReader] = []
     try:
         played, columns = _played(scope, captures, schema, claimed)
-        form, kind = Form.RECORDS, _core.StreamKind.RECORDS
+        form, carries = Form.RECORDS, _core.StreamKind.RECORDS
         if columns is not None:
-            form, kind = Form.COLUMNS, _core.StreamKind.COLUMNS
-        node = scope._append(shape.REPLAY, [], Output(form, columns), name=name, played=played, kind=kind)
-        return node.output
+            form, carries = Form.COLUMNS, _core.StreamKind.COLUMNS
+        output = Output(form, columns)
+        return scope._append(shape.REPLAY, [], output, name=name, played=played, carries=carries).output
     except BaseException:
         for reader in claimed:
             reader.close()

@@ -159,7 +159,8 @@ class CollectionScope:
         columns = None if schema is None else _core.Schema(schema)
         if columns is not None:
             _core.check_columns(columns)
-        return Variable(self._scope, initial, columns, name)
+        made: Variable[Any] = Variable(self._scope, initial, columns, name)
+        return made
 
     def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
         """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
@@ -185,7 +186,7 @@ class CollectionScope:
             imported = _core.import_trace(scope.core, reads)
         node = scope._append(collections.IMPORT, [], Output(Form.BY_KEY), name=name)
         scope._building.reserve(node, imported)
-        scope.imports.add(trace._dataflow)
+        scope._imports.add(trace._dataflow)
         made: Arranged[K, V] = Arranged(scope, node.output)
         made._bind(imported)
         return made

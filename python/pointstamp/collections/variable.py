@@ -16,15 +16,11 @@ from pointstamp.streams.kinds import collection_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.collections.collection import Collection
-    from pointstamp.collections.columns import ColumnCollection
     from pointstamp.scope import Scope
 
-    C = TypeVar("C", Collection[Any], ColumnCollection)
-else:
-    C = TypeVar("C")
+__all__ = ["Variable", "check_columns", "iterated"]
 
-__all__ = ["Variable", "iterated"]
+C = TypeVar("C", bound=Multiset)
 
 
 @suggesting
@@ -78,7 +74,8 @@ class Variable(Generic[C]):
         self, scope: Scope, initial: C | None, columns: _core.Schema | None, name: str | None
     ) -> None:
         if initial is not None:
-            if not isinstance(initial, Multiset) or (columns is not None and initial._output.schema is None):
+            given: object = initial
+            if not isinstance(given, Multiset) or (columns is not None and given._output.schema is None):
                 of = "" if columns is None else " of columns"
                 raise TypeError(f"a variable{of} starts from a collection{of}, not {initial!r}")
             check_columns(columns, initial, "variable")
@@ -143,7 +140,7 @@ class Variable(Generic[C]):
                 name=named_part(name, "negate"),
             )
             change = concatenated(scope, [change, less], name=named_part(name, "concatenate"))
-        scope._append(collections.SET, [change], variable=self._node)
+        scope._append(collections.SET, [change], closes=self._node)
         plan.fulfil(self._node)
 
 

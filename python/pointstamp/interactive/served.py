@@ -72,7 +72,7 @@ class Served:
     def __init__(self, scope: Scope, returned: Any) -> None:
         self.scope = scope
         self.number = scope.address[0]
-        self.imports = frozenset(scope.imports)
+        self.imports = frozenset(scope._imports)
         self.inputs: dict[str, Any] = {}
         self._is_read = True
         self._kept: dict[str, list[tuple[Time, Any]]] = {}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp.lowering import passes
-from pointstamp.lowering.rules import conversion, form_maker_of, rule_of
+from pointstamp.lowering.rules import conversion, rules_of
+from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
 from pointstamp.plan.plan import Plan, PlanScope
@@ -19,7 +21,6 @@ from pointstamp.plan.plan import Plan, PlanScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pointstamp import _core
     from pointstamp.plan.node import Kind
 
 __all__ = ["Building"]
@@ -31,6 +32,8 @@ class Building:
     Attributes:
         plan: What was appended so far.
         scopes: The engine's scope for each of the plan's.
+        prefix: The titles within which nodes are appended now: what their names have in front.
+        noted: What was made, in order, for `steps`.
         title: What the node is called whose operators are being made, unless the program names it.
     """
 
@@ -39,9 +42,10 @@ class Building:
         "_instead",
         "_left",
         "_made",
-        "_prefix",
         "_wanted",
+        "noted",
         "plan",
+        "prefix",
         "root",
         "scopes",
         "title",
@@ -51,9 +55,10 @@ class Building:
         self.plan = Plan()
         self.root = root
         self.scopes: dict[PlanScope, _core.Scope] = {}
+        self.noted: list[Noted] = []
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
-        self._prefix = ""
+        self.prefix = ""
         self.title = ""
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
@@ -61,34 +66,19 @@ class Building:
 
     # ------------------------------------------------------------ appending
 
-    def append(
-        self,
-        scope: PlanScope,
-        kind: Kind,
-        reads: Sequence[Output | Read],
-        outputs: Sequence[Output],
-        arguments: dict[str, Any],
-        *,
-        name: str | None = None,
-        crosses: bool = False,
-    ) -> Node:
-        """Appends a node, with the line of the program that runs now; see `Plan.append`."""
-        line = self.root.line()
-        name = self._prefixed(kind.name, name)
-        return self.plan.append(scope, kind, reads, outputs, arguments, name=name, line=line, crosses=crosses)
-
-    def _prefixed(self, title: str, name: str | None) -> str | None:
-        return f"{self._prefix}{name or title}" if self._prefix else name
+    def prefixed(self, title: str, name: str | None) -> str | None:
+        """The name of what is appended, within a title."""
+        return f"{self.prefix}{name or title}" if self.prefix else name
 
     @contextmanager
     def within(self, title: str) -> Iterator[None]:
         """Has what is appended in the block have a title in front of its name, as ``graphs.bfs: join``."""
-        before = self._prefix
-        self._prefix = f"{before}{title}: "
+        before = self.prefix
+        self.prefix = f"{before}{title}: "
         try:
             yield
         finally:
-            self._prefix = before
+            self.prefix = before
 
     def reserve(self, node: Node, *made: Any) -> Node:
         """Notes what the engine has made of a node at once: an object for each output."""
@@ -109,12 +99,12 @@ class Building:
         name: str,
     ) -> Node:
         """Makes a node that `Plan.add` appends later, when its inputs and outputs are complete."""
-        return Node(kind, inputs, outputs, {}, name=name, line=self.root.line(), scope=scope)
+        return Node(kind, inputs, outputs, {}, name, self.root.line(), scope)
 
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
         """Names operators that are made at once: that with the title gets the name."""
-        self.root.lowering(title, self._prefixed(title, name), None)
+        self.root.lowering(title, self.prefixed(title, name), None)
         try:
             yield
         finally:
@@ -151,51 +141,64 @@ class Building:
             self.root.lowered()
 
     def _lower(self, node: Node) -> None:
-        if node.outputs and node.output in self._instead:
+        kind, outputs = node.kind, node.outputs
+        if self._instead and outputs and outputs[0] in self._instead:
             return
-        self._begin(node)
-        chain = self._chains.get(node)
-        if chain is not None:
+        if kind.stage is not None:
+            chain = self._chains[node]
             if chain[0] is node:
                 self._lower_chain(chain)
-        elif node.kind is not shape.OPERATOR and node.outputs and node.output in self._made:
-            pass  # made when it was appended
-        elif form_maker_of(node.kind) is None:
-            inputs = [self.taken(read) for read in node.inputs]
-            self._begin(node)  # what was converted for it is named after its first reader
-            made = rule_of(node.kind)(self, node, *inputs)
-            if made is not None:
-                ones = (made,) if len(node.outputs) == 1 else made
-                for output, one in zip(node.outputs, ones, strict=True):
-                    self._made[output] = {output.form: one}
-        elif node.kind is not shape.ENTER and not self._wanted.get(node.output):
-            self.take(node.output, node.output.form)  # nothing is left out for want of a reader
-        for output in node.outputs:
+        elif outputs and outputs[0] in self._made and kind is not shape.OPERATOR:
+            self.noted.append((node, None, None))  # made when it was appended
+        else:
+            self._lower_by_rule(node)
+        for output in outputs:
+            made = self._made.get(output, ())
             for form in self._wanted.get(output, ()):
-                self.take(output, form)
+                if form not in made:
+                    self.take(output, form)
+
+    def _lower_by_rule(self, node: Node) -> None:
+        rule, make = rules_of(node.kind)
+        if make is not None:
+            if node.kind is not shape.ENTER and not self._wanted.get(node.output):
+                self.take(node.output, node.output.form)  # nothing is left out for want of a reader
+            return
+        inputs = [self.take(output, form) for output, form in node.inputs]
+        self._begin(node)
+        made = rule(self, node, *inputs)
+        self.noted.append((node, None, None))
+        if len(node.outputs) == 1:
+            [output] = node.outputs
+            self._made[output] = {output.form: made}
+        elif made is not None:
+            for output, one in zip(node.outputs, made, strict=True):
+                self._made[output] = {output.form: one}
 
     def _begin(self, node: Node) -> None:
         self.title = node.kind.name
         self.root.lowering(node.kind.name, node.name, node.line)
 
     def _lower_chain(self, chain: list[Node]) -> None:
-        from pointstamp import _core
-
-        place = {node: index for index, node in enumerate(chain)}
-        stages, outputs = [], []
+        """Makes one operator of functions over records; only what others read gets an output."""
+        first, place = chain[0], {}
+        stages, outputs, ports = [], [], []
         for index, node in enumerate(chain):
+            place[node] = index
             before = node.inputs[0].output
-            reads = (place[before.node], before.port) if before.node in place else None
-            title = node.name or node.kind.name
-            stages.append((node.kind.stage, title, node["function"], len(node.outputs), reads))
-            outputs += [(index, output.port) for output in node.outputs if output in self._wanted]
-        first = chain[0]
+            reads = None if node is first else (place[before.node], before.port)
+            stages.append((node.kind.stage, node.title, node["function"], len(node.outputs), reads))
+            for output in node.outputs:
+                if output in self._wanted:
+                    outputs.append(output)
+                    ports.append((index, output.port))
+        output, form = first.inputs[0]
+        read = self.take(output, form)
         self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
-        made = build(self.taken(first.inputs[0]), stages, outputs)
-        for (index, port), stream in zip(outputs, made, strict=True):
-            output = chain[index].outputs[port]
+        for output, stream in zip(outputs, build(read, stages, ports), strict=True):
             self._made[output] = {output.form: stream}
+        self.noted.append((chain, None, None))
 
     def taken(self, read: Read) -> Any:
         """What a node reads, in the form in which it reads it."""
@@ -207,26 +210,36 @@ class Building:
 
     def take(self, output: Output, form: Form) -> Any:
         """An output in a form, which is made now if it was not before."""
-        output = self.source_of(output)
-        made = self._made.setdefault(output, {})
+        if self._instead:
+            output = self.source_of(output)
+        made = self._made.get(output)
+        if made is None:
+            made = self._made[output] = {}
         if form not in made:
-            make = form_maker_of(output.node.kind)
+            _, make = rules_of(output.node.kind)
             if make is not None:
                 self._begin(output.node)
                 made[form] = make(self, output.node, form)
+                if made[form] is not None:
+                    self.noted.append((output.node, form, None))
             if made.get(form) is None:
                 made[form] = self._converted(output, output.form if make is None else output.form.plain, form)
         return made[form]
 
     def _converted(self, output: Output, found: Form, form: Form) -> Any:
-        """An output in a form in which its node does not make it; its operator is named after the reader."""
+        """An output in a form in which its node does not make it.
+
+        The operator of an arrangement is named after its reader; records at their own times have no reader's
+        name.
+        """
         made = self.take(output, found)
         reader = self._wanted.get(output, {}).get(form)
-        if reader is not None:
+        if reader is not None and found not in (Form.TIMED, Form.MIXED):
             self._begin(reader)
         else:
             self.title = ""
-            self.root.lowering("", None, output.node.line)
+            self.root.lowering("", None, (reader or output.node).line)
+        self.noted.append((reader or output.node, form, Read(output, found)))
         return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:
@@ -234,6 +247,10 @@ class Building:
         if output not in self._left:
             self._left[output] = make()
         return self._left[output]
+
+    def steps(self) -> list[Step]:
+        """How the plan was lowered."""
+        return list(steps_of(self.noted, self._instead))
 
     def wants(self, output: Output) -> set[Form]:
         """The forms in which an output is read."""
@@ -252,5 +269,4 @@ class Building:
         self._left.clear()
         self._wanted.clear()
         self._chains.clear()
-        self._instead.clear()
         self.scopes.clear()

@@ -159,4 +159,5 @@ def reduction(building: Building, node: Node, form: Form) -> Any:
 @rule(collections.SET)
 def set_variable(_building: Building, node: Node, stream: _core.Stream) -> None:
     """Closes the loop of a variable."""
-    node["variable"]["loop"].set(stream)
+    assert node.closes is not None
+    node.closes["loop"].set(stream)

@@ -89,11 +89,16 @@ def wanted(
             source = node.inputs[0].output
             found.setdefault(instead.get(source, source), {}).update(inside)
             continue
-        if node.outputs and node.output in instead:
+        if instead and node.outputs and node.output in instead:
             continue
-        chain = chains.get(node)
-        for read in node.inputs:
-            if chain is not None and chains.get(read.output.node) is chain:
+        chain = None if node.kind.stage is None else chains[node]
+        for output, form in node.inputs:
+            if chain is not None and chains.get(output.node) is chain:
                 continue
-            found.setdefault(instead.get(read.output, read.output), {})[read.form] = node
+            read = instead.get(output, output) if instead else output
+            readers = found.get(read)
+            if readers is None:
+                found[read] = {form: node}
+            else:
+                readers[form] = node
     return found

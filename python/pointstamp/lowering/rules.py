@@ -15,12 +15,13 @@ from pointstamp.plan.node import Form, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["converts", "form_maker_of", "makes", "rule", "rule_of"]
+__all__ = ["conversion", "converts", "makes", "rule", "rules_of"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _RULES: dict[Kind, Callable[..., Any]] = {}
 _MAKERS: dict[Kind, Callable[..., Any]] = {}
+_FOUND: dict[Kind, tuple[Callable[..., Any], Callable[..., Any] | None]] = {}
 _CONVERSIONS: dict[tuple[Form, Form], Callable[..., Any]] = {}
 _FAMILIES = {
     Form.TIMED: "records",
@@ -67,16 +68,21 @@ def converts(found: Form, wanted: Form) -> Callable[[F], F]:
     return register
 
 
-def rule_of(kind: Kind) -> Callable[..., Any]:
-    """The rule of a kind."""
-    _load(kind)
-    return _RULES[kind]
+def rules_of(kind: Kind) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+    """Returns the rule of a kind, and the function by which it makes its output in several forms.
+
+    One of the two is there: a kind has a rule, or makes forms.
+    """
+    found = _FOUND.get(kind)
+    if found is None:
+        if kind not in _RULES and kind not in _MAKERS:
+            import_module(f"pointstamp.lowering.{kind.family}")
+        found = _FOUND[kind] = _RULES.get(kind, _no_rule), _MAKERS.get(kind)
+    return found
 
 
-def form_maker_of(kind: Kind) -> Callable[..., Any] | None:
-    """The function by which a kind makes its output in any form; None where it makes one form."""
-    _load(kind)
-    return _MAKERS.get(kind)
+def _no_rule(*_: Any) -> None:
+    raise AssertionError("a kind that makes forms has no rule")
 
 
 def conversion(found: Form, wanted: Form) -> Callable[..., Any]:
@@ -84,8 +90,3 @@ def conversion(found: Form, wanted: Form) -> Callable[..., Any]:
     if (found, wanted) not in _CONVERSIONS:
         import_module(f"pointstamp.lowering.{_FAMILIES[found]}")
     return _CONVERSIONS[found, wanted]
-
-
-def _load(kind: Kind) -> None:
-    if kind not in _RULES and kind not in _MAKERS:
-        import_module(f"pointstamp.lowering.{kind.family}")

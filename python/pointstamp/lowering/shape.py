@@ -60,7 +60,8 @@ def leave(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
 @rule(shape.CONNECT)
 def connect(_building: Building, node: Node, stream: _core.Stream) -> None:
     """Closes a loop."""
-    node["loop"]["end"].connect(stream)
+    assert node.closes is not None
+    node.closes["end"].connect(stream)
 
 
 @rule(shape.PROBE)
@@ -84,7 +85,7 @@ def capture_into(_building: Building, node: Node, stream: _core.Stream) -> None:
 @rule(shape.REPLAY)
 def replay(building: Building, node: Node) -> _core.Stream:
     """Plays captures."""
-    return _core.replay(building.scopes[node.scope], node["played"], node["kind"])
+    return _core.replay(building.scopes[node.scope], node["played"], node["carries"])
 
 
 @rule(shape.OPERATOR)

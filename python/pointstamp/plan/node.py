@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,18 +34,18 @@ class Form(Enum):
     BY_KEY = "arranged by key"
     BY_RECORD = "arranged by record"
 
-    @property
-    def plain(self) -> Form:
-        """The form in which an operator reads it that wants nothing special."""
-        return _PLAIN.get(self, self)
+    plain: Form
+    """The form in which an operator reads it that wants nothing special."""
+
+    # That of `Enum` is a function of Python, and forms are keys wherever a plan is lowered.
+    __hash__ = object.__hash__
 
 
-_PLAIN = {
-    Form.TIMED: Form.RECORDS,
-    Form.MIXED: Form.COLUMNS,
-    Form.BY_KEY: Form.UPDATES,
-    Form.BY_RECORD: Form.UPDATES,
-}
+for _form in Form:
+    _form.plain = _form
+Form.TIMED.plain = Form.RECORDS
+Form.MIXED.plain = Form.COLUMNS
+Form.BY_KEY.plain = Form.BY_RECORD.plain = Form.UPDATES
 
 
 class State(Enum):
@@ -123,8 +123,7 @@ class Output:
         return Read(self, form)
 
 
-@dataclass(frozen=True, eq=False)
-class Read:
+class Read(NamedTuple):
     """An output, and the form in which a node reads it."""
 
     output: Output
@@ -142,10 +141,11 @@ class Node:
         name: What the program called it.
         line: The line of the program that added it.
         scope: The scope that it is in.
+        closes: The node that begins the loop which this one closes; None for others.
         number: Its place in the plan; -1 while it has none.
     """
 
-    __slots__ = ("arguments", "inputs", "kind", "line", "name", "number", "outputs", "scope")
+    __slots__ = ("arguments", "closes", "inputs", "kind", "line", "name", "number", "outputs", "scope")
 
     def __init__(
         self,
@@ -153,10 +153,10 @@ class Node:
         inputs: Sequence[Read],
         outputs: Sequence[Output],
         arguments: dict[str, Any],
-        *,
         name: str | None,
         line: Any,
         scope: PlanScope,
+        closes: Node | None = None,
     ) -> None:
         self.kind = kind
         self.inputs = inputs
@@ -165,19 +165,20 @@ class Node:
         self.name = name
         self.line = line
         self.scope = scope
+        self.closes = closes
         self.number = -1
-        for port, output in enumerate(outputs):
+        port = 0
+        for output in outputs:
             output.node, output.port = self, port
-        self.told_of_inputs()
+            port += 1
+            if output.clocks is None:
+                output.clocks = _clocks_of(inputs)
 
     def told_of_inputs(self) -> None:
-        """Has outputs without a clock of their own take over those of the inputs."""
-        clocks: tuple[Clock, ...] | None = None
+        """Has outputs without a clock of their own take over those of the inputs, which came after them."""
         for output in self.outputs:
             if output.clocks is None:
-                if clocks is None:
-                    clocks = _clocks_of(self.inputs)
-                output.clocks = clocks
+                output.clocks = _clocks_of(self.inputs)
 
     @property
     def output(self) -> Output:
@@ -201,5 +202,7 @@ class Node:
 def _clocks_of(inputs: Sequence[Read]) -> tuple[Clock, ...]:
     """What tells the unit of the times of some inputs, each once."""
     if len(inputs) == 1:
-        return inputs[0].output.clocks or ()
+        return inputs[0][0].clocks or ()
+    if not inputs:
+        return ()
     return tuple(dict.fromkeys(clock for read in inputs for clock in read.output.clocks or ()))

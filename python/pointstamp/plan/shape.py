@@ -27,7 +27,7 @@ __all__ = [
 
 ADOPTED = Kind("adopted", "shape")
 CAPTURE = Kind("capture", "shape")
-CAPTURE_INTO = Kind("capture_into", "shape")
+CAPTURE_INTO = Kind("capture", "shape")
 CONCATENATE = Kind("concatenate", "shape")
 CONNECT = Kind("connect_loop", "shape")
 EMPTY = Kind("empty", "shape")

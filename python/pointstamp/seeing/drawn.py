@@ -12,6 +12,8 @@ from pointstamp.seeing.graph import Graph
 
 if TYPE_CHECKING:
     from pointstamp import _core
+    from pointstamp.lowering.building import Building
+    from pointstamp.seeing.plans import PlanView
 
 __all__ = ["Drawn"]
 
@@ -19,13 +21,14 @@ __all__ = ["Drawn"]
 class Drawn:
     """The part of a `Scope` that draws it."""
 
-    __slots__ = ("_graph",)
+    __slots__ = ("_graph", "_installed")
 
     address: tuple[int, ...]
-    core: _core.Scope
     name: str
+    _building: Building
 
     def __init__(self) -> None:
+        self._installed: _core.Installed | None = None
         self._graph: Graph | None = None
 
     @property
@@ -43,8 +46,38 @@ class Drawn:
         while root._outer is not None:
             root = root._outer
         if root._graph is None:
-            raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+            if root._installed is None:
+                raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+            root._graph = Graph.from_data(root._installed.data())
         return root._graph
+
+    def plan(self, *, lowered: bool = False) -> PlanView:
+        """The plan of the dataflow so far: what its methods have added, which can be printed and drawn.
+
+        Args:
+            lowered: Shows the steps that became operators, once the dataflow's block has ended: functions
+                that follow one another are one step, and arrangements stand where they are made.
+
+        Raises:
+            GraphError: If it is to be shown as it is lowered, and has not been yet.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         scope.to_stream([1, 2]).map(str).filter(str.isdigit).probe()
+            ...     return [step.split()[1:4] for step in str(scope.plan(lowered=True)).splitlines()]
+            >>> ps.execute(main)[0]
+            [['to_stream', '<doctest'], ['map', '>', 'filter'], ['probe', 'reads', '2']]
+        """
+        from pointstamp.seeing.plans import PlanView
+
+        building = self._building
+        if lowered and not building.noted:
+            raise GraphError(
+                f"the dataflow '{self.name}' is lowered when its `with` block ends: plan() shows what it has"
+            )
+        return PlanView(building.plan.nodes, building.steps() if lowered else None)
 
     def to_mermaid(self) -> str:
         """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.

@@ -56,5 +56,5 @@ class LoopHandle(Generic[T]):
                 "this loop variable is connected already: a loop has one definition; concat the streams first"
             )
         self._node.scope.check_reads(output, self._node.title)
-        scope._append(shape.CONNECT, [output], loop=self._node)
+        scope._append(shape.CONNECT, [output], closes=self._node)
         self._plan.fulfil(self._node)

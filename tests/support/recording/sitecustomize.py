@@ -39,15 +39,15 @@ def _with_line(text: str, made: str) -> str:
 
 
 if FOLDER:
-    from pointstamp.seeing.drawn import Drawn
+    from pointstamp.worker import _Building
 
     _numbers = itertools.count()
-    _install = Drawn.installed_by
+    _install = _Building.install
 
-    def _installed_by(self: Any, worker: Any) -> None:
-        _install(self, worker)
-        if worker.index == 0:
+    def _recorded(self: Any) -> None:
+        _install(self)
+        if self._worker.index == 0:
             path = Path(FOLDER, f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}")
-            path.write_text("\n".join(_lines(self.graph)) + "\n", encoding="utf-8")
+            path.write_text("\n".join(_lines(self._scope.graph)) + "\n", encoding="utf-8")
 
-    Drawn.installed_by = _installed_by  # type: ignore[method-assign]
+    _Building.install = _recorded  # type: ignore[method-assign]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pointstamp_operators::collections::{self, By, Form, Total};
+use pointstamp_operators::collections::{self, By, Total};
 use pyo3::prelude::*;
 
 use crate::bound::{Home, ThreadBound};
@@ -30,14 +30,6 @@ impl Arrangement {
         Arrangement {
             inner: ThreadBound::new(home, inner),
         }
-    }
-}
-
-#[pymethods]
-impl Arrangement {
-    /// True if a record is the key and the value, and not the key alone.
-    fn is_by_key(&self) -> PyResult<bool> {
-        Ok(self.inner.get()?.form() == Form::Pair)
     }
 }
 
