@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from effort import examples
 from harness import WORKERS, merged, run, share
+from pointstamp import _core
 from pointstamp._core import PactKind, StageKind, decode_batch, encode_batch, give_timed
 from pointstamp.plan.node import Form
 from pointstamp.seeing.metrics import prometheus
@@ -135,7 +136,7 @@ def test_an_operator_on_records_does_not_read_columns() -> None:
             with pytest.raises(
                 ps.GraphError, match="records at times of their own came where records are read"
             ):
-                timed.stage(StageKind.MAP, repr, "map", 1)
+                _core.chain(timed, [(StageKind.MAP, "map", repr, 1, None)], [])
             with pytest.raises(
                 ps.GraphError, match="records at times of their own came where records are read"
             ):
