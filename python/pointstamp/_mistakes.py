@@ -199,6 +199,8 @@ def function_of(operator: str, function: Any) -> Any:
     Raises:
         TypeError: If it is not a function, is `async def`, or yields and the operator takes one result.
     """
+    if type(function) is types.FunctionType and not function.__code__.co_flags & (_COROUTINE | _GENERATOR):
+        return function  # as nearly all are
     if not callable(function):
         raise TypeError(f"{operator} needs a function, not {function!r}")
     refuse_async(operator, function)
@@ -400,6 +402,8 @@ def refuse_async(operator: str, function: Any) -> None:
     Raises:
         TypeError: It says what to do instead.
     """
+    if type(function) is types.FunctionType and not function.__code__.co_flags & _COROUTINE:
+        return  # as nearly all are
     name, flags = _code(function)
     if flags & _COROUTINE:
         raise TypeError(

@@ -94,9 +94,13 @@ class Scope(FromOutside, CollectionScope, Drawn):
         closes: Node | None = None,
         **arguments: Any,
     ) -> Node:
-        """Appends a node to the plan, here; see `Plan.append`."""
-        return self._building.append(
-            self._plan_scope, kind, reads, outputs, arguments, name=name, crosses=crosses, closes=closes
+        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`."""
+        building = self._building
+        if building.prefix:
+            name = building.prefixed(kind.name, name)
+        line = self.core.line()
+        return building.plan.append(
+            self._plan_scope, kind, reads, outputs, arguments, name, line, crosses, closes
         )
 
     @property

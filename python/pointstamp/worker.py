@@ -12,7 +12,6 @@ from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
 from pointstamp.scope import Scope
-from pointstamp.seeing.graph import Graph
 from pointstamp.seeing.stalls import explained, interrupted, probes_of, say_forgotten, waits_for_probes
 
 if TYPE_CHECKING:
@@ -295,7 +294,7 @@ class _Building:
         """Has the worker run the dataflow from its next step on."""
         assert self._scope is not None
         try:
-            self._scope._graph = Graph.from_data(self._worker.install(self._scope.core))
+            self._scope._installed = self._worker.install(self._scope.core)
         finally:
             self._scope._building.let_go("its dataflow is installed already")
 

@@ -9,8 +9,9 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import _core
-from pointstamp._core import CollectionStageKind, EventQueue, ProbeHandle, Schema, StageKind
+from pointstamp._core import CollectionStageKind, EventQueue, ProbeHandle, Schema, StageKind, StreamKind
 from pointstamp.fields import col
+from pointstamp.plan.node import Form
 
 ROWS = pa.schema([("city", pa.string()), ("mm", pa.int64())])
 
@@ -92,17 +93,15 @@ def test_operators_get_the_name_and_the_line_of_the_node_that_is_lowered() -> No
     ]
 
 
-def test_a_node_that_is_lowered_has_no_part_in_the_names_of_methods_around_it() -> None:
+def test_an_operator_that_is_not_called_as_its_node_has_the_given_name_in_front() -> None:
     def build(scope: _core.Scope) -> None:
-        scope.begin_naming("union", "all")
         scope.lowering("count", "how many", None)
         _core.count(scope.to_stream([1]))
         scope.lowered()
         scope.empty()
-        scope.end_naming()
 
     _, operators = built(build)
-    assert [name for name, _ in operators] == ["how many: to_stream", "how many", "all: empty"]
+    assert [name for name, _ in operators] == ["how many: to_stream", "how many", "empty"]
 
 
 # ------------------------------------------------------------ probes
@@ -124,7 +123,7 @@ def test_a_probe_stands_at_the_minimum_time_until_its_operator_is_made() -> None
         assert not probe.done()
         with worker.dataflow() as scope:
             handle, stream = scope.new_input(of=int)
-            stream.core.probe_with(probe)
+            scope._building.take(stream._output, Form.RECORDS).probe_with(probe)
         assert probe.less_than(1)
         handle.advance_to(3)
         worker.step_while(lambda: probe.less_than(3))
@@ -143,7 +142,7 @@ def test_a_probe_is_expected_at_places_of_several_dimensions() -> None:
         probe.expect(2)
         probe.expect(1)
         with worker.dataflow() as scope:
-            scope.empty().core.probe_with(probe)
+            scope.core.empty().probe_with(probe)
         worker.step()
         assert not probe.done()
         assert probe.less_than((0, 1))
@@ -157,107 +156,144 @@ def test_a_probe_is_expected_at_places_of_several_dimensions() -> None:
 # ------------------------------------------------------------ schemas
 
 
-def made_by(build: Callable[[_core.Stream, Schema], tuple[Any, ...]], schema: pa.Schema = ROWS) -> Any:
-    """The results of a function that makes an operator, without the stream."""
-
-    def make(scope: _core.Scope) -> Any:
-        given = Schema(schema)
-        _, stream = scope.feedback(1, given)
-        try:
-            _, result, *rest = build(stream, given)
-        except Exception as error:
-            return type(error), str(error)
-        return (result.to_pyarrow(), *rest)
+def refused_by(build: Callable[[_core.Stream, Schema], Any], schema: pa.Schema) -> tuple[type, str] | None:
+    """How a function that makes an operator refuses its arguments."""
 
     def main(worker: ps.Worker) -> Any:
         core = worker.core.begin_dataflow("flow", 1)
-        made = make(core)
-        worker.core.discard(core)
-        return made
+        given = Schema(schema)
+        _, stream = core.feedback(1, given)
+        try:
+            build(stream, given)
+        except Exception as error:
+            return type(error), str(error)
+        finally:
+            worker.core.discard(core)
 
-    (result,) = ps.execute(main)
-    return result
+    (refused,) = ps.execute(main)
+    return refused  # type: ignore[no-any-return]
 
 
-def said_by(say: Callable[[Schema], Any], schema: pa.Schema = ROWS) -> Any:
+def said_by(say: Callable[[Schema], Any], schema: pa.Schema) -> tuple[type, str] | None:
     try:
-        result = say(Schema(schema))
+        say(Schema(schema))
     except Exception as error:
         return type(error), str(error)
-    result, *rest = result if isinstance(result, tuple) else (result,)
-    return (result.to_pyarrow(), *rest)
+    return None
+
+
+def caught_columns(build: Callable[[_core.Stream, Schema], _core.Stream], batch: pa.RecordBatch) -> Any:
+    """The schema of what an operator sends for a batch."""
+
+    def main(worker: ps.Worker) -> Any:
+        core = worker.core.begin_dataflow("flow", 1)
+        schema, handle = Schema(batch.schema), _core.InputHandle()
+        queue = caught(build(core.input_from(handle, StreamKind.COLUMNS), schema))
+        worker.core.install(core)
+        _core.send_columns(handle, batch, schema)
+        handle.close()
+        worker.run()
+        events = [queue.event(index) for index in range(len(queue))]
+        return [event[1].schema for event in events if event and event[0] is not None]
+
+    ((made,),) = ps.execute(main)
+    return made
 
 
 TIMED = pa.schema([("city", pa.string()), ("at", pa.int64()), ("mm", pa.int64())])
 TOLD = Schema(pa.schema([("time", pa.uint64())]))
 DAYS = (10, 10, 0)
+ROW = pa.record_batch([["Bern"], [3]], schema=ROWS)
+TIMED_ROW = pa.record_batch([["Bern"], [4], [3]], schema=TIMED)
 
 
 @pytest.mark.parametrize("by", [["city"], ["town"], []])
 @pytest.mark.parametrize("aggregations", [[("mm", "sum")], [("mm", "median of")], [("city", "sum")]])
 def test_the_schema_of_aggregations(by: list[str], aggregations: list[tuple[str, str]]) -> None:
-    made = made_by(lambda stream, schema: _core.aggregate_columns(stream, schema, by, aggregations, False))
-    assert said_by(lambda schema: _core.aggregate_schema(schema, by, aggregations)) == made
+    def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
+        return _core.aggregate_columns(stream, schema, by, aggregations, False)
+
+    def say(schema: Schema) -> Schema:
+        return _core.aggregate_schema(schema, by, aggregations)
+
+    assert said_by(say, ROWS) == refused_by(build, ROWS)
+    if said_by(say, ROWS) is None:
+        assert say(Schema(ROWS)).to_pyarrow() == caught_columns(build, ROW)
 
 
 @pytest.mark.parametrize("on", [["city"], ["town"], ["city", "mm"], []])
 @pytest.mark.parametrize("suffix", ["_right", ""])
 def test_the_schema_and_the_key_of_a_join(on: list[str], suffix: str) -> None:
-    both = (False, False)
-    made = made_by(
-        lambda stream, schema: _core.join_columns(stream, schema, stream, schema, on, suffix, both)
-    )
-    assert said_by(lambda schema: _core.join_schema(schema, schema, on, suffix)) == made
+    def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
+        return _core.join_columns(stream, schema, stream, schema, on, suffix, (False, False))
+
+    def say(schema: Schema) -> tuple[Schema, list[int]]:
+        return _core.join_schema(schema, schema, on, suffix)
+
+    assert said_by(say, ROWS) == refused_by(build, ROWS)
+    if said_by(say, ROWS) is None:
+        schema, key = say(Schema(ROWS))
+        assert schema.to_pyarrow() == caught_columns(build, ROW)
+        assert [schema.to_pyarrow().names[index] for index in key] == on
 
 
 @pytest.mark.parametrize("column", ["at", "city", "then"])
 @pytest.mark.parametrize("by", ["city", "at", "start"])
 def test_the_schema_of_windows(column: str, by: str) -> None:
     sums = [("mm", "sum")]
-    made = made_by(
-        lambda stream, schema: _core.window_columns(stream, schema, [by], sums, column, DAYS, False), TIMED
-    )
-    assert said_by(lambda schema: _core.window_schema(schema, [by], sums, column, DAYS), TIMED) == made
+
+    def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
+        return _core.window_columns(stream, schema, [by], sums, column, DAYS, False)
+
+    def say(schema: Schema) -> Schema:
+        return _core.window_schema(schema, [by], sums, column, DAYS)
+
+    assert said_by(say, TIMED) == refused_by(build, TIMED)
+    if said_by(say, TIMED) is None:
+        assert say(Schema(TIMED)).to_pyarrow() == caught_columns(build, TIMED_ROW)
 
 
 def test_the_schema_of_rows_with_their_own_times() -> None:
-    made = made_by(lambda stream, schema: _core.with_own_times(stream, schema, TOLD))
-    assert said_by(lambda schema: _core.own_times_schema(schema, TOLD)) == made
-    assert made[0].names == ["city", "mm", "time"]
+    made = caught_columns(lambda stream, schema: _core.with_own_times(stream, schema, TOLD), ROW)
+    assert _core.own_times_schema(Schema(ROWS), TOLD).to_pyarrow() == made
+    assert made.names == ["city", "mm", "time"]
 
 
 @pytest.mark.parametrize("field", [col("mm") * 2, col("town"), col("city") + 1, 7])
 def test_the_schema_of_a_selection(field: Any) -> None:
-    def build(stream: _core.Stream, schema: Schema) -> Any:
-        rows, _ = _core.collect_columns(stream, schema, False)
+    def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
+        rows = _core.collect_columns(stream, schema, False)
         return _core.select_columns(rows, schema, ["x"], [field])
 
-    assert said_by(lambda schema: _core.select_schema(schema, ["x"], [field])) == made_by(build)
+    def say(schema: Schema) -> Schema:
+        return _core.select_schema(schema, ["x"], [field])
+
+    assert said_by(say, ROWS) == refused_by(build, ROWS)
+    if said_by(say, ROWS) is None:
+        assert say(Schema(ROWS)).to_pyarrow() == pa.schema([("x", pa.int64())])
 
 
 @pytest.mark.parametrize("condition", [col("mm") > 2, col("mm"), col("town") > 2, col("city") > 1])
 def test_a_condition_on_columns_is_checked_without_a_stream(condition: Any) -> None:
-    def build(stream: _core.Stream, schema: Schema) -> Any:
-        rows, _ = _core.collect_columns(stream, schema, False)
-        return _core.filter_columns(rows, schema, condition), schema
+    def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
+        rows = _core.collect_columns(stream, schema, False)
+        return _core.filter_columns(rows, schema, condition)
 
-    def say(schema: Schema) -> Schema:
-        _core.check_filter(schema, condition)
-        return schema
-
-    assert said_by(say) == made_by(build)
+    assert said_by(lambda schema: _core.check_filter(schema, condition), ROWS) == refused_by(build, ROWS)
 
 
 @pytest.mark.parametrize("schema", [ROWS, pa.schema([("x", pa.list_(pa.int64()))])])
 @pytest.mark.parametrize("diffs", [False, True])
 def test_the_schema_of_a_collection_and_of_its_updates(schema: pa.Schema, diffs: bool) -> None:
-    def build(stream: _core.Stream, schema: Schema) -> Any:
+    def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
         return _core.collect_columns(stream, schema, diffs)
 
-    assert said_by(lambda given: _core.collect_schema(given, diffs, 1), schema) == made_by(build, schema)
+    assert said_by(lambda given: _core.collect_schema(given, diffs, 1), schema) == refused_by(build, schema)
     updates = _core.column_updates_schema(Schema(ROWS), 1)
-    made = made_by(lambda s, schema: _core.column_updates(_core.collect_columns(s, schema, False)[0], schema))
-    assert updates.to_pyarrow() == made[0]
+    made = caught_columns(
+        lambda stream, given: _core.column_updates(_core.collect_columns(stream, given, False), given), ROW
+    )
+    assert updates.to_pyarrow() == made
     back = _core.collect_schema(updates, True, 1)
     assert back.to_pyarrow() == ROWS
     with pytest.raises(ps.GraphError, match="no such columns"):
@@ -280,17 +316,22 @@ def test_loops_take_streams_of_their_own_kind() -> None:
     assert _core.loop_difference(None, None) is None
     assert _core.loop_difference(own, own) is None
 
-    def connected(scope: _core.Scope, own: Schema | None, given: Schema | None) -> str:
-        handle, _ = scope.feedback(1, own)
-        _, stream = scope.feedback(1, given)
-        with pytest.raises(ps.GraphError) as refused:
-            handle.connect(stream, given)
-        return str(refused.value)
+    different = _core.loop_difference(own, other)
+    assert different is not None
+    assert "field 1 is 'at' and should be 'mm'" in different
+    assert _core.loop_difference(own, None) == "it carries record batches, and the stream records: use to_arrow"
+    assert _core.loop_difference(None, own) == (
+        "it carries records, and the stream record batches: give feedback or loop_variable the schema"
+    )
 
     def main(worker: ps.Worker) -> None:
         scope = worker.core.begin_dataflow("flow", 1)
-        for one, two in ((own, other), (own, None), (None, own)):
-            assert _core.loop_difference(one, two) == connected(scope, one, two)
+        (columns, rows), (records, _) = scope.feedback(1, own), scope.feedback(1)
+        with pytest.raises(ps.GraphError, match="record batches came where records are read"):
+            records.connect(rows)
+        columns.connect(rows)
+        with pytest.raises(ps.GraphError, match="closed already"):
+            columns.connect(rows)
         worker.core.discard(scope)
 
     ps.execute(main)
@@ -409,7 +450,6 @@ TIMES = (StageKind.MAP_TIMED, "times", abs, 1, None)
 @pytest.mark.parametrize(
     ("stages", "outputs", "says"),
     [
-        ([], [], "one stage or more"),
         ([MAP], [(1, 0)], "no part 0 of stage 1"),
         ([MAP], [(0, 1)], "no part 1 of stage 0"),
         ([MAP], [(0, 0), (0, 0)], "two outputs"),

@@ -9,4 +9,3 @@ pub mod operator;
 pub mod retention;
 pub mod scope;
 pub mod stream;
-mod upstream;

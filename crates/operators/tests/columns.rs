@@ -82,18 +82,19 @@ fn refused(cause: impl Into<BoxError>) -> EngineError {
     }
 }
 
-/// Runs a program on each worker with the worker's share of the updates; returns what comes out of `updates`.
+/// Runs a program on each worker with the worker's share of the updates; returns what comes out of `updates`. The columns
+/// of its result are those that [`select_and_filter`] selects.
 fn run(
     workers: usize,
     shares: &[Vec<Updates>],
-    program: impl Fn(&Typed<Updates>) -> Result<(Typed<Updates>, SchemaRef), Error> + Sync,
+    program: impl Fn(&Typed<Updates>) -> Result<Typed<Updates>, Error> + Sync,
 ) -> Result<Contents, BoxError> {
     let found = execute(workers, Mode::Demand, |worker| {
         let (input, out) = (Input::<Batch>::new(), Rc::new(RefCell::new(Vec::new())));
         worker.dataflow("columns", 1, |scope| {
             let stream = Typed::assume(input.attach(scope)?);
-            let (made, schema) = program(&stream).map_err(refused)?;
-            let (batches, _) = columns::updates(&made, &schema).map_err(refused)?;
+            let made = program(&stream).map_err(refused)?;
+            let batches = columns::updates(&made, &selected()).map_err(refused)?;
             let out = Rc::clone(&out);
             capture(batches.stream(), move |event| {
                 if let Event::Messages(_, batch) = event {
@@ -137,16 +138,23 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 /// The rows with a number above -2 and a word, as the number and its square.
-fn select_and_filter(stream: &Typed<Updates>) -> Result<(Typed<Updates>, SchemaRef), Error> {
+fn select_and_filter(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
     let above = binary(Op::Compare(Relation::Gt), column("number"), int(-2));
     let word = Expr::Not(Arc::new(Expr::IsNull(Arc::new(column("word")))));
     let kept = columns::keep(stream, &schema(), &binary(Op::And, above, Arc::new(word)))?;
+    columns::select(&kept, &schema(), wanted())
+}
+
+fn wanted() -> [(String, Expr); 2] {
     let square = binary(Op::Mul, column("number"), Arc::new(column("number")));
-    let wanted = [
+    [
         ("number".to_owned(), column("number")),
         ("square".to_owned(), square),
-    ];
-    columns::select(&kept, &schema(), wanted)
+    ]
+}
+
+fn selected() -> SchemaRef {
+    columns::select_schema(&schema(), wanted()).unwrap()
 }
 
 fn recomputed(changes: &[Change]) -> Contents {
@@ -162,25 +170,24 @@ fn recomputed(changes: &[Change]) -> Contents {
 }
 
 /// A program that makes columns of a collection.
-type Program = fn(&Typed<Updates>) -> Result<(Typed<Updates>, SchemaRef), Error>;
+type Program = fn(&Typed<Updates>) -> Result<Typed<Updates>, Error>;
 
 const PROGRAMS: [Program; 3] = [
     select_and_filter,
     |stream| {
         // Through an arrangement, which keeps rows.
-        let (made, schema) = select_and_filter(stream)?;
-        let arranged = collections::arrange(&made, By::Record, "arrange")?;
-        Ok((arranged.updates()?, schema))
+        let made = select_and_filter(stream)?;
+        collections::arrange(&made, By::Record, "arrange")?.updates()
     },
     |stream| {
         // Into a scope and out of it, negated twice, and added up.
-        let (made, schema) = select_and_filter(stream)?;
+        let made = select_and_filter(stream)?;
         let inner: Scope<Batch> = stream.scope().nested("inner", 1)?;
         let entered = Typed::assume(inner.enter(made.stream())?);
         let negated = collections::negate(&collections::negate(&entered)?)?;
         let left = Typed::assume(inner.leave(negated.stream())?);
         inner.close();
-        Ok((collections::consolidate(&left)?, schema))
+        collections::consolidate(&left)
     },
 ];
 
@@ -227,8 +234,8 @@ fn updates_are_collected_again() {
         })
         .collect();
     let again = run(2, &[vec![of_columns(&changes)], vec![]], |stream| {
-        let (made, schema) = select_and_filter(stream)?;
-        let (batches, schema) = columns::updates(&made, &schema)?;
+        let batches = columns::updates(&select_and_filter(stream)?, &selected())?;
+        let schema = columns::with_changes(&selected(), Some(1));
         columns::collect(&batches, &schema, true)
     });
     assert_eq!(again.unwrap(), recomputed(&changes));

@@ -99,7 +99,7 @@ mod _core {
         operator::{Builder, Retention},
         port::{FrontieredInput, InputPort, OutputPort},
         probe::ProbeHandle,
-        scope::{LoopHandle, Retaining, Scope, loop_difference},
+        scope::{LoopEnd, Retaining, Scope, loop_difference},
         sealed::SealedLink,
         session::Session,
         simulation::Simulation,
@@ -153,7 +153,7 @@ mod _core {
             set_collections_fuel,
         },
         reduce::reduce_arranged,
-        shape::{Loop, as_collection, collection_stage, extract_updates, follow, to_updates},
+        shape::{Loop, as_collection, extract_updates, follow, to_updates},
         trace::{Trace, import_trace, trace_of},
         values::{decode_term, encode_term},
     };
@@ -167,6 +167,7 @@ mod _core {
     use crate::seeing::{
         diagnostics::{keep_diagnostics, take_diagnostics},
         frames::Line,
+        graph::Installed,
         guard::Guard,
         record::Recorder,
     };

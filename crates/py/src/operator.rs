@@ -100,10 +100,8 @@ impl Builder {
         key: Option<Py<PyAny>>,
     ) -> PyResult<InputPort> {
         let builder = self.builder.get()?;
-        let pact = pact(kind, key, &builder.name(), stream.kind()?)?;
-        let port = builder
-            .new_input(&stream.engine()?, pact)
-            .map_err(refused)?;
+        let pact = pact(kind, key, &builder.name(), stream.kind())?;
+        let port = builder.new_input(stream.engine()?, pact).map_err(refused)?;
         let dims = builder.scope().dims();
         Ok(InputPort {
             port: ThreadBound::new(self.builder.home(), port),
@@ -179,7 +177,6 @@ impl Builder {
             .iter()
             .map(|stream| stream.engine())
             .collect::<PyResult<Vec<_>>>()?;
-        let streams: Vec<_> = streams.iter().collect();
         let builder = self.builder.get()?;
         let made = builder.retention(&streams).map_err(refused)?;
         Ok(made.map(|made| Retention {

@@ -3,15 +3,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
 use pointstamp_engine::error::Error;
-use pointstamp_engine::operators::{self, LoopHandle as EngineLoop};
+use pointstamp_engine::operators::{self, LoopHandle};
 use pointstamp_engine::port::SendError;
 use pointstamp_engine::scope::{Found, Scope as EngineScope};
 use pointstamp_operators::{Content, Error as OperatorError, Kind};
 use pointstamp_order::{PathSummary, Point};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 
 use crate::activator::Activator;
 use crate::batch::{Batch, MAX_BATCH, Records};
@@ -20,7 +19,6 @@ use crate::capability::Capability;
 use crate::columns::schema::{Schema, exact_difference};
 use crate::driver::Driver;
 use crate::errors::{GraphError, IntoException};
-use crate::generic::generic_alias;
 use crate::gil::{Held, attached};
 use crate::input::InputHandle;
 use crate::iterables::{Giver, records_of};
@@ -84,23 +82,14 @@ impl Scope {
         Ok(self.scope.get()?.worker().peers())
     }
 
-    /// Names the operators that are made until `end_naming`, for the method that is running; None leaves their own names.
-    fn begin_naming(&self, title: String, name: Option<String>) {
-        self.scope.home().naming().begin(title, name);
-    }
-
-    /// Ends what the last `begin_naming` began.
-    fn end_naming(&self) {
-        self.scope.home().naming().end();
-    }
-
     /// The line of the program that runs now.
     fn line(&self, py: Python<'_>) -> Line {
         self.scope.home().notes().line(py)
     }
 
-    /// Begins to lower a node of the plan, and ends with the node before: the operators that are made for it get its name,
-    /// as `begin_naming` has it, and its line; or, without a line, the one that runs.
+    /// Begins to lower a node of the plan, and ends with the node before: the operators that are made from now on get its
+    /// name, where it has one, and its line, or, without a line, the one that runs. The operator that is called as `title`
+    /// gets the name itself, the others have it in front.
     #[pyo3(signature = (title, name, line))]
     fn lowering(&self, title: String, name: Option<String>, line: Option<&Bound<'_, Line>>) {
         let line = line.map(|line| line.get().clone());
@@ -189,18 +178,18 @@ impl Scope {
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn concatenate(&self, streams: Vec<PyRef<'_, Stream>>) -> PyResult<Stream> {
         let kind = match streams.first() {
-            Some(first) => first.kind()?,
+            Some(first) => first.kind(),
             None => Kind::Host,
         };
         for stream in &streams {
-            let (expected, found) = (kind, stream.kind()?);
+            let (expected, found) = (kind, stream.kind());
             if expected != found {
                 return Err(OperatorError::WrongKind { expected, found }.into_exception());
             }
         }
         let streams = streams
             .iter()
-            .map(|stream| stream.engine())
+            .map(|stream| Ok(stream.engine()?.clone()))
             .collect::<PyResult<Vec<_>>>()?;
         let made = operators::concatenate(self.scope.get()?, streams).map_err(refused)?;
         Ok(self.plain(kind, made))
@@ -208,8 +197,8 @@ impl Scope {
 
     /// A stream of the scope around this one, here.
     fn enter(&self, stream: &Stream) -> PyResult<Stream> {
-        let entered = self.scope.get()?.enter(&stream.engine()?);
-        Ok(self.plain(stream.kind()?, entered.map_err(refused)?))
+        let entered = self.scope.get()?.enter(stream.engine()?);
+        Ok(self.plain(stream.kind(), entered.map_err(refused)?))
     }
 
     /// Starts an operator.
@@ -235,7 +224,7 @@ impl Scope {
         Ok(Retaining {
             found: ThreadBound::new(
                 self.scope.home(),
-                EngineScope::retaining_forever(&stream.engine()?),
+                EngineScope::retaining_forever(stream.engine()?),
             ),
         })
     }
@@ -255,20 +244,20 @@ impl Scope {
     ) -> PyResult<()> {
         let reader = reader.engine()?;
         let wake = move || reader.activate();
-        EngineScope::watch_downstream(&stream.engine()?, &probe.probe, retained, wake)
+        EngineScope::watch_downstream(stream.engine()?, &probe.probe, retained, wake)
             .map_err(refused)
     }
 
-    /// A stream that is defined later, by the handle.
-    /// Times of the outermost scope that it moves on are those of records: with `retains`, records that go round may be
-    /// needed for as long as it runs.
+    /// A stream that is defined later, by what is connected to the loop's end: of record batches with a schema, else of
+    /// records. Times of the outermost scope that it moves on are those of records: with `retains`, records that go round
+    /// may be needed for as long as it runs.
     #[pyo3(signature = (summary, schema = None, retains = false))]
     fn feedback(
         &self,
         summary: &Bound<'_, PyAny>,
         schema: Option<&Schema>,
         retains: bool,
-    ) -> PyResult<(LoopHandle, Stream)> {
+    ) -> PyResult<(LoopEnd, Stream)> {
         let scope = self.scope.get()?;
         let summary = summary_from_py(summary, scope.dims())?;
         let outwards = summary.results_in(&Point::minimum(scope.dims()));
@@ -277,13 +266,12 @@ impl Scope {
             handle.retains_forever();
         }
         let handle = ThreadBound::new(self.scope.home(), RefCell::new(Some(handle)));
-        let schema = schema.map(|schema| schema.schema.clone());
-        let kind = match &schema {
-            Some(_) => Kind::Columns,
-            None => Kind::Host,
+        let kind = if schema.is_some() {
+            Kind::Columns
+        } else {
+            Kind::Host
         };
-        let stream = self.plain(kind, stream);
-        Ok((LoopHandle { handle, schema }, stream))
+        Ok((LoopEnd { handle, kind }, self.plain(kind, stream)))
     }
 
     /// A scope inside this one.
@@ -332,70 +320,36 @@ impl Retaining {
 #[pyfunction]
 #[pyo3(signature = (own, given))]
 pub(crate) fn loop_difference(own: Option<&Schema>, given: Option<&Schema>) -> Option<String> {
-    difference(own.map(Schema::shared), given.map(Schema::shared))
-}
-
-fn difference(own: Option<&SchemaRef>, given: Option<&SchemaRef>) -> Option<String> {
-    let problem = match (own, given) {
+    match (own, given) {
         (None, None) => None,
-        (Some(own), Some(given)) => exact_difference(given, own),
+        (Some(own), Some(given)) => exact_difference(&given.schema, &own.schema),
         (Some(_), None) => {
             Some("it carries record batches, and the stream records: use to_arrow".into())
         }
         (None, Some(_)) => Some(
             "it carries records, and the stream record batches: give feedback or loop_variable the schema".into(),
         ),
-    };
-    problem.map(|problem| format!("this stream cannot define the loop variable: {problem}"))
+    }
 }
 
-/// The end of a loop that is still open; pass it to `Stream.connect_loop`.
-#[pyclass(frozen, module = "pointstamp")]
-pub(crate) struct LoopHandle {
-    handle: ThreadBound<RefCell<Option<EngineLoop<Batch>>>>,
-    /// Of a loop over record batches.
-    schema: Option<SchemaRef>,
+/// The end of a loop that is still open.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct LoopEnd {
+    handle: ThreadBound<RefCell<Option<LoopHandle<Batch>>>>,
+    /// The kind of batches that go round.
+    kind: Kind,
 }
 
 #[pymethods]
-impl LoopHandle {
-    fn __repr__(&self) -> String {
-        let of = if self.schema.is_some() {
-            " of record batches"
-        } else {
-            ""
-        };
-        let state = match self.handle.get() {
-            Ok(handle) if handle.borrow().is_some() => "not connected",
-            Ok(_) => "connected",
-            Err(_) if self.handle.home().has_ended() => "of a worker that has ended",
-            Err(_) => "of a worker on another thread",
-        };
-        format!("<LoopHandle{of} {state}>")
-    }
-
-    #[classmethod]
-    fn __class_getitem__<'py>(
-        cls: &Bound<'py, PyType>,
-        item: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        generic_alias(cls, item)
-    }
-
+impl LoopEnd {
     /// Closes the loop with the stream that defines it.
-    #[pyo3(signature = (stream, schema = None))]
-    fn connect(&self, stream: &Stream, schema: Option<&Schema>) -> PyResult<()> {
-        let given = schema.map(Schema::shared);
-        if let Some(problem) = difference(self.schema.as_ref(), given) {
-            return Err(GraphError::new_err(problem));
+    fn connect(&self, stream: &Stream) -> PyResult<()> {
+        let (expected, found) = (self.kind, stream.kind());
+        if expected != found {
+            return Err(OperatorError::WrongKind { expected, found }.into_exception());
         }
-        let stream = stream.engine()?;
         let handle = self.handle.get()?.borrow_mut().take();
-        match handle {
-            Some(handle) => handle.connect(&stream).map_err(refused),
-            None => Err(GraphError::new_err(
-                "this loop variable is connected already: a loop has one definition; concat the streams first",
-            )),
-        }
+        let handle = handle.ok_or_else(|| GraphError::new_err("this loop is closed already"))?;
+        handle.connect(stream.engine()?).map_err(refused)
     }
 }

@@ -15,7 +15,6 @@ use pointstamp_progress::Mode;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
@@ -27,7 +26,7 @@ use crate::gil::{Held, detached};
 use crate::kinds::ProgressMode;
 use crate::raised::{Raised, exception, told};
 use crate::scope::Scope;
-use crate::seeing::graph::Collector;
+use crate::seeing::graph::{Collector, Installed};
 use crate::seeing::hearing::Hearing;
 use crate::seeing::inquiry::Answer;
 use crate::seeing::record::Recorder;
@@ -78,7 +77,7 @@ impl Worker {
     }
 
     /// Installs a dataflow; its graph.
-    fn install<'py>(&self, py: Python<'py>, scope: &Scope) -> PyResult<Bound<'py, PyDict>> {
+    fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<Installed> {
         let scope = scope.scope.get()?;
         let collector = Collector::new();
         let observer = Rc::clone(&collector) as Rc<dyn Observer>;
@@ -87,7 +86,7 @@ impl Worker {
         let installed = self.0.run(py, |engine| engine.install(scope));
         engine.unobserve(&observer);
         installed?;
-        collector.to_py(py, self.0.home().notes())
+        Ok(collector.take(self.0.home().notes()))
     }
 
     /// Gives up a dataflow that was begun.

@@ -13,7 +13,7 @@ from pointstamp import _core
 from pointstamp._errors import GraphError
 from pointstamp.lowering import passes
 from pointstamp.lowering.rules import conversion, rules_of
-from pointstamp.lowering.steps import Step
+from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
 from pointstamp.plan.plan import Plan, PlanScope
@@ -32,7 +32,8 @@ class Building:
     Attributes:
         plan: What was appended so far.
         scopes: The engine's scope for each of the plan's.
-        steps: How the plan was lowered.
+        prefix: The titles within which nodes are appended now: what their names have in front.
+        noted: What was made, in order, for `steps`.
         title: What the node is called whose operators are being made, unless the program names it.
     """
 
@@ -41,12 +42,12 @@ class Building:
         "_instead",
         "_left",
         "_made",
-        "_prefix",
         "_wanted",
+        "noted",
         "plan",
+        "prefix",
         "root",
         "scopes",
-        "steps",
         "title",
     )
 
@@ -54,10 +55,10 @@ class Building:
         self.plan = Plan()
         self.root = root
         self.scopes: dict[PlanScope, _core.Scope] = {}
-        self.steps: list[Step] = []
+        self.noted: list[Noted] = []
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
-        self._prefix = ""
+        self.prefix = ""
         self.title = ""
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
@@ -65,45 +66,19 @@ class Building:
 
     # ------------------------------------------------------------ appending
 
-    def append(
-        self,
-        scope: PlanScope,
-        kind: Kind,
-        reads: Sequence[Output | Read],
-        outputs: Sequence[Output],
-        arguments: dict[str, Any],
-        *,
-        name: str | None = None,
-        crosses: bool = False,
-        closes: Node | None = None,
-    ) -> Node:
-        """Appends a node, with the line of the program that runs now; see `Plan.append`."""
-        line = self.root.line()
-        name = self._prefixed(kind.name, name)
-        return self.plan.append(
-            scope,
-            kind,
-            reads,
-            outputs,
-            arguments,
-            name=name,
-            line=line,
-            crosses=crosses,
-            closes=closes,
-        )
-
-    def _prefixed(self, title: str, name: str | None) -> str | None:
-        return f"{self._prefix}{name or title}" if self._prefix else name
+    def prefixed(self, title: str, name: str | None) -> str | None:
+        """The name of what is appended, within a title."""
+        return f"{self.prefix}{name or title}" if self.prefix else name
 
     @contextmanager
     def within(self, title: str) -> Iterator[None]:
         """Has what is appended in the block have a title in front of its name, as ``graphs.bfs: join``."""
-        before = self._prefix
-        self._prefix = f"{before}{title}: "
+        before = self.prefix
+        self.prefix = f"{before}{title}: "
         try:
             yield
         finally:
-            self._prefix = before
+            self.prefix = before
 
     def reserve(self, node: Node, *made: Any) -> Node:
         """Notes what the engine has made of a node at once: an object for each output."""
@@ -124,12 +99,12 @@ class Building:
         name: str,
     ) -> Node:
         """Makes a node that `Plan.add` appends later, when its inputs and outputs are complete."""
-        return Node(kind, inputs, outputs, {}, name=name, line=self.root.line(), scope=scope)
+        return Node(kind, inputs, outputs, {}, name, self.root.line(), scope)
 
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
         """Names operators that are made at once: that with the title gets the name."""
-        self.root.lowering(title, self._prefixed(title, name), None)
+        self.root.lowering(title, self.prefixed(title, name), None)
         try:
             yield
         finally:
@@ -174,7 +149,7 @@ class Building:
             if chain[0] is node:
                 self._lower_chain(chain)
         elif outputs and outputs[0] in self._made and kind is not shape.OPERATOR:
-            self._note(node)  # made when it was appended
+            self.noted.append((node, None, None))  # made when it was appended
         else:
             self._lower_by_rule(node)
         for output in outputs:
@@ -192,27 +167,15 @@ class Building:
         inputs = [self.take(output, form) for output, form in node.inputs]
         self._begin(node)
         made = rule(self, node, *inputs)
-        self._note(node)
+        self.noted.append((node, None, None))
+        if made is None:
+            return  # it has no outputs, or they were made when it was appended
         if len(node.outputs) == 1:
             [output] = node.outputs
             self._made[output] = {output.form: made}
-        elif made is not None:
-            for output, one in zip(node.outputs, made, strict=True):
-                self._made[output] = {output.form: one}
-
-    def _note(self, node: Node, form: Form | None = None) -> None:
-        """Notes that a node has become a step, which makes its outputs, in a form that is not its own."""
-        title, reads = node.title, node.inputs
-        if form is not None:
-            others = [other for other in self._made[node.output] if other is not form]
-            if node.kind is shape.ENTER:
-                reads = [Read(read.output, form) for read in reads]
-            elif others:
-                title, reads = form.value, [Read(node.output, others[0])]  # of what it has made before
-        if self._instead:
-            reads = [Read(self.source_of(read.output), read.form) for read in reads]
-        makes = [(output, form or output.form) for output in node.outputs]
-        self.steps.append(Step(title, [node], node.scope, reads, makes))
+            return
+        for output, one in zip(node.outputs, made, strict=True):
+            self._made[output] = {output.form: one}
 
     def _begin(self, node: Node) -> None:
         self.title = node.kind.name
@@ -237,9 +200,7 @@ class Building:
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         for output, stream in zip(outputs, build(read, stages, ports), strict=True):
             self._made[output] = {output.form: stream}
-        title = first.title if len(chain) == 1 else " > ".join(node.title for node in chain)
-        reads = [(self.source_of(first.inputs[0].output), form)]
-        self.steps.append(Step(title, chain, first.scope, reads, [(one, one.form) for one in outputs]))
+        self.noted.append((chain, None, None))
 
     def taken(self, read: Read) -> Any:
         """What a node reads, in the form in which it reads it."""
@@ -262,7 +223,7 @@ class Building:
                 self._begin(output.node)
                 made[form] = make(self, output.node, form)
                 if made[form] is not None:
-                    self._note(output.node, form)
+                    self.noted.append((output.node, form, None))
             if made.get(form) is None:
                 made[form] = self._converted(output, output.form if make is None else output.form.plain, form)
         return made[form]
@@ -280,9 +241,7 @@ class Building:
         else:
             self.title = ""
             self.root.lowering("", None, (reader or output.node).line)
-        self.steps.append(
-            Step(form.value, [reader or output.node], output.node.scope, [(output, found)], [(output, form)])
-        )
+        self.noted.append((reader or output.node, form, Read(output, found)))
         return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:
@@ -290,6 +249,10 @@ class Building:
         if output not in self._left:
             self._left[output] = make()
         return self._left[output]
+
+    def steps(self) -> list[Step]:
+        """How the plan was lowered."""
+        return list(steps_of(self.noted, self._instead))
 
     def wants(self, output: Output) -> set[Form]:
         """The forms in which an output is read."""
@@ -308,5 +271,4 @@ class Building:
         self._left.clear()
         self._wanted.clear()
         self._chains.clear()
-        self._instead.clear()
         self.scopes.clear()

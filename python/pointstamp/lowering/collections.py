@@ -68,7 +68,7 @@ def select(_building: Building, node: Node, stream: _core.Stream) -> _core.Strea
     before = node.inputs[0].output.schema
     assert before is not None
     fields = node["fields"]
-    return _core.select_columns(stream, before, list(fields), list(fields.values()))[0]
+    return _core.select_columns(stream, before, list(fields), list(fields.values()))
 
 
 @rule(collections.RENAME, collections.TO_RECORDS)
@@ -90,7 +90,7 @@ def column_updates(_building: Building, node: Node, stream: _core.Stream) -> _co
     """Makes record batches of updates."""
     before = node.inputs[0].output.schema
     assert before is not None
-    return _core.column_updates(stream, before)[0]
+    return _core.column_updates(stream, before)
 
 
 # ------------------------------------------------------------ arrangements

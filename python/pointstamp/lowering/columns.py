@@ -53,7 +53,7 @@ def branch_when(_building: Building, node: Node, stream: _core.Stream) -> tuple[
 @rule(columns.AS_COLLECTION)
 def as_collection(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Makes updates of rows."""
-    return _core.collect_columns(stream, _read_schema(node), node["diffs"])[0]
+    return _core.collect_columns(stream, _read_schema(node), node["diffs"])
 
 
 @rule(columns.DELAY)
@@ -65,7 +65,7 @@ def delay(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream
 @rule(columns.OWN_TIMES)
 def own_times(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Adds the times of rows as a column."""
-    return _core.with_own_times(stream, _read_schema(node), node["told"])[0]
+    return _core.with_own_times(stream, _read_schema(node), node["told"])
 
 
 # ------------------------------------------------------------ by key
@@ -88,10 +88,7 @@ def partition(_building: Building, node: Node, stream: _core.Stream) -> list[_co
 def aggregate(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Aggregates per time and key: of an exchange that was left out, the rows before it."""
     in_place = building.source_of(node.inputs[0].output).placed == node["key"]
-    aggregated = _core.aggregate_columns(
-        stream, _read_schema(node), node["by"], node["aggregations"], in_place
-    )
-    return aggregated[0]
+    return _core.aggregate_columns(stream, _read_schema(node), node["by"], node["aggregations"], in_place)
 
 
 @rule(columns.DISTINCT)
@@ -110,7 +107,7 @@ def distinct_so_far(_building: Building, node: Node, stream: _core.Stream) -> _c
 def join(_building: Building, node: Node, left: _core.Stream, right: _core.Stream) -> _core.Stream:
     """Pairs rows of two streams by key."""
     schema, other = _read_schema(node), _read_schema(node, 1)
-    return _core.join_columns(left, schema, right, other, node["by"], node["suffix"], node["in_place"])[0]
+    return _core.join_columns(left, schema, right, other, node["by"], node["suffix"], node["in_place"])
 
 
 @rule(columns.WINDOW)
@@ -124,7 +121,7 @@ def window(_building: Building, node: Node, stream: _core.Stream) -> _core.Strea
         node["column"],
         node["layout"],
         node["in_place"],
-    )[0]
+    )
 
 
 @rule(
@@ -139,17 +136,16 @@ def window(_building: Building, node: Node, stream: _core.Stream) -> _core.Strea
 def in_time_order(_building: Building, node: Node, *streams: _core.Stream) -> _core.Stream:
     """Feeds a kernel with rows in the order of event time."""
     sides = [(stream, key, at) for stream, (key, at) in zip(streams, node["sides"], strict=True)]
-    return _core.in_time_order(sides, node["kernel"], node.kind.name, node["keeper"])[0]
+    return _core.in_time_order(sides, node["kernel"], node.kind.name, node["keeper"])
 
 
 # ------------------------------------------------------------ event times
 
 
 @converts(Form.MIXED, Form.COLUMNS)
-def at_event_times(building: Building, output: Output, mixed: _core.Stream) -> _core.Stream:
-    """Moves each row to its own time. The operator has no name of the program's: it is nobody's alone."""
+def at_event_times(_building: Building, output: Output, mixed: _core.Stream) -> _core.Stream:
+    """Moves each row to its own time."""
     assert output.time_column is not None
-    building.root.lowering("", None, output.node.line)
     return _core.delay_columns(mixed, _core.time_column_of(_schema_of(output), output.time_column))
 
 

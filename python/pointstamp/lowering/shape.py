@@ -61,7 +61,7 @@ def leave(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
 def connect(_building: Building, node: Node, stream: _core.Stream) -> None:
     """Closes a loop."""
     assert node.closes is not None
-    node.closes["end"].connect(stream, node.inputs[0].output.schema)
+    node.closes["end"].connect(stream)
 
 
 @rule(shape.PROBE)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from pointstamp.plan import shape
+from pointstamp.plan.node import Form, Node, Read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pointstamp.plan.node import Form, Node, Output
+    from pointstamp.plan.node import Output
     from pointstamp.plan.plan import PlanScope
 
-__all__ = ["Step"]
+__all__ = ["Noted", "Step", "steps_of"]
+
+Noted: TypeAlias = "tuple[Node | list[Node], Form | None, Read | None]"
+"""What lowering notes of a step, in little time: a node or the nodes of a chain; the form that is made, where
+a node makes several; and for a conversion what is converted, with its form, for the node."""
 
 
 class Step(NamedTuple):
@@ -28,5 +35,31 @@ class Step(NamedTuple):
     title: str
     nodes: Sequence[Node]
     scope: PlanScope
-    reads: Sequence[tuple[Output, Form]]
-    makes: Sequence[tuple[Output, Form]]
+    reads: Sequence[Read]
+    makes: Sequence[Read]
+
+
+def steps_of(noted: Sequence[Noted], instead: Mapping[Output, Output]) -> Iterator[Step]:
+    """Makes the steps of what was noted.
+
+    Args:
+        noted: In the order in which it was made.
+        instead: The outputs that are read in the place of others, whose nodes are left out.
+    """
+    first: dict[Node, Form] = {}
+    for one, form, converted in noted:
+        chain = one if isinstance(one, list) else [one]
+        node = chain[0]
+        if converted is not None:
+            assert form is not None
+            output = converted.output
+            yield Step(form.value, chain, output.node.scope, [converted], [Read(output, form)])
+            continue
+        title = " > ".join(each.title for each in chain)
+        reads = [Read(instead.get(read.output, read.output), read.form) for read in node.inputs]
+        if form is not None and node.kind is shape.ENTER:
+            reads = [Read(read.output, form) for read in reads]
+        elif form is not None and first.setdefault(node, form) is not form:
+            title, reads = form.value, [Read(node.output, first[node])]  # of what it has made before
+        makes = [Read(output, form or output.form) for each in chain for output in each.outputs]
+        yield Step(title, chain, node.scope, reads, makes)

@@ -153,7 +153,6 @@ class Node:
         inputs: Sequence[Read],
         outputs: Sequence[Output],
         arguments: dict[str, Any],
-        *,
         name: str | None,
         line: Any,
         scope: PlanScope,
@@ -168,18 +167,18 @@ class Node:
         self.scope = scope
         self.closes = closes
         self.number = -1
-        for port, output in enumerate(outputs):
+        port = 0
+        for output in outputs:
             output.node, output.port = self, port
-        self.told_of_inputs()
+            port += 1
+            if output.clocks is None:
+                output.clocks = _clocks_of(inputs)
 
     def told_of_inputs(self) -> None:
-        """Has outputs without a clock of their own take over those of the inputs."""
-        clocks: tuple[Clock, ...] | None = None
+        """Has outputs without a clock of their own take over those of the inputs, which came after them."""
         for output in self.outputs:
             if output.clocks is None:
-                if clocks is None:
-                    clocks = _clocks_of(self.inputs)
-                output.clocks = clocks
+                output.clocks = _clocks_of(self.inputs)
 
     @property
     def output(self) -> Output:
@@ -203,5 +202,7 @@ class Node:
 def _clocks_of(inputs: Sequence[Read]) -> tuple[Clock, ...]:
     """What tells the unit of the times of some inputs, each once."""
     if len(inputs) == 1:
-        return inputs[0].output.clocks or ()
+        return inputs[0][0].clocks or ()
+    if not inputs:
+        return ()
     return tuple(dict.fromkeys(clock for read in inputs for clock in read.output.clocks or ()))

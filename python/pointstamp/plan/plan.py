@@ -41,14 +41,15 @@ class PlanScope:
         Raises:
             GraphError: If they may not.
         """
-        scope: PlanScope | None = self
-        while scope is not None:
-            if scope.complete is not None:
-                raise GraphError(
-                    f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the "
-                    "`with` block"
-                )
+        scope: PlanScope = self
+        while scope.complete is None:
+            if scope.parent is None:
+                return
             scope = scope.parent
+        raise GraphError(
+            f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the `with` "
+            "block"
+        )
 
     def check_reads(self, output: Output, reader: str) -> None:
         """Checks that a node here may read an output.
@@ -118,7 +119,6 @@ class Plan:
         reads: Sequence[Output | Read],
         outputs: Sequence[Output],
         arguments: dict[str, Any],
-        *,
         name: str | None = None,
         line: Any = None,
         crosses: bool = False,
@@ -141,12 +141,16 @@ class Plan:
             GraphError: If the scope is complete, or an input is of another scope.
         """
         scope.check_building()
-        inputs = [read if isinstance(read, Read) else Read(read, read.form.plain) for read in reads]
-        if not crosses:
-            for read in inputs:
-                scope.check_reads(read.output, name or kind.name)
-        node = Node(kind, inputs, outputs, arguments, name=name, line=line, scope=scope, closes=closes)
-        self.add(node)
+        inputs = []
+        for read in reads:
+            if type(read) is Output:
+                read = Read(read, read.form.plain)
+            inputs.append(read)
+            if read[0].node.scope is not scope and not crosses:
+                scope.check_reads(read[0], name or kind.name)
+        node = Node(kind, inputs, outputs, arguments, name, line, scope, closes)
+        node.number = len(self.nodes)
+        self.nodes.append(node)
         return node
 
     def add(self, node: Node) -> None:

@@ -11,6 +11,7 @@ from pointstamp._errors import GraphError
 from pointstamp.seeing.graph import Graph
 
 if TYPE_CHECKING:
+    from pointstamp import _core
     from pointstamp.lowering.building import Building
     from pointstamp.seeing.plans import PlanView
 
@@ -20,13 +21,14 @@ __all__ = ["Drawn"]
 class Drawn:
     """The part of a `Scope` that draws it."""
 
-    __slots__ = ("_graph",)
+    __slots__ = ("_graph", "_installed")
 
     address: tuple[int, ...]
     name: str
     _building: Building
 
     def __init__(self) -> None:
+        self._installed: _core.Installed | None = None
         self._graph: Graph | None = None
 
     @property
@@ -44,7 +46,9 @@ class Drawn:
         while root._outer is not None:
             root = root._outer
         if root._graph is None:
-            raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+            if root._installed is None:
+                raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+            root._graph = Graph.from_data(root._installed.data())
         return root._graph
 
     def plan(self, *, lowered: bool = False) -> PlanView:
@@ -69,11 +73,11 @@ class Drawn:
         from pointstamp.seeing.plans import PlanView
 
         building = self._building
-        if lowered and not building.steps:
+        if lowered and not building.noted:
             raise GraphError(
                 f"the dataflow '{self.name}' is lowered when its `with` block ends: plan() shows what it has"
             )
-        return PlanView(building.plan.nodes, building.steps if lowered else None)
+        return PlanView(building.plan.nodes, building.steps() if lowered else None)
 
     def to_mermaid(self) -> str:
         """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.

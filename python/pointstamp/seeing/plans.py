@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pointstamp.lowering.steps import Step
 from pointstamp.plan import shape
 from pointstamp.plan.identity import digest, identities
+from pointstamp.plan.node import Read
 from pointstamp.seeing.drawing import to_dot, to_mermaid, to_svg
 from pointstamp.seeing.graph import Edge, Graph, Operator, ScopeOf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pointstamp.plan.node import Form, Node, Output
+    from pointstamp.plan.node import Node
     from pointstamp.plan.plan import PlanScope
 
 __all__ = ["PlanView", "PlannedNode"]
@@ -74,8 +75,8 @@ class PlanView:
                     node.title,
                     [node],
                     node.scope,
-                    [(read.output, read.output.form) for read in node.inputs],
-                    [(output, output.form) for output in node.outputs],
+                    [Read(read.output, read.output.form) for read in node.inputs],
+                    [Read(output, output.form) for output in node.outputs],
                 )
                 for node in nodes
             ]
@@ -94,7 +95,7 @@ class PlanView:
 
     def __str__(self) -> str:
         rows = []
-        numbers: dict[tuple[Output, Form], int] = {}
+        numbers: dict[Read, int] = {}
         begun: dict[Node, int] = {}
         for number, step in enumerate(self._steps, 1):
             numbers.update(dict.fromkeys(step.makes, number))
@@ -147,7 +148,7 @@ class _Drawing:
         self._operators: list[Operator] = []
         self._edges: list[Edge] = []
         # Where an output is made, in the scope that it is of: the number of an operator there, and its port.
-        self._made: dict[tuple[Output, Form], tuple[int, int]] = {}
+        self._made: dict[Read, tuple[int, int]] = {}
         self._begun: dict[Node, tuple[tuple[int, ...], int]] = {}
 
     def graph(self) -> Graph:
@@ -195,11 +196,11 @@ class _Drawing:
         self._made.update((made, (0, port)) for made in step.makes)
 
     def _leave(self, step: Step) -> None:
-        [(output, form)] = step.reads
-        inner = self._scope(output.node.scope)
+        [read] = step.reads
+        inner = self._scope(read.output.node.scope)
         port = self._port(inner, "out")
-        if (output, form) in self._made:
-            source, at = self._made[output, form]
+        if read in self._made:
+            source, at = self._made[read]
             self._edges.append(Edge(inner, source, at, 0, port, "leave"))
         self._made.update((made, (inner[-1], port)) for made in step.makes)
 

@@ -54,7 +54,6 @@ impl<P: Payload> Scope<P> {
             return Err(BuildError::LeavesRoot { stream, scope }.into());
         };
         parent.check_building()?;
-        self.check_not_installed()?;
         if stream.scope != *self {
             return Err(self.wrong_scope(stream, "leave"));
         }

@@ -3,7 +3,7 @@
 //! An [`OperatorBuilder`] collects inputs, outputs and the path summaries between them, and ends with the logic:
 //! a closure that runs whenever a message arrives, a frontier changes (if it asked for that), or the
 //! operator is activated. Ports may be added until the dataflow is installed: a loop connects its
-//! input after its output, and a chain of record functions grows an output for each branch.
+//! input after its output.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -101,20 +101,6 @@ impl<P: Payload> OperatorBuilder<P> {
     /// The operator's name.
     pub fn name(&self) -> String {
         self.draft.borrow().name.clone()
-    }
-
-    /// Checks that the operator may still change.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Build`] when the scope is no longer being built.
-    pub fn check_building(&self) -> Result<(), Error> {
-        self.scope.check_building()
-    }
-
-    /// Names the operator anew.
-    pub fn rename(&self, name: &str) {
-        name.clone_into(&mut self.draft.borrow_mut().name);
     }
 
     /// The operator's number, as observers are told it.
@@ -226,17 +212,6 @@ impl<P: Payload> OperatorBuilder<P> {
         self.held(OutputCore::revocable)
     }
 
-    /// As [`new_output`](Self::new_output), also when the block of the operator's scope has ended: a stream that is to
-    /// leave the scope may get its output then.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Build`] when the dataflow is installed already.
-    pub fn new_late_output(&self) -> Result<(OutputPort<P>, Stream<P>), Error> {
-        self.scope.check_not_installed()?;
-        Ok(self.output(OutputCore::new))
-    }
-
     fn held(&self, make: MakeOutput) -> Result<(OutputPort<P>, Stream<P>, Capability), Error> {
         self.scope.check_building()?;
         let (output, stream) = self.output(make);
@@ -322,6 +297,7 @@ impl<P: Payload> OperatorBuilder<P> {
 
     /// Ends the construction with the operator's logic.
     pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
+        self.draft.borrow().site.activation.place_last();
         let before = self.draft.borrow_mut().logic.replace(Box::new(logic));
         drop(before); // after the borrow: dropping it may run user code
     }

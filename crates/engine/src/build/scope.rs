@@ -367,14 +367,6 @@ impl<P: Payload> Scope<P> {
         Err(BuildError::Complete { scope, why }.into())
     }
 
-    /// Checks that the dataflow is being built, if not this scope of it.
-    pub(crate) fn check_not_installed(&self) -> Result<(), Error> {
-        match self.0.state.get() {
-            State::Closed => Ok(()),
-            _ => self.check_building(),
-        }
-    }
-
     /// An activator for an operator of this dataflow, by its address.
     ///
     /// # Errors

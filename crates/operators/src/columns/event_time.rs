@@ -35,8 +35,7 @@ pub fn delay(stream: &Typed<RecordBatch>, column: usize) -> Result<Typed<RecordB
     Ok(moved)
 }
 
-/// Adds the time that each row is at, in the one column of the schema `told`, after the other columns. Returns the schema
-/// of the result, too.
+/// Adds the time that each row is at, in the one column of the schema `told`, after the other columns.
 ///
 /// # Errors
 ///
@@ -45,13 +44,12 @@ pub fn with_own_times(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,
     told: &SchemaRef,
-) -> Result<(Typed<RecordBatch>, SchemaRef), Error> {
+) -> Result<Typed<RecordBatch>, Error> {
     let types: Vec<_> = told.fields().iter().cloned().collect();
     let result = own_times_schema(schema, told);
-    let output = Arc::clone(&result);
     let unary = Unary::new(stream, "own times", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
-    let made = unary.on_messages(move |input: &Input<RecordBatch>, to| {
+    Ok(unary.on_messages(move |input: &Input<RecordBatch>, to| {
         while let Some((message, rows)) = input.next()? {
             let mut columns = rows.columns().to_vec();
             for field in &types {
@@ -61,13 +59,12 @@ pub fn with_own_times(
             outbox.give(
                 &message,
                 to,
-                RecordBatch::try_new(Arc::clone(&output), columns)?,
+                RecordBatch::try_new(Arc::clone(&result), columns)?,
             )?;
             outbox.flush(to)?;
         }
         Ok(())
-    });
-    Ok((made, result))
+    }))
 }
 
 /// Returns the schema of the result of [`with_own_times`].

@@ -29,8 +29,7 @@ pub fn window_schema(
     Ok(SchemaRef::clone(windows.output()))
 }
 
-/// Aggregates the rows of each key and window of event time; rows are exchanged by key unless they are `in_place`. Returns
-/// the schema of the result, too.
+/// Aggregates the rows of each key and window of event time; rows are exchanged by key unless they are `in_place`.
 ///
 /// A window's results are sent at its last instant, when no row of it can come any more. One capability is held, for the
 /// last instant of the first open window.
@@ -45,55 +44,55 @@ pub fn window(
     column: &str,
     layout: Layout,
     in_place: bool,
-) -> Result<(Typed<RecordBatch>, SchemaRef), Error> {
+) -> Result<Typed<RecordBatch>, Error> {
     let pact = placed(plan.key(), in_place);
     let at = time_column(schema, column)?;
     let mut windows = Windows::new(schema, plan, column, layout)?;
-    let result = SchemaRef::clone(windows.output());
     let unary = Unary::new(stream, "window", pact)?;
     let retention = unary.retention()?;
     let mut held: Option<Capability> = None;
-    let made = unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
-        while let Some((message, rows)) = input.next()? {
-            let least = message.time().last().unwrap_or_default();
-            windows.update(&rows, least)?;
-            if let Some(retention) = &retention {
-                retention.take(least, latest_of(&rows, at, least)?);
+    Ok(
+        unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
+            while let Some((message, rows)) = input.next()? {
+                let least = message.time().last().unwrap_or_default();
+                windows.update(&rows, least)?;
+                if let Some(retention) = &retention {
+                    retention.take(least, latest_of(&rows, at, least)?);
+                }
+                if held
+                    .as_ref()
+                    .is_none_or(|held| held.time() > message.time())
+                {
+                    held = Some(message.retain(0)?);
+                }
             }
-            if held
-                .as_ref()
-                .is_none_or(|held| held.time() > message.time())
-            {
-                held = Some(message.retain(0)?);
-            }
-        }
-        let open = frontier_of(input);
-        let bound = bound_of(open);
-        if let Some(capability) = &mut held {
-            let mut closing: Option<Capability> = None;
-            windows.close(bound, |last, rows| {
-                let at = Point::new(&[last.unsigned_abs()]);
-                let capability = match &mut closing {
-                    Some(closing) if *closing.time() == at => closing,
-                    closing => closing.insert(capability.delayed(&at)?),
-                };
-                output.send(capability, rows)
-            })?;
-            match windows.next_last() {
-                None => held = None,
-                Some(last) => {
+            let open = frontier_of(input);
+            let bound = bound_of(open);
+            if let Some(capability) = &mut held {
+                let mut closing: Option<Capability> = None;
+                windows.close(bound, |last, rows| {
                     let at = Point::new(&[last.unsigned_abs()]);
-                    if at > *capability.time() {
-                        capability.downgrade(&at)?;
+                    let capability = match &mut closing {
+                        Some(closing) if *closing.time() == at => closing,
+                        closing => closing.insert(capability.delayed(&at)?),
+                    };
+                    output.send(capability, rows)
+                })?;
+                match windows.next_last() {
+                    None => held = None,
+                    Some(last) => {
+                        let at = Point::new(&[last.unsigned_abs()]);
+                        if at > *capability.time() {
+                            capability.downgrade(&at)?;
+                        }
                     }
                 }
             }
-        }
-        if let Some(retention) = &retention {
-            let least = bound.map_or(i64::MAX, |bound| layout.first_open(bound));
-            retention.keep(open, instant(least));
-        }
-        Ok(())
-    });
-    Ok((made, result))
+            if let Some(retention) = &retention {
+                let least = bound.map_or(i64::MAX, |bound| layout.first_open(bound));
+                retention.keep(open, instant(least));
+            }
+            Ok(())
+        }),
+    )
 }

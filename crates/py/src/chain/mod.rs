@@ -5,12 +5,12 @@
 //! | `tree` | trees of stages, and the way of records through them |
 //! | `records` | stages over records, and over records at times of their own |
 //! | `updates` | stages over the records of a collection |
-//! | `tap` | chains that grow while a program builds its dataflow |
+//!
+//! Lowering finds the functions that make a chain (`python/pointstamp/lowering/passes.py`) and gives them in one call.
 
-pub(crate) mod records;
-pub(crate) mod tap;
-pub(crate) mod tree;
-pub(crate) mod updates;
+mod records;
+mod tree;
+mod updates;
 
 use pointstamp_engine::pact::Pact;
 use pointstamp_operators::collections::Updates;
@@ -21,12 +21,12 @@ use self::records::RecordTree;
 use self::tree::{At, Run, Tree};
 use self::updates::UpdateTree;
 use crate::batch::Batch;
-use crate::errors::{GraphError, IntoException};
+use crate::errors::IntoException;
 use crate::kinds::{CollectionStageKind, StageKind};
 use crate::stream::Stream;
 
-/// A stage as Python describes it: its kind, its name, its function, the number of parts of its result, and the part of an
-/// earlier stage that it reads, or none for the operator's input.
+/// A stage as lowering describes it: its kind, its name, its function, the number of parts of its result, and the part of
+/// an earlier stage that it reads, or none for the operator's input.
 type Described<K> = (K, String, Py<PyAny>, usize, Option<At>);
 
 /// Runs functions over a stream of records, or of records at times of their own, as one operator. Returns a stream for each
@@ -38,21 +38,18 @@ pub(crate) fn chain(
     stages: Vec<Described<StageKind>>,
     outputs: Vec<At>,
 ) -> PyResult<Vec<Stream>> {
-    let (input, kind) = (stream.engine()?, stream.kind()?);
-    let dims = input.scope().dims();
     let mut tree = RecordTree::new();
     let mut kinds = Vec::with_capacity(stages.len());
     for (stage, name, function, parts, reads) in stages {
         tree.add(reads, stage, name, function, parts)?;
-        let read = reads.map_or(kind, |(stage, _)| kinds[stage]);
-        kinds.push(records::made_of(stage, read, dims)?);
+        let read = reads.map_or(stream.kind(), |(stage, _)| kinds[stage]);
+        kinds.push(records::made_of(stage, read)?);
     }
-    let streams = build(&Typed::assume(input), tree, &outputs, records::run)?;
-    let streams = streams.into_iter().zip(&outputs);
+    let streams = build(&stream.typed::<Batch>()?, tree, &outputs, records::run)?;
     let made = |(made, &(stage, _)): (Typed<Batch>, &At)| {
         Stream::plain(stream.home(), kinds[stage], made.into_stream())
     };
-    Ok(streams.map(made).collect())
+    Ok(streams.into_iter().zip(&outputs).map(made).collect())
 }
 
 /// Runs functions over the records of a collection as one operator. Returns a stream for each of the parts `outputs`.
@@ -72,20 +69,15 @@ pub(crate) fn collection_chain(
     Ok(streams.into_iter().map(made).collect())
 }
 
-/// The operator of a tree that is complete.
+/// Adds the operator of a tree. Returns the streams of the parts `outputs`.
 fn build<K: 'static, C: Content>(
     stream: &Typed<C>,
     mut tree: Tree<K, C>,
     outputs: &[At],
     run: Run<K, C>,
 ) -> PyResult<Vec<Typed<C>>> {
-    tree.check_outputs(outputs)?;
-    let name = tree.name();
-    if name.is_empty() {
-        return Err(GraphError::new_err("a chain has one stage or more"));
-    }
     let refused = IntoException::into_exception;
-    let builder = stream.scope().operator(&name).map_err(refused)?;
+    let builder = stream.scope().operator(&tree.name()).map_err(refused)?;
     let input = Input::new(&builder, stream, Pact::Pipeline).map_err(refused)?;
     let mut streams = Vec::with_capacity(outputs.len());
     for &at in outputs {

@@ -12,7 +12,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::tree::{Carried, Made, Stage, Tree};
 use crate::batch::{Batch, MAX_BATCH, Records, copy, timed_from_py, timed_to_py};
-use crate::errors::{GraphError, IntoException};
+use crate::errors::IntoException;
 use crate::forks::{self, Process};
 use crate::gil::attached;
 use crate::iterables::Giver;
@@ -22,7 +22,7 @@ use crate::time::point_to_py;
 use crate::tools::{FlatMap, Tools};
 
 /// A tree of functions over records.
-pub(crate) type RecordTree = Tree<StageKind, Batch>;
+pub(super) type RecordTree = Tree<StageKind, Batch>;
 
 type Function = Stage<StageKind, Batch>;
 
@@ -31,13 +31,8 @@ type Function = Stage<StageKind, Batch>;
 /// # Errors
 ///
 /// `GraphError` for a kind that the stage does not read.
-pub(crate) fn made_of(stage: StageKind, found: Kind, dims: usize) -> PyResult<Kind> {
+pub(super) fn made_of(stage: StageKind, found: Kind) -> PyResult<Kind> {
     let (expected, made) = match (stage, found) {
-        (StageKind::MapTimed, Kind::Host) if dims != 1 => {
-            return Err(GraphError::new_err(format!(
-                "records have times of their own where times are one number, and these have {dims} coordinates"
-            )));
-        }
         (StageKind::MapTimed, Kind::Host) => (Kind::Host, Kind::Timed),
         (StageKind::MapTimed, _) => (Kind::Timed, Kind::Timed),
         _ => (Kind::Host, Kind::Host),
@@ -50,7 +45,7 @@ pub(crate) fn made_of(stage: StageKind, found: Kind, dims: usize) -> PyResult<Ki
 }
 
 /// Runs a tree over the messages that wait.
-pub(crate) fn run(input: &Input<Batch>, tree: &RecordTree) -> Result<(), BoxError> {
+pub(super) fn run(input: &Input<Batch>, tree: &RecordTree) -> Result<(), BoxError> {
     if !input.port().has_messages() {
         return Ok(());
     }
@@ -206,8 +201,7 @@ impl<'py> Message<'_, 'py> {
                 let (no, yes) = tools.split(list, &flags)?;
                 vec![no, yes]
             }
-            StageKind::FlatMap => unreachable!("flat_map runs in pieces"),
-            StageKind::MapTimed => unreachable!("it makes columns of columns"),
+            StageKind::FlatMap | StageKind::MapTimed => unreachable!("`apply` runs them itself"),
         };
         let parts = lists.into_iter();
         let parts = parts.map(|list| Records::new(list).into_batch());

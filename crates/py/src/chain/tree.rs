@@ -15,23 +15,23 @@ use crate::errors::GraphError;
 use crate::gil::Held;
 
 /// A part of a stage's result: the numbers of both.
-pub(crate) type At = (usize, usize);
+pub(super) type At = (usize, usize);
 
 /// What runs a tree over the messages that wait at an operator's input.
-pub(crate) type Run<K, C> = fn(&Input<C>, &Tree<K, C>) -> Result<(), BoxError>;
+pub(super) type Run<K, C> = fn(&Input<C>, &Tree<K, C>) -> Result<(), BoxError>;
 
 /// A tree of stages.
-pub(crate) struct Tree<K, C: Content> {
+pub(super) struct Tree<K, C: Content> {
     stages: Vec<Stage<K, C>>,
     /// The stages that read the operator's input.
     roots: Vec<usize>,
 }
 
 /// One function.
-pub(crate) struct Stage<K, C: Content> {
-    pub(crate) kind: K,
-    pub(crate) name: String,
-    pub(crate) function: Held,
+pub(super) struct Stage<K, C: Content> {
+    pub(super) kind: K,
+    pub(super) name: String,
+    pub(super) function: Held,
     /// The readers of each part of the result.
     parts: Vec<Readers<C>>,
 }
@@ -43,19 +43,19 @@ struct Readers<C: Content> {
 
 impl<K, C: Content> Stage<K, C> {
     /// The number of parts of the result.
-    pub(crate) fn parts(&self) -> usize {
+    pub(super) fn parts(&self) -> usize {
         self.parts.len()
     }
 
     /// Whether nothing reads the result.
-    pub(crate) fn is_unread(&self) -> bool {
+    pub(super) fn is_unread(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.all(|part| part.stages.is_empty() && part.output.is_none())
     }
 }
 
 impl<K, C: Content> Tree<K, C> {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Tree {
             stages: Vec::new(),
             roots: Vec::new(),
@@ -67,7 +67,7 @@ impl<K, C: Content> Tree<K, C> {
     /// # Errors
     ///
     /// `GraphError` where there is no such part.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         reads: Option<At>,
         kind: K,
@@ -93,30 +93,18 @@ impl<K, C: Content> Tree<K, C> {
         Ok(number)
     }
 
-    /// Gives a part of a stage's result an output.
+    /// Gives a part of a stage's result its output.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add).
-    pub(crate) fn set_output(&mut self, at: At, output: Output<C>) -> PyResult<()> {
-        self.readers(at)?.output = Some(output);
-        Ok(())
-    }
-
-    /// Checks that parts of results may have outputs.
-    ///
-    /// # Errors
-    ///
-    /// `GraphError` where there is no such part, or it is named twice.
-    pub(crate) fn check_outputs(&mut self, outputs: &[At]) -> PyResult<()> {
-        for (index, &at) in outputs.iter().enumerate() {
-            self.readers(at)?;
-            if outputs[..index].contains(&at) {
-                let (stage, part) = at;
-                return Err(GraphError::new_err(format!(
-                    "part {part} of stage {stage} has two outputs in a chain: one stream has any number of readers"
-                )));
-            }
+    /// `GraphError` where there is no such part, or it has an output.
+    pub(super) fn set_output(&mut self, at: At, output: Output<C>) -> PyResult<()> {
+        let before = self.readers(at)?.output.replace(output);
+        if before.is_some() {
+            let (stage, part) = at;
+            return Err(GraphError::new_err(format!(
+                "part {part} of stage {stage} has two outputs in a chain: one stream has any number of readers"
+            )));
         }
         Ok(())
     }
@@ -133,13 +121,13 @@ impl<K, C: Content> Tree<K, C> {
     }
 
     /// The name of the operator: the names of the stages.
-    pub(crate) fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let names = self.stages.iter().map(|stage| stage.name.as_str());
         names.collect::<Vec<_>>().join(" > ")
     }
 
     /// Runs the stages over what a message carries, or a piece of it.
-    pub(crate) fn run<M: Carried<Kind = K, Content = C>>(
+    pub(super) fn run<M: Carried<Kind = K, Content = C>>(
         &self,
         message: &M,
         work: M::Work,
@@ -219,7 +207,7 @@ impl<K, C: Content> Tree<K, C> {
 }
 
 /// A message whose records go through stages.
-pub(crate) trait Carried {
+pub(super) trait Carried {
     /// The kind of a stage.
     type Kind;
     /// The content of outputs.
@@ -256,7 +244,7 @@ pub(crate) trait Carried {
 }
 
 /// The result of a stage.
-pub(crate) enum Made<W, R> {
+pub(super) enum Made<W, R> {
     /// Its only part.
     One(W),
     /// Its parts; none where nothing reads them.

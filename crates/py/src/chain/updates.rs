@@ -28,12 +28,12 @@ use crate::time::point_to_py;
 use crate::tools::Tools;
 
 /// A tree of functions over the records of a collection.
-pub(crate) type UpdateTree = Tree<CollectionStageKind, Updates>;
+pub(super) type UpdateTree = Tree<CollectionStageKind, Updates>;
 
 type Function = Stage<CollectionStageKind, Updates>;
 
 /// Runs a tree over the messages that wait.
-pub(crate) fn run(input: &Input<Updates>, tree: &UpdateTree) -> Result<(), BoxError> {
+pub(super) fn run(input: &Input<Updates>, tree: &UpdateTree) -> Result<(), BoxError> {
     if !input.port().has_messages() {
         return Ok(());
     }

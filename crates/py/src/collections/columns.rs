@@ -1,7 +1,6 @@
 //! Collections of columns, as `pointstamp.ColumnCollection` calls them.
 
 use arrow_schema::SchemaRef;
-use pointstamp_operators::Error;
 use pointstamp_operators::collections::Updates;
 use pointstamp_operators::collections::columns::{
     self, ColumnsError, PlainColumns, batch_of, pieces, with_changes,
@@ -23,16 +22,6 @@ use crate::input::InputHandle;
 use crate::stream::Stream;
 use crate::time::point_to_py;
 use pointstamp_arrange::Rows;
-use pointstamp_operators::{Content, Typed};
-
-/// Returns a stream and its schema.
-fn made<C: Content>(
-    stream: &Stream,
-    made: Result<(Typed<C>, SchemaRef), Error>,
-) -> PyResult<(Stream, Schema)> {
-    let (made, schema) = made.map_err(IntoException::into_exception)?;
-    Ok((Stream::of(stream.home(), made), Schema::new(schema)))
-}
 
 /// Refuses a schema with a column that a collection cannot keep, or with two of one name.
 #[pyfunction]
@@ -67,19 +56,16 @@ pub(crate) fn update_columns(
     handle.update_all(data.py(), given)
 }
 
-/// Returns columns that expressions make of the columns of each row, and their schema.
+/// Returns columns that expressions make of the columns of each row.
 #[pyfunction]
 pub(crate) fn select_columns(
     stream: &Stream,
     schema: &Schema,
     names: Vec<String>,
     fields: &Bound<'_, PyList>,
-) -> PyResult<(Stream, Schema)> {
+) -> PyResult<Stream> {
     let columns = named_exprs(names, fields)?;
-    made(
-        stream,
-        columns::select(&stream.typed()?, &schema.schema, columns),
-    )
+    stream.made(columns::select(&stream.typed()?, &schema.schema, columns))
 }
 
 /// Returns the schema of what `select_columns` makes.
@@ -111,9 +97,8 @@ pub(crate) fn filter_columns(
     schema: &Schema,
     fields: &Bound<'_, PyAny>,
 ) -> PyResult<Stream> {
-    let kept = columns::keep(&stream.typed()?, &schema.schema, &expr_of(fields)?);
-    let kept = kept.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), kept))
+    let condition = expr_of(fields)?;
+    stream.made(columns::keep(&stream.typed()?, &schema.schema, &condition))
 }
 
 /// Refuses a condition that has no meaning for the columns.
@@ -137,22 +122,15 @@ pub(crate) fn collect_schema(schema: &Schema, diffs: bool, dims: usize) -> PyRes
 
 /// Returns the updates as record batches with two more columns, of times and of diffs; each at its own time.
 #[pyfunction]
-pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<(Stream, Schema)> {
-    made(stream, columns::updates(&stream.typed()?, &schema.schema))
+pub(crate) fn column_updates(stream: &Stream, schema: &Schema) -> PyResult<Stream> {
+    stream.made(columns::updates(&stream.typed()?, &schema.schema))
 }
 
-/// Returns the rows of a stream as a collection, and its schema: each row once, or, with `diffs`, as the columns `time`
-/// and `diff` say, which come last.
+/// Returns the rows of a stream as a collection: each row once, or, with `diffs`, as the columns `time` and `diff` say,
+/// which come last.
 #[pyfunction]
-pub(crate) fn collect_columns(
-    stream: &Stream,
-    schema: &Schema,
-    diffs: bool,
-) -> PyResult<(Stream, Schema)> {
-    made(
-        stream,
-        columns::collect(&stream.typed()?, &schema.schema, diffs),
-    )
+pub(crate) fn collect_columns(stream: &Stream, schema: &Schema, diffs: bool) -> PyResult<Stream> {
+    stream.made(columns::collect(&stream.typed()?, &schema.schema, diffs))
 }
 
 /// Returns what a queue has caught of a collection of columns: `(time, batch)`, added up, in the order of times and rows.

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 use super::failure::unresolved;
 use super::field::expr_of;
-use crate::errors::IntoException;
 use crate::stream::Stream;
 
 /// The expression of a Python object, over a record.
@@ -27,8 +26,7 @@ pub(crate) fn check_fields(fields: &Bound<'_, PyAny>) -> PyResult<()> {
 pub(crate) fn project(stream: &Stream, fields: &Bound<'_, PyAny>, name: &str) -> PyResult<Stream> {
     let projection = Projection::new(expression(fields)?, Nulls::Value);
     let projected = collections::project(&stream.typed()?, projection, name);
-    let projected = projected.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), projected))
+    stream.made(projected)
 }
 
 /// Keeps the records of which an expression is true.
@@ -40,8 +38,7 @@ pub(crate) fn filter_fields(
 ) -> PyResult<Stream> {
     let condition = Condition::new(expression(condition)?, Nulls::Value);
     let kept = collections::filter(&stream.typed()?, condition, name);
-    let kept = kept.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), kept))
+    stream.made(kept)
 }
 
 /// Passes on the updates, of records that are all tuples of two.
@@ -50,24 +47,19 @@ pub(crate) fn filter_fields(
 #[pyfunction]
 pub(crate) fn check_pairs(stream: &Stream, expected: String, name: &str) -> PyResult<Stream> {
     let checked = collections::check_pairs(&stream.typed()?, expected, name);
-    let checked = checked.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), checked))
+    stream.made(checked)
 }
 
 /// Adds up the updates of each time, when it is complete.
 #[pyfunction]
 pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
-    let consolidated = collections::consolidate(&stream.typed()?);
-    let consolidated = consolidated.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), consolidated))
+    stream.made(collections::consolidate(&stream.typed()?))
 }
 
 /// Negates the diffs of the updates.
 #[pyfunction]
 pub(crate) fn negate(stream: &Stream) -> PyResult<Stream> {
-    let negated = collections::negate(&stream.typed()?);
-    let negated = negated.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), negated))
+    stream.made(collections::negate(&stream.typed()?))
 }
 
 /// Sets the number of updates that an activation works on, in all workers of the process, and returns the number before:

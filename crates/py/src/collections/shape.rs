@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::pact::Pact;
 use pointstamp_operators::collections::{Builder, Updates, Variable, send};
-use pointstamp_operators::{Content, Input, Kind};
+use pointstamp_operators::{Content, Input};
 use pointstamp_order::Point;
 use pointstamp_rows::RowBuf;
 use pyo3::prelude::*;
@@ -18,11 +18,8 @@ use super::values::FromPython;
 use crate::batch::{Records, in_batches};
 use crate::bound::ThreadBound;
 use crate::capture::EventQueue;
-use crate::chain::tap::Tap;
-use crate::chain::updates;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::attached;
-use crate::kinds::CollectionStageKind;
 use crate::raised::Raised;
 use crate::scope::Scope;
 use crate::stream::Stream;
@@ -190,23 +187,4 @@ impl Loop {
             }
         }
     }
-}
-
-/// A collection through a function of its records.
-#[pyfunction]
-pub(crate) fn collection_stage(
-    stream: &Stream,
-    kind: CollectionStageKind,
-    function: Py<PyAny>,
-    name: &str,
-) -> PyResult<Stream> {
-    // What the operator is called is in its errors, too.
-    let name = &*stream.home().naming().named(name);
-    let added = (kind, name, function, 1, Kind::Updates);
-    let mut taps = match stream.changes_tap()? {
-        Some(tap) => tap.then(added)?,
-        None => Tap::begin(&stream.typed()?, added, updates::run)?,
-    };
-    let tap = taps.pop().expect("a stage of a collection has one part");
-    Ok(Stream::changes(stream.home(), tap))
 }

@@ -193,12 +193,11 @@ type Fed<'py> = (PyRef<'py, Stream>, Option<Vec<usize>>, usize);
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn in_time_order(
-    py: Python<'_>,
     sides: Vec<Fed<'_>>,
     kernel: &Kernel,
     name: &str,
     keeper: Option<Bound<'_, PyAny>>,
-) -> PyResult<(Stream, Schema)> {
+) -> PyResult<Stream> {
     let first = sides.first();
     let (first, ..) = first.ok_or_else(|| GraphError::new_err("a kernel is fed by a stream"))?;
     let home = first.home();
@@ -234,7 +233,7 @@ pub(crate) fn in_time_order(
             Some(Box::new(StateKeeper { begins, ran }) as Box<dyn Keeper>)
         }
     };
-    Ok((Stream::of(home, made.build(keeper)), kernel.output(py)))
+    Ok(Stream::of(home, made.build(keeper)))
 }
 
 /// A keeper in Python.

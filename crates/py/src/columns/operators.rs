@@ -1,22 +1,15 @@
 //! Operators over columns, as `pointstamp.ArrowStream` calls them. They never call Python.
 
-use arrow_array::RecordBatch;
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::event_time::time_column;
 use pointstamp_columnar::join::Plan as JoinPlan;
 use pointstamp_columnar::windows::Layout;
-use pointstamp_operators::{Error, Typed, columns};
+use pointstamp_operators::columns;
 use pyo3::prelude::*;
 
 use super::schema::Schema;
 use crate::errors::IntoException;
 use crate::stream::Stream;
-
-/// An operator's stream as one of Python's, in the scope of another.
-fn made(of: &Stream, made: Result<Typed<RecordBatch>, Error>) -> PyResult<Stream> {
-    let made = made.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(of.home(), made))
-}
 
 /// A window's length, the distance between starts, and the offset of the first start.
 pub(super) fn layout_of((length, every, offset): (i64, i64, i64)) -> Layout {
@@ -36,12 +29,10 @@ pub(crate) fn aggregate_columns(
     by: Vec<String>,
     aggregations: Vec<(String, String)>,
     in_place: bool,
-) -> PyResult<(Stream, Schema)> {
+) -> PyResult<Stream> {
     let plan = Plan::new(&schema.schema, &by, &aggregations);
     let plan = plan.map_err(IntoException::into_exception)?;
-    let result = Schema::new(plan.output().clone());
-    let aggregated = columns::aggregate(&stream.typed()?, plan, in_place);
-    Ok((made(stream, aggregated)?, result))
+    stream.made(columns::aggregate(&stream.typed()?, plan, in_place))
 }
 
 /// The schema of what `aggregate_columns` makes.
@@ -67,7 +58,7 @@ pub(crate) fn distinct_columns(
     in_place: bool,
 ) -> PyResult<Stream> {
     let distinct = columns::distinct(&stream.typed()?, &schema.schema, &key, in_place);
-    made(stream, distinct)
+    stream.made(distinct)
 }
 
 /// A row of each key at the least times at which it has one, exchanged by key unless `in_place`.
@@ -80,10 +71,10 @@ pub(crate) fn distinct_so_far_columns(
     in_place: bool,
 ) -> PyResult<Stream> {
     let distinct = columns::distinct_so_far(&stream.typed()?, &schema.schema, &key, in_place);
-    made(stream, distinct)
+    stream.made(distinct)
 }
 
-/// Pairs of rows of two streams with equal keys, each exchanged unless `in_place`. With the key's columns of the result.
+/// Pairs of rows of two streams with equal keys, each exchanged unless `in_place`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn join_columns(
@@ -94,12 +85,11 @@ pub(crate) fn join_columns(
     on: Vec<String>,
     suffix: &str,
     in_place: (bool, bool),
-) -> PyResult<(Stream, Schema, Vec<usize>)> {
+) -> PyResult<Stream> {
     let plan = JoinPlan::new(&schema.schema, &other_schema.schema, &on, suffix);
     let plan = plan.map_err(IntoException::into_exception)?;
-    let (result, key) = (plan.output().clone(), plan.left_key().to_vec());
-    let joined = columns::join(&stream.typed()?, &other.typed()?, plan, in_place.into());
-    Ok((made(stream, joined)?, Schema::new(result), key))
+    let (left, right) = (stream.typed()?, other.typed()?);
+    stream.made(columns::join(&left, &right, plan, in_place.into()))
 }
 
 /// The schema of what `join_columns` makes, and the key's columns of it.
@@ -120,7 +110,7 @@ pub(crate) fn join_schema(
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn exchange_columns(stream: &Stream, key: Vec<usize>) -> PyResult<Stream> {
-    made(stream, columns::exchange(&stream.typed()?, &key))
+    stream.made(columns::exchange(&stream.typed()?, &key))
 }
 
 /// Splits the rows by key into several streams, on their worker.
@@ -145,19 +135,14 @@ pub(crate) fn time_column_of(schema: &Schema, name: &str) -> PyResult<usize> {
 /// Each row at the time that its column tells.
 #[pyfunction]
 pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> {
-    made(stream, columns::delay(&stream.typed()?, column))
+    stream.made(columns::delay(&stream.typed()?, column))
 }
 
 /// Each row with the time that it is at, in a column after the others: the one of the schema `told`.
 #[pyfunction]
-pub(crate) fn with_own_times(
-    stream: &Stream,
-    schema: &Schema,
-    told: &Schema,
-) -> PyResult<(Stream, Schema)> {
+pub(crate) fn with_own_times(stream: &Stream, schema: &Schema, told: &Schema) -> PyResult<Stream> {
     let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &told.schema);
-    let (timed, result) = timed.map_err(IntoException::into_exception)?;
-    Ok((Stream::of(stream.home(), timed), Schema::new(result)))
+    stream.made(timed)
 }
 
 /// The schema of what `with_own_times` makes.
@@ -194,11 +179,10 @@ pub(crate) fn window_columns(
     column: &str,
     layout: (i64, i64, i64),
     in_place: bool,
-) -> PyResult<(Stream, Schema)> {
+) -> PyResult<Stream> {
     let schema = &schema.schema;
     let plan = Plan::new(schema, &by, &aggregations).map_err(IntoException::into_exception)?;
-    let layout = layout_of(layout);
-    let windows = columns::window(&stream.typed()?, schema, plan, column, layout, in_place);
-    let (windows, result) = windows.map_err(IntoException::into_exception)?;
-    Ok((Stream::of(stream.home(), windows), Schema::new(result)))
+    let (rows, layout) = (stream.typed()?, layout_of(layout));
+    let windows = columns::window(&rows, schema, plan, column, layout, in_place);
+    stream.made(windows)
 }

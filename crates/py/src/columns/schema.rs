@@ -21,10 +21,6 @@ impl Schema {
     pub(crate) fn new(schema: SchemaRef) -> Self {
         Schema { schema }
     }
-
-    pub(crate) fn shared(&self) -> &SchemaRef {
-        &self.schema
-    }
 }
 
 /// Returns how a schema differs from one whose batches a reader expects as they are.

@@ -45,7 +45,7 @@ impl EventSink {
             )
         })?;
         let schema = schema.map(|schema| &schema.schema);
-        let captured = captures::capture(&stream.engine()?, schema, target);
+        let captured = captures::capture(stream.engine()?, schema, target);
         captured.map_err(IntoException::into_exception)
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn delay_batch(stream: &Stream, function: Py<PyAny>) -> PyResult<Stre
     let moved: Typed<Batch> = moved.map_err(IntoException::into_exception)?;
     Ok(Stream::plain(
         stream.home(),
-        stream.kind()?,
+        stream.kind(),
         moved.into_stream(),
     ))
 }

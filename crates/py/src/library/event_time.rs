@@ -4,7 +4,6 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_operators::{Input, Output, Timed, at_own_times};
 use pyo3::prelude::*;
 
-use crate::errors::IntoException;
 use crate::gil::attached;
 use crate::stream::Stream;
 
@@ -15,6 +14,5 @@ pub(crate) fn at_event_times(stream: &Stream) -> PyResult<Stream> {
     let moved = unary.on_messages_moved(|input: &Input<Timed>, output: &Output<_>| {
         attached(|_| at_own_times(input, output)) // attached once, for all that its columns do
     });
-    let moved = moved.map_err(IntoException::into_exception)?;
-    Ok(Stream::of(stream.home(), moved))
+    stream.made(moved)
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use rustc_hash::FxHashMap;
 
+use super::frames::Line;
 use super::notes::Notes;
 
 /// Collects the graph while a dataflow is installed.
@@ -67,40 +68,52 @@ impl Collector {
         Rc::default()
     }
 
-    /// The graph as `pointstamp.seeing.graph.Graph.from_data` takes it.
-    pub(crate) fn to_py<'py>(
-        &self,
-        py: Python<'py>,
-        notes: &Notes,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let graph = self.0.borrow();
+    /// Takes the graph, with the lines that made its operators, and notes what these are called.
+    pub(crate) fn take(&self, notes: &Notes) -> Installed {
+        let graph = self.0.take();
         for (id, _, name, ..) in &graph.operators {
             if let Some(known) = notes.operator(*id) {
                 known.is_called(name);
             }
         }
-        let made = |id: OperatorId| {
-            let known = notes.operator(id);
-            known.map_or_else(String::new, |known| known.made.text())
-        };
+        let line = |id| notes.operator(id).map(|known| known.made.clone());
+        let scopes = graph.scopes.iter().map(|(id, ..)| line(*id)).collect();
+        let operators = graph.operators.iter().map(|(id, ..)| line(*id)).collect();
+        Installed {
+            graph,
+            scopes,
+            operators,
+        }
+    }
+}
+
+/// The graph of a dataflow that was installed. Few programs look at it: it becomes Python's when one does.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Installed {
+    graph: Described,
+    /// The lines that made the scopes and the operators, in their order.
+    scopes: Vec<Option<Line>>,
+    operators: Vec<Option<Line>>,
+}
+
+#[pymethods]
+impl Installed {
+    /// The graph as `Graph.from_data` takes it.
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let graph = &self.graph;
+        let text = |line: &Option<Line>| line.as_ref().map_or_else(String::new, Line::text);
         let scopes = PyList::empty(py);
         let mut addresses = FxHashMap::default();
-        for (id, address, name, dims, inputs, outputs) in &graph.scopes {
+        for ((id, address, name, dims, inputs, outputs), made) in graph.scopes.iter().zip(&self.scopes) {
             addresses.insert(*id, address);
             let address = PyTuple::new(py, address)?;
-            scopes.append((address, name, dims, inputs, outputs, made(*id)))?;
+            scopes.append((address, name, dims, inputs, outputs, text(made)))?;
         }
         let operators = PyList::empty(py);
-        for (id, address, name, inputs, outputs) in &graph.operators {
+        for ((_, address, name, inputs, outputs), made) in graph.operators.iter().zip(&self.operators) {
             let address = PyTuple::new(py, address)?;
-            operators.append((
-                address,
-                name,
-                inputs,
-                outputs,
-                made(*id),
-                PyTuple::empty(py),
-            ))?;
+            let steps = PyTuple::empty(py);
+            operators.append((address, name, inputs, outputs, text(made), steps))?;
         }
         let edges = PyList::empty(py);
         for (scope, source, target, pact) in &graph.edges {

@@ -1,69 +1,42 @@
-//! The names that a program gives to the operators of a method.
+//! The name and the line of the node of the plan that is being lowered.
 //!
-//! A method of a stream may make several operators: `distinct` of a collection makes `distinct: arrange` and `distinct`. Called
-//! with `name="seen"`, it makes `seen: arrange` and `seen`: what has the method's own name gets the one that was given,
-//! and all else has it in front. While a method runs, its title and name are on a stack; names are made from the innermost
-//! method outwards, up to one that has none. Costs nothing where no name was given.
-
-//!
-//! While a plan is lowered, the node says both: its own name and the line of the program that made it.
+//! A node may become several operators: `distinct` of a collection becomes `distinct: arrange` and `distinct`. Where the
+//! program has named the node `seen`, these are `seen: arrange` and `seen`: the operator with the node's title gets the
+//! given name, and all others have it in front. Operators of a node without a name keep their own.
 
 use std::borrow::Cow;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::frames::Line;
 
-/// The names given by the methods that run, innermost last, or the node that is lowered. Used by one thread; the locks are
-/// always free.
+/// The node that is being lowered, if one is. Used by one thread; the lock is always free.
 #[derive(Default)]
-pub(crate) struct Naming {
-    stack: Mutex<Vec<Given>>,
-    node: Mutex<Option<Node>>,
-}
+pub(crate) struct Naming(Mutex<Option<Node>>);
 
-/// The node whose operators are made.
 struct Node {
-    given: Given,
+    /// The name of the node's own operator where the program has given none.
+    title: String,
+    /// The name that the program has given.
+    name: Option<String>,
+    /// The line of the program that appended the node; none where the line that runs is meant.
     line: Option<Line>,
 }
 
-struct Given {
-    /// What the method's own operator is called without a name.
-    title: String,
-    /// The name; nothing where what is made now keeps its own.
-    name: Option<String>,
-}
-
 impl Naming {
-    fn stack(&self) -> MutexGuard<'_, Vec<Given>> {
-        self.stack.lock()
-    }
-
-    /// A method begins that was given a name, or that makes what another's name is not for.
-    pub(crate) fn begin(&self, title: String, name: Option<String>) {
-        self.stack().push(Given { title, name });
-    }
-
-    /// The method that began last has ended.
-    pub(crate) fn end(&self) {
-        self.stack().pop();
-    }
-
-    /// Names the operators that are made from now on for a node, in the place of the node before, and gives them its line.
+    /// Gives the operators that are made from now on the name and the line of a node.
     pub(crate) fn lower(&self, title: String, name: Option<String>, line: Option<Line>) {
-        let given = Given { title, name };
-        *self.node.lock() = Some(Node { given, line });
+        *self.0.lock() = Some(Node { title, name, line });
     }
 
-    /// No node is lowered any more.
+    /// Ends the lowering.
     pub(crate) fn lowered(&self) {
-        *self.node.lock() = None;
+        *self.0.lock() = None;
     }
 
-    /// The line of the node that is lowered, if there is one.
+    /// The line of the node that is being lowered, if there is one.
     pub(crate) fn line(&self) -> Option<Line> {
-        self.node.lock().as_ref()?.line.clone()
+        self.0.lock().as_ref()?.line.clone()
     }
 
     /// The name that an operator gets, which may be its own.
@@ -73,34 +46,25 @@ impl Naming {
 
     /// The name that an operator gets in the place of its own, if it is another.
     pub(crate) fn renamed(&self, own: &str) -> Option<String> {
-        if let Some(node) = &*self.node.lock() {
-            return node.given.renamed(own);
-        }
-        let mut made: Option<String> = None;
-        for given in self.stack().iter().rev() {
-            if given.name.is_none() {
-                break;
-            }
-            made = given.renamed(made.as_deref().unwrap_or(own)).or(made);
-        }
-        made
+        self.0.lock().as_ref()?.renamed(own)
     }
 }
 
-impl Given {
-    /// The name that an operator gets in the place of its own, if it is another.
+impl Node {
     fn renamed(&self, own: &str) -> Option<String> {
         let name = self.name.as_ref()?;
-        if part_of(name, own).is_some() {
-            return None;
+        if rest_after(name, own).is_some() {
+            return None; // named after the node already
         }
-        let rest = part_of(&self.title, own).unwrap_or_else(|| format!(": {own}"));
-        Some(format!("{name}{rest}"))
+        Some(match rest_after(&self.title, own) {
+            Some(rest) => format!("{name}{rest}"),
+            None => format!("{name}: {own}"),
+        })
     }
 }
 
-/// What follows a title in a name that is the title, or begins with it and a colon.
-fn part_of(title: &str, name: &str) -> Option<String> {
+/// What follows a title in an operator's name that is the title, or begins with it and a colon.
+fn rest_after<'a>(title: &str, name: &'a str) -> Option<&'a str> {
     let rest = name.strip_prefix(title)?;
-    (rest.is_empty() || rest.starts_with(": ")).then(|| rest.to_owned())
+    (rest.is_empty() || rest.starts_with(": ")).then_some(rest)
 }

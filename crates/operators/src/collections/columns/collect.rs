@@ -15,8 +15,8 @@ use crate::collections::updates::Updates;
 use crate::typed::Typed;
 use crate::unary::Unary;
 
-/// Returns the rows of a stream as a collection, and its schema: each row once, or, with `diffs`, as the columns `time`
-/// and `diff` say, which come last.
+/// Returns the rows of a stream as a collection: each row once, or, with `diffs`, as the columns `time` and `diff` say,
+/// which come last.
 ///
 /// # Errors
 ///
@@ -25,14 +25,14 @@ pub fn collect(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,
     diffs: bool,
-) -> Result<(Typed<Updates>, SchemaRef), Error> {
+) -> Result<Typed<Updates>, Error> {
     let result = collect_schema(schema, diffs, stream.scope().dims())?;
     let kept: Vec<usize> = (0..result.fields().len()).collect();
     let unary = Unary::new(stream, "as_collection", Pact::Pipeline)?;
     if diffs {
         unary.builder().retains_forever(); // changes of later times go on at the times of their batches
     }
-    let made = unary.on_messages(move |input, output| {
+    Ok(unary.on_messages(move |input, output| {
         while let Some((capability, batch)) = input.next()? {
             let from = capability.time();
             for piece in pieces(&batch) {
@@ -56,8 +56,7 @@ pub fn collect(
             }
         }
         Ok(())
-    });
-    Ok((made, result))
+    }))
 }
 
 /// Returns the schema of the result of [`collect`], of a stream whose times have `dims` coordinates.

@@ -60,7 +60,7 @@ pub fn check_columns(schema: &SchemaRef) -> Result<(), ColumnsError> {
     Ok(())
 }
 
-/// Computes columns of the columns of each row, and returns their schema, too.
+/// Computes columns of the columns of each row.
 ///
 /// # Errors
 ///
@@ -69,18 +69,17 @@ pub fn select(
     stream: &Typed<Updates>,
     schema: &SchemaRef,
     columns: impl IntoIterator<Item = (String, Expr)>,
-) -> Result<(Typed<Updates>, SchemaRef), Error> {
-    let (exprs, result) = selected(schema, columns)?;
+) -> Result<Typed<Updates>, Error> {
+    let (exprs, _) = selected(schema, columns)?;
     let mut projection = Projection::new(Expr::Tuple(exprs.clone().into()), Nulls::Unknown);
-    let selected = on_updates(stream, "select", move |updates| {
+    on_updates(stream, "select", move |updates| {
         let columns = updates.columns();
         if let Some(made) = columns.and_then(|columns| eval::select(columns, &exprs)) {
             return Ok(updates.with_columns(made));
         }
         let rows = projection.apply_all(updates.rows());
         Ok(updates.with_rows(rows.map_err(Error::Expression)?))
-    })?;
-    Ok((selected, result))
+    })
 }
 
 /// Returns the schema of the result of [`select`].

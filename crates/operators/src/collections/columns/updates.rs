@@ -14,21 +14,17 @@ use crate::collections::Updates;
 use crate::typed::Typed;
 use crate::unary::Unary;
 
-/// Returns the updates as record batches with two more columns, of times and of diffs, each at its own time; and their
-/// schema.
+/// Returns the updates as record batches with two more columns, of times and of diffs, each at its own time.
 ///
 /// # Errors
 ///
 /// Those of building an operator. The operator fails with [`ColumnsError`](super::ColumnsError) for a row that is none of
 /// the schema.
-pub fn updates(
-    stream: &Typed<Updates>,
-    schema: &SchemaRef,
-) -> Result<(Typed<RecordBatch>, SchemaRef), Error> {
+pub fn updates(stream: &Typed<Updates>, schema: &SchemaRef) -> Result<Typed<RecordBatch>, Error> {
     let all = with_changes(schema, Some(stream.scope().dims()));
-    let (schema, result) = (schema.clone(), all.clone());
+    let schema = schema.clone();
     let unary = Unary::new(stream, "updates", Pact::Pipeline)?;
-    let made = unary.on_messages(move |input, output| {
+    Ok(unary.on_messages(move |input, output| {
         while let Some((capability, updates)) = input.next()? {
             for (time, indices) in updates.by_time(capability.time()) {
                 let changes = Of {
@@ -41,8 +37,7 @@ pub fn updates(
             }
         }
         Ok(())
-    });
-    Ok((made, result))
+    }))
 }
 
 /// Some updates of a message.
