@@ -246,7 +246,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         if is_frame(items):
             from pointstamp.streams.frames import frame_to_stream  # few programs have columns
 
-            return frame_to_stream(self, items, name)
+            return stream_of(self, frame_to_stream(self, items, name))
         _core.check_records("to_stream", items)
         node = self._append(shape.TO_STREAM, [], Output(Form.RECORDS), name=name, items=iter(items))
         return Stream(self, node.output)

@@ -273,9 +273,7 @@ class CustomOperators(Generic[T]):
             raise TypeError(f"write takes a sink, such as connectors.Lines(path), not {sink!r}: {cure}")
         writing = Writing(sink)
         pact = Gather() if sink.single else Pipeline()
-        prepared = single_output(
-            self.scope, name, [(self._output, pact)], writing.build_writing, notify=True
-        )
+        prepared = single_output(self.scope, name, [(self._output, pact)], writing.build_writing, notify=True)
         inputs = [(prepared, Pipeline())]
         committed = single_output(
             self.scope, f"{name}: commit", inputs, writing.build_committing, notify=True

@@ -9,7 +9,7 @@ removal; while no time has closed, asking costs one comparison under totally ord
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from pointstamp._mistakes import refuse_async, suggesting
 from pointstamp.custom.planned import single_output

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pointstamp.keyed.state import KeyedState
     from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.records import Stream
 
 __all__ = ["Logic", "in_time_order", "root_only"]
 

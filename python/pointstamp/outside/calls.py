@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
     from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.records import Stream
 
 __all__ = ["Terms", "async_map"]
 

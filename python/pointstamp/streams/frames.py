@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability, OutputPort
     from pointstamp.info import OperatorInfo
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["frame_to_stream"]
 
@@ -22,7 +22,7 @@ ROWS = 65_536
 """Rows that are sent at once, at most."""
 
 
-def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> ArrowStream:
+def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> Output:
     """The rows of a frame at the minimum time, some for each activation."""
     import pyarrow as pa
 

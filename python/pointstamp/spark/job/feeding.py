@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp.custom.planned import single_output
-from pointstamp.streams.kinds import stream_of
 from pointstamp.spark.packing.naming import INPUT
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
