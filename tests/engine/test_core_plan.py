@@ -22,7 +22,7 @@ def built(build: Callable[[_core.Scope], Any]) -> tuple[Any, list[tuple[str, str
     def main(worker: ps.Worker) -> Any:
         core = worker.core.begin_dataflow("flow", 1)
         made = build(core)
-        graph = worker.core.install(core)
+        graph = worker.core.install(core).data()
         worker.run()
         return made, [(name, line.rpartition("/")[2]) for _, name, _, _, line, _ in graph["operators"]]
 
