@@ -100,6 +100,33 @@ def test_each_record_of_a_batch_on_event_time_is_counted() -> None:
     assert set(found.values()) == {2 * len(RECORDS)}
 
 
+def test_functions_that_want_another_form_are_another_operator() -> None:
+    """Records keep their times up to `twice`; one reader has them so, and two want each at its time."""
+    batches: list[Any] = []
+
+    def build(scope: ps.Scope) -> Any:
+        on_time, _ = scope.to_stream([3, 1]).event_time(lambda n: n, lateness=5)
+        twice = on_time.map(lambda n: 2 * n, name="twice")
+        at_times = twice.inspect_batch(lambda time, some: batches.append((time, some)), name="shown")
+        sums = twice.key_by(lambda n: None).window(ps.Tumbling(10)).sum()
+        return at_times.capture(), twice.delay(lambda n, _: n).capture(), sums.capture()
+
+    at_times, later, sums = ps.example(build)
+    assert sorted(batches) == at_times.extract() == [(1, [2]), (3, [6])]
+    assert later.extract() == [(2, [2]), (6, [6])]
+    assert [records for _, records in sums.extract()] == [[(None, ps.Window(0, 10), 8)]]
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            build(scope)
+        worker.run()
+        return [operator.name for operator in scope.graph.operators.values()]
+
+    [names] = ps.execute(main)
+    assert {"twice > key_by", "shown"} <= set(names)
+    assert names.count("at event times") == 2  # of `twice`, for both readers, and of the sums
+
+
 def test_an_operator_on_records_does_not_read_columns() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:

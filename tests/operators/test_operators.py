@@ -274,7 +274,7 @@ def test_an_operator_is_told_of_itself() -> None:
     def build(scope: ps.Scope) -> None:
         def constructor(cap: ps.Capability, info: ps.OperatorInfo) -> Logic:
             assert info.name == "mine"
-            assert info.address == (*scope.address, 2)
+            assert info.address == (*scope.address, 1)
             assert (info.index, info.peers) == (scope.index, 2)
             assert isinstance(info.activator, ps.Activator)
             return passing(cap, info)
@@ -282,6 +282,42 @@ def test_an_operator_is_told_of_itself() -> None:
         scope.to_stream([1]).unary(ps.Pipeline(), "mine", constructor)
 
     run(2, build)
+
+
+def test_operators_run_in_the_order_of_the_program() -> None:
+    """Operators of one's own are reserved before others are made: a record passes all of them in one step."""
+    seen: list[str] = []
+
+    def through(stream: Any, name: str) -> Any:
+        def noting(cap: ps.Capability, info: ps.OperatorInfo) -> Logic:
+            run = passing(cap, info)
+
+            def logic(port: Any, output: Any) -> None:
+                seen.append(info.name)
+                run(port, output)
+
+            return logic
+
+        return stream.map(int).unary(ps.Pipeline(), name, noting)
+
+    def main(worker: ps.Worker) -> list[str]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input()
+            stream = through(through(stream, "first"), "second")
+            with scope.iterative() as inner:
+                inside = through(through(stream.enter(inner), "third"), "fourth")
+            probe = through(inside.leave(), "fifth").probe()
+        worker.step()
+        seen.clear()
+        handle.send(1)
+        handle.flush()
+        worker.step()
+        found = [*seen]
+        handle.close()
+        worker.step_while(lambda: not probe.done)
+        return found
+
+    assert ps.execute(main) == [["first", "second", "third", "fourth", "fifth"]]
 
 
 @pytest.mark.parametrize("method", ["unary", "unary_frontier"])

@@ -252,6 +252,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "Columnar.rename": lambda s: rows(s).rename({"n": "k"}, name=N),
     "Columnar.sort": lambda s: rows(s).sort("n", name=N),
     "Columnar.limit": lambda s: rows(s).limit(1, name=N),
+    "Columnar.as_collection": lambda s: rows(s).as_collection(name=N).count(),
     "Columnar.delay": lambda s: rows(s).delay("n", name=N),
     "Columnar.event_time": lambda s: rows(s).event_time("n", name=N)[0],
     "Columnar.window": lambda s: rows(s).window(ps.Tumbling(3), *BY, column="n", name=N),

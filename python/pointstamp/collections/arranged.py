@@ -235,8 +235,8 @@ class Trace(Generic[K, V]):
                 "this trace is closed: take another from the arrangement, or close it later"
             )
         raise GraphError(
-            "this trace is of a dataflow whose `with` block has not ended: read it, and import it into others, "
-            "after that"
+            "this trace is of a dataflow whose `with` block has not ended: read it, and import it into "
+            "others, after that"
         )
 
     def __repr__(self) -> str:

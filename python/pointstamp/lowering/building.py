@@ -168,12 +168,14 @@ class Building:
         self._begin(node)
         made = rule(self, node, *inputs)
         self.noted.append((node, None, None))
+        if made is None:
+            return  # it has no outputs, or they were made when it was appended
         if len(node.outputs) == 1:
             [output] = node.outputs
             self._made[output] = {output.form: made}
-        elif made is not None:
-            for output, one in zip(node.outputs, made, strict=True):
-                self._made[output] = {output.form: one}
+            return
+        for output, one in zip(node.outputs, made, strict=True):
+            self._made[output] = {output.form: one}
 
     def _begin(self, node: Node) -> None:
         self.title = node.kind.name

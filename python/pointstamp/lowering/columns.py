@@ -143,10 +143,9 @@ def in_time_order(_building: Building, node: Node, *streams: _core.Stream) -> _c
 
 
 @converts(Form.MIXED, Form.COLUMNS)
-def at_event_times(building: Building, output: Output, mixed: _core.Stream) -> _core.Stream:
-    """Moves each row to its own time. The operator has no name of the program's: it is nobody's alone."""
+def at_event_times(_building: Building, output: Output, mixed: _core.Stream) -> _core.Stream:
+    """Moves each row to its own time."""
     assert output.time_column is not None
-    building.root.lowering("", None, output.node.line)
     return _core.delay_columns(mixed, _core.time_column_of(_schema_of(output), output.time_column))
 
 

@@ -272,12 +272,13 @@ class Columnar(JoinsInTime, KeyedColumns):
         at = _core.time_column_of(self._columns, column_name("delay", column))
         return self._add(kinds.DELAY, Output(Form.COLUMNS, self._columns), name=name, at=at)
 
-    def as_collection(self, *, diffs: bool = False) -> ColumnCollection:
+    def as_collection(self, *, diffs: bool = False, name: str | None = None) -> ColumnCollection:
         """The rows as a collection of columns: each is there once, from its time on.
 
         Args:
             diffs: The last two columns are ``time`` and ``diff``, as `ColumnCollection.updates` gives them,
                 and are no part of the rows: from that time on so many more of the row are there.
+            name: The operator's name.
 
         Raises:
             GraphError: If a collection cannot keep a column, or there are no two such columns.
@@ -294,7 +295,7 @@ class Columnar(JoinsInTime, KeyedColumns):
         """
         schema = _core.collect_schema(self._columns, diffs, self.scope.dims)
         made = Output(Form.UPDATES, schema)
-        node = self.scope._append(kinds.AS_COLLECTION, [self._output], made, diffs=diffs)
+        node = self.scope._append(kinds.AS_COLLECTION, [self._output], made, name=name, diffs=diffs)
         collection: ColumnCollection = collection_of(self.scope, node.output)
         return collection
 

@@ -68,8 +68,8 @@ class Stream(RecordOperators[T], Timely[T]):
         self, kind: Kind, function: Callable[..., Any], name: str | None, parts: int = 1
     ) -> list[Stream[Any]]:
         function = function_of(kind.name, function)
-        if self._output.form is Form.TIMED and kind in OVER_COLUMNS:
-            over_columns = OVER_COLUMNS[kind](function)
+        if self._output.form is Form.TIMED and kind.stage in OVER_COLUMNS:
+            over_columns = OVER_COLUMNS[kind.stage](function)
             return [Stream(self.scope, map_timed(self.scope, self._output, over_columns, name or kind.name))]
         outputs = [Output(Form.RECORDS) for _ in range(parts)]
         self.scope._append(kind, [self._output], *outputs, name=name, function=function)
@@ -478,7 +478,8 @@ class Stream(RecordOperators[T], Timely[T]):
         node = self.scope._append(
             records.AS_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
         )
-        return collection_of(self.scope, node.output)
+        collection: Collection[Any] = collection_of(self.scope, node.output)
+        return collection
 
     # ------------------------------------------------------------ observing
 

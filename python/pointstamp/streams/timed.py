@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+from pointstamp._core import StageKind
 from pointstamp.plan import records
 from pointstamp.plan.node import Form, Output
 from pointstamp.streams.kinds import clock_of
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pointstamp.keyed.rows import Columns, Times
-    from pointstamp.plan.node import Kind
     from pointstamp.scope import Scope
 
 __all__ = ["OVER_COLUMNS", "form_of", "map_timed"]
@@ -94,10 +94,10 @@ def _inspected(fn: Callable[[Any], Any]) -> Callable[..., Columns]:
     return seen
 
 
-OVER_COLUMNS: dict[Kind, Callable[[Callable[..., Any]], Callable[..., Columns]]] = {
-    records.MAP: _mapped,
-    records.FILTER: _filtered,
-    records.FLAT_MAP: _flat_mapped,
-    records.INSPECT: _inspected,
+OVER_COLUMNS: dict[StageKind, Callable[[Callable[..., Any]], Callable[..., Columns]]] = {
+    StageKind.MAP: _mapped,
+    StageKind.FILTER: _filtered,
+    StageKind.FLAT_MAP: _flat_mapped,
+    StageKind.INSPECT: _inspected,
 }
-"""Functions of one record, by kind, as functions over columns: records keep their times."""
+"""Functions of one record, by stage, as functions over columns: records keep their times."""

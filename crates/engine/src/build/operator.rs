@@ -297,6 +297,7 @@ impl<P: Payload> OperatorBuilder<P> {
 
     /// Ends the construction with the operator's logic.
     pub fn build(&self, logic: impl FnMut() -> UserResult<bool> + 'static) {
+        self.draft.borrow().site.activation.place_last();
         let before = self.draft.borrow_mut().logic.replace(Box::new(logic));
         drop(before); // after the borrow: dropping it may run user code
     }

@@ -19,15 +19,22 @@ const REPORT: u8 = 2;
 const QUEUED: u8 = 4;
 const RUNNING: u8 = 8;
 
+/// A child's turn, and its index.
+type Queued = (usize, usize);
+
 struct Node {
     parent: Option<Activation>,
     index: usize,
     flags: Cell<u8>,
-    /// Children below this index have had their turn in the pass that is running.
+    /// Its turn among the children of its parent.
+    turn: Cell<usize>,
+    /// The turn of the child that is placed next.
+    next_turn: Cell<usize>,
+    /// Children with turns below this one have had them in the pass that is running.
     cursor: Cell<usize>,
-    /// Indices of children that are QUEUED: for this pass, and for the next.
-    active: RefCell<BinaryHeap<Reverse<usize>>>,
-    later: RefCell<Vec<usize>>,
+    /// Turns and indices of children that are QUEUED: for this pass, and for the next.
+    active: RefCell<BinaryHeap<Reverse<Queued>>>,
+    later: RefCell<Vec<Queued>>,
     /// Children by index, to find an operator by its address.
     children: RefCell<BTreeMap<usize, WeakActivation>>,
 }
@@ -69,6 +76,24 @@ impl Activation {
         child
     }
 
+    /// Has the node run after all its siblings that there are, and so its ancestors.
+    ///
+    /// An operator is given its index when it is reserved, which may be before those that it reads are there. What is
+    /// placed when it is complete runs after them in the same pass.
+    pub(crate) fn place_last(&self) {
+        let mut node = self;
+        while let Some(parent) = &node.0.parent {
+            node.0.turn.set(parent.take_turn());
+            node = parent;
+        }
+    }
+
+    fn take_turn(&self) -> usize {
+        let turn = self.0.next_turn.get();
+        self.0.next_turn.set(turn + 1);
+        turn
+    }
+
     /// Forgets a child that is gone.
     pub(crate) fn forget(&self, index: usize) {
         self.0.children.borrow_mut().remove(&index);
@@ -83,10 +108,13 @@ impl Activation {
     }
 
     fn node(parent: Option<Activation>, index: usize) -> Self {
+        let turn = parent.as_ref().map_or(0, Activation::take_turn);
         Activation(Rc::new(Node {
             parent,
             index,
             flags: Cell::new(0),
+            turn: Cell::new(turn),
+            next_turn: Cell::new(0),
             cursor: Cell::new(0),
             active: RefCell::default(),
             later: RefCell::default(),
@@ -116,10 +144,11 @@ impl Activation {
         if flags & QUEUED == 0
             && let Some(parent) = &self.0.parent
         {
-            if self.0.index >= parent.0.cursor.get() {
-                parent.0.active.borrow_mut().push(Reverse(self.0.index));
+            let queued = (self.0.turn.get(), self.0.index);
+            if queued.0 >= parent.0.cursor.get() {
+                parent.0.active.borrow_mut().push(Reverse(queued));
             } else {
-                parent.0.later.borrow_mut().push(self.0.index);
+                parent.0.later.borrow_mut().push(queued);
             }
             // A parent that is running looks at its queue again before it ends.
             if parent.0.flags.get() & RUNNING == 0 {
@@ -138,11 +167,11 @@ impl Activation {
         !self.0.active.borrow().is_empty() || !self.0.later.borrow().is_empty()
     }
 
-    /// Takes the active child with the least index for this pass. A child that becomes active after its turn
+    /// Takes the active child with the least turn for this pass, and returns its index. A child that becomes active after its turn
     /// waits for the next pass, so that a pass ends.
     pub(crate) fn next_active(&self) -> Option<usize> {
-        let Reverse(index) = self.0.active.borrow_mut().pop()?;
-        self.0.cursor.set(index + 1);
+        let Reverse((turn, index)) = self.0.active.borrow_mut().pop()?;
+        self.0.cursor.set(turn + 1);
         Some(index)
     }
 
@@ -205,6 +234,21 @@ mod tests {
         b.end();
         scope.end();
         assert!(!root.has_active());
+    }
+
+    #[test]
+    fn an_operator_that_was_reserved_early_runs_after_those_that_were_there_when_it_was_placed() {
+        let root = Activation::root();
+        let (outer, other) = (root.child(0), root.child(1));
+        let (reserved, source) = (outer.child(1), outer.child(2));
+        reserved.place_last();
+        for one in [&reserved, &source, &other] {
+            one.run();
+        }
+        assert_eq!(outer.next_active(), Some(2));
+        assert_eq!(outer.next_active(), Some(1));
+        assert_eq!(root.next_active(), Some(1));
+        assert_eq!(root.next_active(), Some(0));
     }
 
     #[test]
