@@ -42,7 +42,7 @@ def test_what_a_program_holds_says_what_it_is() -> None:
         f"<Collection {scope}>",
         f"<Arranged {scope}>",
         f"<KeyedStream {scope}>",
-        "<Trace since [0] and before [0]>",
+        "<Trace of a dataflow that is being built>",
         "<CollectionInput 'input' of 'shop' at 0>",
         "<ArrowInput of n: 'input' of 'shop' at 0>",
         "<Capture: 0 records at 0 times>",

@@ -74,8 +74,8 @@ class Arranged(Generic[K, V]):
         if self._trace is None or self._trace.closed:
             if _has_entered(self._output):
                 raise GraphError(
-                    "this arrangement is of the scope around and only entered this one: take the trace of the "
-                    "arrangement there"
+                    "this arrangement is of the scope around and only entered this one: take the trace of "
+                    "the arrangement there"
                 )
             trace: Trace[K, V] = Trace(self.scope.address[0])
             if self._built is not None:
@@ -109,7 +109,7 @@ class Arranged(Generic[K, V]):
     def as_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
         node = self.scope._append(
-            collections.ARRANGED_UPDATES, [self._output], Output(Form.UPDATES), name=name
+            collections.ARRANGED_UPDATES, [self._output.read_as(Form.BY_KEY)], Output(Form.UPDATES), name=name
         )
         return self._collection(node.output)
 

@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import PactKind
 from pointstamp._mistakes import count_of
 from pointstamp._threads import raised_later
-from pointstamp.custom.builder import PlannedOperator
+from pointstamp.custom.planned import PlannedOperator
 from pointstamp.outside.eventloop import EventLoop, Seat
 from pointstamp.seeing.own import speaks
-from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -111,8 +110,8 @@ class _Call:
 
 def async_map(
     scope: Scope, read: Output, function: Callable[[Any], Awaitable[Any]], terms: Terms, name: str
-) -> tuple[Stream[Any], Stream[Any]]:
-    """The operator: the stream of results, and that of dead letters."""
+) -> tuple[Output, Output]:
+    """Appends the operator; returns its results, and the dead letters."""
     core = PlannedOperator(scope, name)
     core.new_input(read, (PactKind.PIPELINE, None))
     results, results_made, capability = core.new_output()
@@ -123,7 +122,7 @@ def async_map(
     calls = _Calls(function, terms, info.activator, core.core.sources())
     speaks(info, calls)
     core.build(_Operator(calls), lambda ports: (*ports, results, letters))
-    return stream_of(scope, results_made), stream_of(scope, letters_made)
+    return results_made, letters_made
 
 
 class _NoCoroutine(TypeError):

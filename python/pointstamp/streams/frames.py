@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp.collections.column_input import schema_and_rows
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> ArrowStream:
 
         return logic
 
-    stream: ArrowStream = single_output(
+    made = single_output(
         scope, name or "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
     )
-    return stream
+    return made
