@@ -6,7 +6,6 @@ use pointstamp_engine::error::Error;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
 use pointstamp_engine::retention::Retention as EngineRetention;
-use pointstamp_operators::Kind;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -132,19 +131,6 @@ impl Builder {
             },
             Stream::plain(home, kind, stream),
             Capability::new(home, capability),
-        ))
-    }
-
-    /// Adds an output that begins without a capability.
-    fn new_bare_output(&self) -> PyResult<(OutputPort, Stream)> {
-        let home = self.builder.home();
-        let (port, stream) = self.builder.get()?.new_output().map_err(refused)?;
-        Ok((
-            OutputPort {
-                port: ThreadBound::new(home, port),
-                carries: Carries::Records,
-            },
-            Stream::plain(home, Kind::Host, stream),
         ))
     }
 
