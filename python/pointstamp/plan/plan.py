@@ -35,6 +35,14 @@ class PlanScope:
         self.parent = parent
         self.complete: str | None = None
 
+    @property
+    def root(self) -> PlanScope:
+        """The dataflow's scope."""
+        scope: PlanScope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
     def check_building(self) -> None:
         """Checks that nodes may still be added.
 
