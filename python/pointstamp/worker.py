@@ -306,8 +306,10 @@ class _Building:
         if not self._ended:
             self._ended = True
             self._scope._building.end("its dataflow was given up")
-            self._scope._building.let_go()
-            self._worker.discard(self._scope.core)
+            try:
+                self._scope._building.give_up()
+            finally:
+                self._worker.discard(self._scope.core)
 
 
 @suggesting

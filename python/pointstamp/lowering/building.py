@@ -6,7 +6,7 @@ it is read.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -281,6 +281,21 @@ class Building:
         for scope in self.scopes:
             if scope.parent is None:
                 scope.complete = why
+
+    def give_up(self) -> None:
+        """Lets go of what nodes hold, before the dataflow is discarded.
+
+        Captures and replays that were not begun are begun, to end with the dataflow: who plays such a capture,
+        or reads what it is written to, hears that nothing comes, and what a replay reads is closed.
+        """
+        begun = {node for node, _, _ in self.noted if isinstance(node, Node)}
+        for node in self.plan.nodes:
+            if node.kind in (shape.CAPTURE, shape.CAPTURE_INTO, shape.REPLAY) and node not in begun:
+                rule, _ = rules_of(node.kind)
+                scope = self.scopes[node.scope]
+                with suppress(Exception):  # where the beginning cannot be written, it ends all the same
+                    rule(self, node, *(scope.empty() for _ in node.inputs))
+        self.let_go()
 
     def let_go(self) -> None:
         """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges.
