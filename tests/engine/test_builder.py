@@ -171,14 +171,24 @@ def test_an_operator_that_is_never_built_is_refused() -> None:
             worker.dataflow() as scope,
         ):
             scope.operator("mine").new_input(scope.to_stream([1]), ps.Pipeline())
-        with (
-            pytest.raises(ps.GraphError, match=r"operator 'concat.*' was never built"),
-            worker.dataflow() as scope,
-        ):
-            with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
-                scope.to_stream([1]).concat(other.empty())
 
     ps.execute(main)
+
+
+def test_a_method_that_is_refused_leaves_nothing_behind() -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        with worker.dataflow() as scope:
+            ones = scope.to_stream([1])
+            with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
+                ones.concat(other.empty())
+            with pytest.raises(ps.GraphError, match="takes a probe"):
+                ones.probe_with("handle")  # type: ignore[arg-type]
+            capture = ones.capture()
+        assert [node.title for node in scope.plan().nodes] == ["to_stream", "capture"]
+        worker.run()
+        return capture.extract()
+
+    assert ps.execute(main) == [[(0, [1])]]
 
 
 def test_dims_are_checked() -> None:

@@ -22,8 +22,9 @@ def built(build: Callable[[_core.Scope], Any]) -> tuple[Any, list[tuple[str, str
     def main(worker: ps.Worker) -> Any:
         core = worker.core.begin_dataflow("flow", 1)
         made = build(core)
-        graph = worker.core.install(core)
+        installed = worker.core.install(core)
         worker.run()
+        graph = installed.data()
         return made, [(name, line.rpartition("/")[2]) for _, name, _, _, line, _ in graph["operators"]]
 
     (result,) = ps.execute(main)
@@ -319,7 +320,9 @@ def test_loops_take_streams_of_their_own_kind() -> None:
     different = _core.loop_difference(own, other)
     assert different is not None
     assert "field 1 is 'at' and should be 'mm'" in different
-    assert _core.loop_difference(own, None) == "it carries record batches, and the stream records: use to_arrow"
+    assert (
+        _core.loop_difference(own, None) == "it carries record batches, and the stream records: use to_arrow"
+    )
     assert _core.loop_difference(None, own) == (
         "it carries records, and the stream record batches: give feedback or loop_variable the schema"
     )

@@ -138,7 +138,8 @@ def small(worker: ps.Worker, scope: ps.Scope) -> tuple[list[Any], list[ps.ProbeH
         turned.filter(lambda x: x < 0).connect_loop(loop)
         out = turned.leave().exchange(lambda x: x).counts()
     numbers.send_batch(range(3))
-    pairs.insert((worker.index, arranged.trace.since[0]))
+    assert not arranged.trace.closed  # which makes it
+    pairs.insert((worker.index, 0))
     return [numbers, pairs], [out.probe(), arranged.as_collection().probe(), collection.count().probe()]
 
 

@@ -234,7 +234,7 @@ class CustomOperators(Generic[T]):
     def _probed(self, handle: ProbeHandle, name: str | None) -> Output:
         """The stream, behind a probe."""
         node = self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
-        handle.expect(self.scope.dims)
+        self.scope._building.expect(node, handle)
         return node.output
 
     def capture(self, *, name: str | None = None) -> Capture[T]:

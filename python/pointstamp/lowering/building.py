@@ -39,6 +39,7 @@ class Building:
 
     __slots__ = (
         "_chains",
+        "_expected",
         "_instead",
         "_left",
         "_made",
@@ -63,6 +64,7 @@ class Building:
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
         self._wanted: passes.Wanted = {}
+        self._expected: dict[Node, _core.ProbeHandle] = {}
 
     # ------------------------------------------------------------ appending
 
@@ -89,6 +91,15 @@ class Building:
     def reserve_output(self, output: Output, made: Any) -> None:
         """Notes what the engine has made of an output at once."""
         self._made[output] = {output.form: made}
+
+    def expect(self, node: Node, handle: _core.ProbeHandle) -> None:
+        """Has a probe stand at the minimum time until the node that attaches it is lowered."""
+        handle.expect(node.scope.dims)
+        self._expected[node] = handle
+
+    def attached(self, node: Node) -> None:
+        """Notes that a node has attached its probe, which takes the place of what was expected."""
+        del self._expected[node]
 
     def reserved(
         self,
@@ -124,6 +135,7 @@ class Building:
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
                 )
         self.plan.check_complete()
+        self.end("its dataflow is installed already")
         self._lower_all()
         for scope, core in self.scopes.items():
             if scope.parent is not None:
@@ -260,13 +272,26 @@ class Building:
 
     # ------------------------------------------------------------ the end
 
-    def let_go(self, why: str) -> None:
-        """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges."""
-        for node in self.plan.nodes:
-            node.arguments = None
+    def end(self, why: str) -> None:
+        """Has the plan refuse further nodes.
+
+        Args:
+            why: What has happened to the dataflow.
+        """
         for scope in self.scopes:
             if scope.parent is None:
                 scope.complete = why
+
+    def let_go(self) -> None:
+        """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges.
+
+        Probes that were not attached report no times of this dataflow any more.
+        """
+        for node, handle in self._expected.items():
+            handle.unexpect(node.scope.dims)
+        self._expected.clear()
+        for node in self.plan.nodes:
+            node.arguments = None
         self._made.clear()
         self._left.clear()
         self._wanted.clear()
