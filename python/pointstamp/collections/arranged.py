@@ -74,8 +74,8 @@ class Arranged(Generic[K, V]):
         if self._trace is None or self._trace.closed:
             if _has_entered(self._output):
                 raise GraphError(
-                    "this arrangement is of the scope around and only entered this one: take the trace of the "
-                    "arrangement there"
+                    "this arrangement is of the scope around and only entered this one: take the trace of "
+                    "the arrangement there"
                 )
             trace: Trace[K, V] = Trace(self.scope.address[0])
             if self._built is not None:

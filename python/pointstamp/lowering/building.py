@@ -127,7 +127,7 @@ class Building:
         """Makes operators of the whole plan: nothing is appended any more.
 
         Raises:
-            GraphError: If something is missing, such as what defines a loop, or a scope's block has not ended.
+            GraphError: If something is missing, such as the end of a loop, or a scope's block has not ended.
         """
         for scope in self.scopes:
             if scope.parent is not None and scope.complete is None:

@@ -1,8 +1,8 @@
 """Names by which nodes are known in another run of the same program, on any number of workers.
 
 The identity of a node is the path of its scopes' names, its own name or that of its kind, and a number where
-several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a plan
-covers the identities of all nodes, their kinds, and those of what they read.
+several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a
+plan covers the identities of all nodes, their kinds, and those of what they read.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class PlanScope:
                 return
             scope = scope.parent
         raise GraphError(
-            f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the `with` "
-            "block"
+            f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the "
+            "`with` block"
         )
 
     def check_reads(self, output: Output, reader: str) -> None:
@@ -142,12 +142,11 @@ class Plan:
         """
         scope.check_building()
         inputs = []
-        for read in reads:
-            if type(read) is Output:
-                read = Read(read, read.form.plain)
+        for one in reads:
+            read = one if isinstance(one, Read) else Read(one, one.form.plain)
             inputs.append(read)
-            if read[0].node.scope is not scope and not crosses:
-                scope.check_reads(read[0], name or kind.name)
+            if read.output.node.scope is not scope and not crosses:
+                scope.check_reads(read.output, name or kind.name)
         node = Node(kind, inputs, outputs, arguments, name, line, scope, closes)
         node.number = len(self.nodes)
         self.nodes.append(node)
