@@ -81,7 +81,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.index = core.index
         self.peers = core.peers
         around = None if parent is None else parent._plan_scope
-        self._plan_scope = PlanScope(self.name, self.address, self.dims, around)
+        self._plan_scope = PlanScope(self.name, self.address, self.dims, around, core.line())
         self._building = Building(core) if parent is None else parent._building
         self._building.scopes[self._plan_scope] = core
 

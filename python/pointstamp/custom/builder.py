@@ -265,8 +265,8 @@ class PlannedOperator:
             self._scope._building.plan.require(
                 self.node,
                 f"operator '{self.name}' was never built: it has inputs and nothing that would read them, so "
-                "that the dataflow could not end; call build(), and let errors of building it end the dataflow's "
-                "block",
+                "that the dataflow could not end; call build(), and let errors of building it end the "
+                "dataflow's block",
             )
         self._inputs.append(read)
         self._pacts.append((*pact, frontier))

@@ -16,7 +16,7 @@ from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
-from pointstamp.plan.plan import Plan, PlanScope
+from pointstamp.plan.plan import Plan, PlanScope, placed_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -133,6 +133,7 @@ class Building:
             if scope.parent is not None and scope.complete is None:
                 raise GraphError(
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
+                    f"{placed_at(scope)}"
                 )
         self.plan.check_complete()
         self.end("its dataflow is installed already")
