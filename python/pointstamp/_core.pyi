@@ -92,6 +92,7 @@ __all__ = [
     "Guard",
     "InputHandle",
     "InputPort",
+    "Installed",
     "JoinKind",
     "Kernel",
     "Line",

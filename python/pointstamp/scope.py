@@ -68,6 +68,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     core: _core.Scope
     parent: Scope | None
+    _plan_scope: PlanScope
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
@@ -80,7 +81,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.index = core.index
         self.peers = core.peers
         around = None if parent is None else parent._plan_scope
-        self._plan_scope = PlanScope(self.name, self.address, self.dims, around)
+        self._plan_scope = PlanScope(self.name, self.address, self.dims, around, core.line())
         self._building = Building(core) if parent is None else parent._building
         self._building.scopes[self._plan_scope] = core
 
@@ -136,8 +137,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
         """
         if self.parent is None:
             raise GraphError(
-                f"the stream of '{output.node.title}' is in the root scope '{self.name}': there is no scope to "
-                "leave to"
+                f"the stream of '{output.node.title}' is in the root scope '{self.name}': there is no scope "
+                "to leave to"
             )
         return self.parent._append(shape.LEAVE, [output], output.like(), crosses=True).output
 
@@ -211,7 +212,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         with self._building.making("unordered input", name):
             handle, capability, made = self.core.unordered_input()
         node = self._append(shape.UNORDERED_INPUT, [], Output(Form.RECORDS), name=name)
-        stream = Stream(self, self._building.reserve(node, made).output)
+        stream: Stream[Any] = Stream(self, self._building.reserve(node, made).output)
         return several("new_unordered_input", "handle, capability, stream", (handle, capability, stream))
 
     @overload

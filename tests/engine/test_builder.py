@@ -181,10 +181,10 @@ def test_a_method_that_is_refused_leaves_nothing_behind() -> None:
             ones = scope.to_stream([1])
             with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
                 ones.concat(other.empty())
-            with pytest.raises(ps.GraphError, match="takes a probe"):
+            with pytest.raises(TypeError, match="takes a probe"):
                 ones.probe_with("handle")  # type: ignore[arg-type]
             capture = ones.capture()
-        assert [node.title for node in scope.plan().nodes] == ["to_stream", "capture"]
+        assert [node.kind for node in scope.plan().nodes] == ["to_stream", "capture"]
         worker.run()
         return capture.extract()
 

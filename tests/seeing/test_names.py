@@ -131,14 +131,14 @@ def variable(scope: ps.Scope) -> None:
         made.set(made.collection.distinct())
 
 
-def trace(scope: ps.Scope) -> None:
-    scope.import_trace(changes(scope).arrange().trace, name=N)
+def imported(scope: ps.Scope, trace: ps.Trace[Any, Any]) -> None:
+    scope.import_trace(trace, name=N)
 
 
 def entered(scope: ps.Scope) -> Any:
     arranged = changes(scope).arrange()
     with scope.iterative() as inner:
-        return arranged.enter(inner, name=N).as_collection().leave()
+        return arranged.enter(inner, name=N).join(changes(inner)).leave()
 
 
 def entered_at(scope: ps.Scope) -> Any:
@@ -152,8 +152,8 @@ def called_on(
     return lambda scope: getattr(make(scope), method)(*given, name=N, **named)
 
 
-# What a case returns is read, because some operators are made only then.
-CASES: dict[str, Callable[[ps.Scope], Any]] = {
+# What a case returns is captured, because it may be made in another form for a reader.
+CASES: dict[str, Callable[..., Any]] = {
     "Scope.new_input": lambda s: s.new_input(name=N)[1],
     "Scope.input_from": lambda s: s.input_from(ps.InputHandle(), name=N),
     "InputHandle.to_stream": lambda s: ps.InputHandle().to_stream(s, name=N),
@@ -169,7 +169,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "CollectionScope.collection": lambda s: s.collection([1], name=N),
     "CollectionScope.column_collection": lambda s: s.column_collection(pa.table({"n": [1]}), name=N),
     "CollectionScope.variable": variable,
-    "CollectionScope.import_trace": trace,
+    "CollectionScope.import_trace": imported,
     "CustomOperators.probe": lambda s: pairs(s).probe(name=N),
     "CustomOperators.capture": lambda s: pairs(s).capture(name=N),
     "CustomOperators.capture_into": lambda s: pairs(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
@@ -283,7 +283,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "Collection.iterate": lambda s: changes(s).iterate(lambda inner, c: c.consolidate(), name=N),
     "CollectionOutputs.capture": lambda s: changes(s).capture(name=N),
     "CollectionOutputs.capture_into": lambda s: changes(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
-    "CollectionOutputs.probe": lambda s: changes(s).probe(name=N),
+    "Multiset.probe": lambda s: changes(s).probe(name=N),
     "Arranged.enter": entered,
     "Arranged.as_collection": lambda s: changes(s).arrange().as_collection(name=N),
     "Arranged.join": lambda s: changes(s).arrange().join(changes(s), name=N),
@@ -307,7 +307,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
         f"ColumnCollection.{method}": called_on(columns, method)
         for method in ("negate", "consolidate", "distinct", "count")
     },
-    **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture", "probe")},
+    **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture")},
     "ColumnOutputs.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "ColumnCollection.count_by_key": lambda s: columns(s).count_by_key("n", name=N),
     "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
@@ -318,12 +318,16 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
 }
 
 
-def made_by(build: Callable[[ps.Scope], Any]) -> tuple[list[str], str]:
-    """The names of what a function builds, and the drawing."""
+def made_by(build: Callable[..., Any]) -> tuple[list[str], str]:
+    """The names of what a function builds, and the drawing. It may take a trace of another dataflow, too."""
 
     def main(worker: ps.Worker) -> tuple[list[str], str]:
+        given = []
+        if build is imported:
+            with worker.dataflow() as before:
+                given.append(changes(before).arrange().trace)
         with worker.dataflow() as scope:
-            made = build(scope)
+            made = build(scope, *given)
             if hasattr(made, "capture"):
                 made.capture()
         for number in worker.installed_dataflows():

@@ -42,7 +42,7 @@ def test_what_a_program_holds_says_what_it_is() -> None:
         f"<Collection {scope}>",
         f"<Arranged {scope}>",
         f"<KeyedStream {scope}>",
-        "<Trace since [0] and before [0]>",
+        "<Trace of a dataflow that is being built>",
         "<CollectionInput 'input' of 'shop' at 0>",
         "<ArrowInput of n: 'input' of 'shop' at 0>",
         "<Capture: 0 records at 0 times>",
@@ -103,7 +103,7 @@ def test_inputs_probes_and_loops_say_where_they_are() -> None:
         "<ProbeHandle frontier=[]>",
     ]
     assert repr(bids) == "<InputHandle 'bids' of 'shop' closed>"
-    assert repr(handle) == "<LoopHandle of a worker that has ended>"
+    assert repr(handle) == "<LoopHandle connected>"
 
 
 NAMED: dict[str, Any] = {

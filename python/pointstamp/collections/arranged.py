@@ -75,8 +75,8 @@ class Arranged(Generic[K, V]):
         if self._trace is None or self._trace.closed:
             if _has_entered(self._output):
                 raise GraphError(
-                    "this arrangement is of the scope around and only entered this one: take the trace of the "
-                    "arrangement there"
+                    "this arrangement is of the scope around and only entered this one: take the trace of "
+                    "the arrangement there"
                 )
             trace: Trace[K, V] = Trace(self.scope._plan_scope.root)
             if self._built is not None:

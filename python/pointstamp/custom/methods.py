@@ -284,5 +284,4 @@ class CustomOperators(Generic[T]):
         if not isinstance(given, EventWriter):
             cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
             raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
-        writer._given()
-        self.scope._append(shape.CAPTURE_INTO, [self._output], name=name, sink=writer.core)
+        self.scope._append(shape.CAPTURE_INTO, [self._output], name=name, sink=writer._taken())

@@ -6,7 +6,7 @@ it is read.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -16,7 +16,7 @@ from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
-from pointstamp.plan.plan import Plan, PlanScope
+from pointstamp.plan.plan import Plan, PlanScope, placed_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -127,12 +127,13 @@ class Building:
         """Makes operators of the whole plan: nothing is appended any more.
 
         Raises:
-            GraphError: If something is missing, such as what defines a loop, or a scope's block has not ended.
+            GraphError: If something is missing, such as the end of a loop, or a scope's block has not ended.
         """
         for scope in self.scopes:
             if scope.parent is not None and scope.complete is None:
                 raise GraphError(
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
+                    f"{placed_at(scope)}"
                 )
         self.plan.check_complete()
         self.end("its dataflow is installed already")
@@ -285,16 +286,15 @@ class Building:
     def give_up(self) -> None:
         """Lets go of what nodes hold, before the dataflow is discarded.
 
-        Captures and replays that were not begun are begun, to end with the dataflow: who plays such a capture,
-        or reads what it is written to, hears that nothing comes, and what a replay reads is closed.
+        Captures in memory and replays that were not begun are begun, to end with the dataflow: who plays such a
+        capture hears that nothing comes, and what a replay reads is closed.
         """
         begun = {node for node, _, _ in self.noted if isinstance(node, Node)}
         for node in self.plan.nodes:
-            if node.kind in (shape.CAPTURE, shape.CAPTURE_INTO, shape.REPLAY) and node not in begun:
+            if node.kind in (shape.CAPTURE, shape.REPLAY) and node not in begun:
                 rule, _ = rules_of(node.kind)
                 scope = self.scopes[node.scope]
-                with suppress(Exception):  # where the beginning cannot be written, it ends all the same
-                    rule(self, node, *(scope.empty() for _ in node.inputs))
+                rule(self, node, *(scope.empty() for _ in node.inputs))
         self.let_go()
 
     def let_go(self) -> None:

@@ -104,13 +104,17 @@ impl Installed {
         let text = |line: &Option<Line>| line.as_ref().map_or_else(String::new, Line::text);
         let scopes = PyList::empty(py);
         let mut addresses = FxHashMap::default();
-        for ((id, address, name, dims, inputs, outputs), made) in graph.scopes.iter().zip(&self.scopes) {
+        for ((id, address, name, dims, inputs, outputs), made) in
+            graph.scopes.iter().zip(&self.scopes)
+        {
             addresses.insert(*id, address);
             let address = PyTuple::new(py, address)?;
             scopes.append((address, name, dims, inputs, outputs, text(made)))?;
         }
         let operators = PyList::empty(py);
-        for ((_, address, name, inputs, outputs), made) in graph.operators.iter().zip(&self.operators) {
+        for ((_, address, name, inputs, outputs), made) in
+            graph.operators.iter().zip(&self.operators)
+        {
             let address = PyTuple::new(py, address)?;
             let steps = PyTuple::empty(py);
             operators.append((address, name, inputs, outputs, text(made), steps))?;
