@@ -95,8 +95,15 @@ class Scope(FromOutside, CollectionScope, Drawn):
         closes: Node | None = None,
         **arguments: Any,
     ) -> Node:
-        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`."""
+        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`.
+
+        Raises:
+            GraphError: As there.
+            PointstampError: On another thread than the worker's.
+        """
         building = self._building
+        if self._plan_scope.complete is None:
+            _ = self.core.dims  # which only the worker's thread may read, as the plan has no lock
         if building.prefix:
             name = building.prefixed(kind.name, name)
         line = self.core.line()

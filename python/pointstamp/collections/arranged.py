@@ -236,7 +236,9 @@ class Trace(Generic[K, V]):
                 "this trace is closed: take another from the arrangement, or close it later"
             )
         if self._dataflow.complete is not None:
-            raise GraphError("this trace reads nothing: its dataflow was never built, since its block has failed")
+            raise GraphError(
+                "this trace reads nothing: its dataflow was never built, since its block has failed"
+            )
         raise GraphError(
             "this trace is of a dataflow whose `with` block has not ended: read it, and import it into "
             "others, after that"
