@@ -507,14 +507,21 @@ def constructed(scope: ps.Scope) -> Any:
     ids=lambda one: one.__name__,
 )
 def test_a_dataflow_that_one_worker_cannot_build_is_on_none(
-    session: ps.Interactive, build: Any, error: type[BaseException]
+    session: ps.Interactive, build: Any, error: type[BaseException], tmp_path: Path
 ) -> None:
     """Each worker lowers before any installs; numbers of dataflows go on alike on all of them."""
+    ran = tmp_path / "ran"
+
+    def runs(scope: ps.Scope) -> Any:
+        scope.to_stream([1]).inspect(lambda _: ran.touch())
+        return build(scope)
+
     first = session.dataflow(moved)
     for _ in range(2):
         with pytest.raises(error):
-            session.dataflow(build)
+            session.dataflow(runs)
         assert session.run(lambda worker: len(worker.installed_dataflows())) == [1, 1]
+    assert not ran.exists()
     second = session.dataflow(moved)
     for flow in (first, second):
         flow.numbers.send_batch([0, 1])
