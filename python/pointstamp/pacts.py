@@ -13,8 +13,7 @@ from pointstamp._mistakes import refuse_async
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from pointstamp.streams.arrow import ArrowStream
-    from pointstamp.streams.records import Stream
+    from pointstamp.plan.node import Output
 
 __all__ = ["Broadcast", "Exchange", "Pact", "Pipeline", "pact_of"]
 
@@ -26,8 +25,8 @@ class Pact:
 
     kind: ClassVar[PactKind]
 
-    def route(self, stream: Stream[Any] | ArrowStream) -> tuple[PactKind, Any]:
-        """Returns the extension's kind of moving this stream's records, and the key where it has one."""
+    def route(self, output: Output) -> tuple[PactKind, Any]:
+        """Returns the extension's kind of moving this output's records, and the key where it has one."""
         return self.kind, None
 
     def __repr__(self) -> str:
@@ -76,12 +75,12 @@ class Exchange(Pact):
             )
         self._columns = columns
 
-    def route(self, stream: Stream[Any] | ArrowStream) -> tuple[PactKind, Any]:
+    def route(self, output: Output) -> tuple[PactKind, Any]:
         """By the function, or by the columns that the names stand for in the stream's schema.
 
         Rows that are on the key's worker already stay there.
         """
-        schema = stream._output.schema
+        schema = output.schema
         if schema is None:
             if self._columns is not None:
                 raise TypeError(
@@ -93,7 +92,7 @@ class Exchange(Pact):
                 f"{self!r} has a function of a record, and the stream carries columns: exchange them by names"
             )
         key = schema.key(self._columns)
-        if stream._output.placed == key:
+        if output.placed == key:
             return PactKind.PIPELINE, None  # the rows are there already
         return PactKind.EXCHANGE_COLUMNS, key
 
@@ -122,14 +121,14 @@ class Gather(Pact):
     kind = PactKind.GATHER
 
 
-def pact_of(pact: Any, stream: Any, operator: str) -> tuple[PactKind, Any]:
-    """A pact's kind and key for an operator's input that reads a stream.
+def pact_of(pact: Any, output: Output, operator: str) -> tuple[PactKind, Any]:
+    """A pact's kind and key for an operator's input that reads an output.
 
     Raises:
         TypeError: If it is no pact; where it is the class of one, it says to make one.
     """
     if isinstance(pact, Pact):
-        return pact.route(stream)
+        return pact.route(output)
     if isinstance(pact, type) and issubclass(pact, Pact):
         call = "Exchange(key)" if issubclass(pact, Exchange) else f"{pact.__name__}()"
         raise TypeError(

@@ -9,7 +9,8 @@ from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, is_frame, several, unknown_attribute
 from pointstamp.collections.making import CollectionScope
-from pointstamp.custom.builder import OperatorBuilder, single_output
+from pointstamp.custom.builder import OperatorBuilder
+from pointstamp.custom.planned import single_output
 from pointstamp.lowering.building import Building
 from pointstamp.nested import Nested
 from pointstamp.outside.reading import FromOutside
@@ -253,7 +254,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         if is_frame(items):
             from pointstamp.streams.frames import frame_to_stream  # few programs have columns
 
-            return frame_to_stream(self, items, name)
+            return stream_of(self, frame_to_stream(self, items, name))
         _core.check_records("to_stream", items)
         node = self._append(shape.TO_STREAM, [], Output(Form.RECORDS), name=name, items=iter(items))
         return Stream(self, node.output)
@@ -274,7 +275,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
             build: Called once with the capability for the minimum time and the operator's info; returns the
                 logic, which is called with the output: at the start, and whenever it was activated.
         """
-        return single_output(self, name, (), build, notify=False, start=True)
+        return Stream(self, single_output(self, name, (), build, notify=False, start=True))
 
     def iterator_source(
         self, name: str, items: Iterable[tuple[Time, Iterable[T]]], *, in_flight: int = 2

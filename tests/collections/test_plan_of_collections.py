@@ -331,6 +331,17 @@ def test_every_operator_of_a_method_of_columns_has_its_name(build: Callable[[Any
     assert all(name == "X" or name.startswith("X: ") for name in names), names
 
 
+def test_an_imported_arrangement_has_its_name() -> None:
+    def main(worker: ps.Worker) -> list[str]:
+        with worker.dataflow() as scope:
+            trace = pairs_of(scope).arrange().trace
+        with worker.dataflow() as scope:
+            scope.import_trace(trace, name="X")
+        return [operator.name for operator in scope.graph.operators.values()]
+
+    assert ps.execute(main) == [["X"]]
+
+
 def test_operators_of_graphs_have_the_function_in_front() -> None:
     names = operators(lambda scope: graphs.bfs(pairs_of(scope), scope.collection([1])))
     assert names

@@ -181,7 +181,7 @@ def test_dataflows_of_a_worker_leave_nothing(place: Any, life: Callable[[ps.Work
     threads = None if "processes" in place else threading.Barrier(place.get("workers", 1))
 
     def wait() -> None:
-        """Waits for the process's other workers without a barrier of theirs, which is a dataflow and counted."""
+        """Waits for the other workers of the process: a barrier is a dataflow, and would be counted."""
         if threads is not None:
             threads.wait(PATIENCE)
 

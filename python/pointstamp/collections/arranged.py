@@ -110,7 +110,7 @@ class Arranged(Generic[K, V]):
     def as_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
         node = self.scope._append(
-            collections.ARRANGED_UPDATES, [self._output], Output(Form.UPDATES), name=name
+            collections.ARRANGED_UPDATES, [self._output.read_as(Form.BY_KEY)], Output(Form.UPDATES), name=name
         )
         return self._collection(node.output)
 

@@ -27,7 +27,7 @@ from pointstamp._threads import Helper, raised_later
 from pointstamp.connectors.protocol import Sink
 from pointstamp.connectors.rejecting import Rejected, is_unreadable
 from pointstamp.connectors.timing import Timing
-from pointstamp.custom.builder import PlannedOperator
+from pointstamp.custom.planned import PlannedOperator
 from pointstamp.plan import shape
 from pointstamp.seeing.own import speaks
 from pointstamp.streams.kinds import stream_of

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from pointstamp._core import ProbeHandle
 from pointstamp._core import Schema as CoreSchema
 from pointstamp._mistakes import called, unknown_attribute
+from pointstamp._mistakes import stream_of as stream_given
 from pointstamp.capture.events import Capture, EventWriter
-from pointstamp.custom.builder import PlannedOperator, single_output
+from pointstamp.custom.planned import PlannedOperator, single_output
 from pointstamp.pacts import Gather, Pipeline, pact_of
 from pointstamp.plan import shape
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -73,8 +75,11 @@ class CustomOperators(Generic[T]):
     def _operator(
         self, name: str, inputs: Sequence[tuple[Any, Pact]], build: Build, schema: Schema, *, notify: bool
     ) -> Any:
+        read = [(stream_given(name, stream)._output, pact) for stream, pact in inputs]
         columns = self._columns_of(schema)
-        return single_output(self.scope, name, inputs, build, notify=notify, schema=columns)
+        return stream_of(
+            self.scope, single_output(self.scope, name, read, build, notify=notify, schema=columns)
+        )
 
     # ------------------------------------------------------------ one input
 
@@ -137,7 +142,9 @@ class CustomOperators(Generic[T]):
         from pointstamp.custom.notify import notified
 
         columns = self._columns_of(schema)
-        return notified(self.scope, [(self, pact)], name, init, logic, schema=columns)
+        return stream_of(
+            self.scope, notified(self.scope, [(self._output, pact)], name, init, logic, schema=columns)
+        )
 
     def sink(
         self, pact: Pact, name: str, build: Callable[[OperatorInfo], Callable[[FrontieredInput[Any]], None]]
@@ -151,7 +158,7 @@ class CustomOperators(Generic[T]):
                 whenever messages have arrived or its frontier has changed.
         """
         core = PlannedOperator(self.scope, name)
-        core.new_input(self._output, pact_of(pact, self, name))
+        core.new_input(self._output, pact_of(pact, self._output, name))
         core.build(core.constructed(build), tuple)
 
     def vertex(
@@ -220,8 +227,9 @@ class CustomOperators(Generic[T]):
         """An operator with two inputs, one output and notifications; as `unary_notify`."""
         from pointstamp.custom.notify import notified
 
-        inputs = [(self, pact1), (other, pact2)]
-        return notified(self.scope, inputs, name, init, logic, schema=self._columns_of(schema))
+        inputs = [(self._output, pact1), (stream_given(name, other)._output, pact2)]
+        columns = self._columns_of(schema)
+        return stream_of(self.scope, notified(self.scope, inputs, name, init, logic, schema=columns))
 
     # ------------------------------------------------------------ observing
 
@@ -265,9 +273,12 @@ class CustomOperators(Generic[T]):
             raise TypeError(f"write takes a sink, such as connectors.Lines(path), not {sink!r}: {cure}")
         writing = Writing(sink)
         pact = Gather() if sink.single else Pipeline()
-        prepared = self._operator(name, [(self, pact)], writing.build_writing, None, notify=True)
-        committed = writing.build_committing
-        return single_output(self.scope, f"{name}: commit", [(prepared, Pipeline())], committed, notify=True)
+        prepared = single_output(self.scope, name, [(self._output, pact)], writing.build_writing, notify=True)
+        inputs = [(prepared, Pipeline())]
+        committed = single_output(
+            self.scope, f"{name}: commit", inputs, writing.build_committing, notify=True
+        )
+        return stream_of(self.scope, committed)  # type: ignore[no-any-return]
 
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
         """Writes the stream's events on this worker, from which `Scope.replay` makes the same stream again.

@@ -9,10 +9,10 @@ removal; while no time has closed, asking costs one comparison under totally ord
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from pointstamp._mistakes import refuse_async, suggesting
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pointstamp.info import OperatorInfo
     from pointstamp.order import Antichain
     from pointstamp.pacts import Pact
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.records import Stream
 
 __all__ = ["FrontierNotificator", "Notificator"]
 
@@ -144,33 +144,15 @@ class Notificator:
             yield found
 
 
-@overload
 def notified(
     scope: Scope,
-    inputs: Sequence[tuple[Any, Pact]],
-    name: str,
-    init: Iterable[Time],
-    logic: Callable[..., None],
-) -> Stream[Any]: ...
-@overload
-def notified(
-    scope: Scope,
-    inputs: Sequence[tuple[Any, Pact]],
-    name: str,
-    init: Iterable[Time],
-    logic: Callable[..., None],
-    *,
-    schema: _core.Schema | None,
-) -> Any: ...
-def notified(
-    scope: Scope,
-    inputs: Sequence[tuple[Any, Pact]],
+    inputs: Sequence[tuple[Output, Pact]],
     name: str,
     init: Iterable[Time],
     logic: Callable[..., None],
     *,
     schema: _core.Schema | None = None,
-) -> Any:
+) -> Output:
     """An operator with one output, whose logic is called with its inputs, the output and a notificator."""
     if not callable(logic):
         raise TypeError(f"the logic of operator '{name}' is a function, not {logic!r}")

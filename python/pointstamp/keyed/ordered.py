@@ -18,12 +18,11 @@ from weakref import ref
 
 from pointstamp._core import PactKind, give_timed, with_one_nan
 from pointstamp._errors import GraphError
-from pointstamp.custom.builder import PlannedOperator
+from pointstamp.custom.planned import PlannedOperator
 from pointstamp.keyed.arrivals import Arrivals
 from pointstamp.keyed.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
 from pointstamp.keyed.rows import Results, each_time
 from pointstamp.plan.node import Form
-from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pointstamp.keyed.state import KeyedState
     from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.records import Stream
 
 __all__ = ["Logic", "in_time_order", "root_only"]
 
@@ -79,7 +77,7 @@ def in_time_order(
     state: KeyedState[Any, Any] | None = None,
     *,
     is_given: bool = False,
-) -> Stream[Any]:
+) -> Output:
     """The operator, and its results as a stream of event times.
 
     Args:
@@ -104,8 +102,7 @@ def in_time_order(
     logic = operator.constructed(build, capability)
     del capability
     operator.build(logic, lambda inputs: (*inputs, port))
-    results_stream: Stream[Any] = stream_of(scope, results)
-    return results_stream
+    return results
 
 
 def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from pointstamp.keyed.sides import both_sides, left_or_inner, pairs_of
 from pointstamp.keyed.state import KeyedState, claimed
 from pointstamp.keyed.terms import terms_of
 from pointstamp.keyed.windowed import WindowedStream
-from pointstamp.streams.kinds import clock_of
+from pointstamp.streams.kinds import clock_of, stream_of
 from pointstamp.streams.timed import map_timed
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class KeyedStream(Generic[K, T]):
                 f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
             )
         kept = claimed(state, terms_of(self.scope, operator, self._clock, **given), span)
-        return in_time_order(
+        made = in_time_order(
             self.scope,
             self._output,
             name or operator,
@@ -95,6 +95,7 @@ class KeyedStream(Generic[K, T]):
             kept,
             is_given=state is not None,
         )
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
@@ -131,7 +132,8 @@ class KeyedStream(Generic[K, T]):
     def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, T]]:
         """Per time, the records of each key made one, two at a time."""
         function_of("reduce", f)
-        return in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, f))
+        made = in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, f))
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def fold(
         self, init: Callable[[], S], f: Callable[[S, T], S], *, name: str | None = None
@@ -145,7 +147,8 @@ class KeyedStream(Generic[K, T]):
         """
         function_of("fold", init)
         function_of("fold", f)
-        return in_time_order(self.scope, self._output, name or "fold", lambda: stateful.PerTime(init, f))
+        made = in_time_order(self.scope, self._output, name or "fold", lambda: stateful.PerTime(init, f))
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ state
 
@@ -445,4 +448,5 @@ class KeyedStream(Generic[K, T]):
         both = both_sides(self, other, name)
         kept = claimed(state, terms_of(self.scope, operator, self._clock, **given))
         given_one = state is not None
-        return in_time_order(self.scope, both, name or operator, lambda: make(kept), kept, is_given=given_one)
+        made = in_time_order(self.scope, both, name or operator, lambda: make(kept), kept, is_given=given_one)
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from pointstamp.keyed.ordered import in_time_order
 from pointstamp.keyed.sides import both_sides, pairs_of
 from pointstamp.keyed.state import claimed
 from pointstamp.keyed.terms import terms_of
-from pointstamp.streams.kinds import clock_of
+from pointstamp.streams.kinds import clock_of, stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,9 +89,10 @@ class WindowedStream(Generic[K, T]):
         def make() -> Any:
             return assigner(self._window, reducer, self._clock, self._early, kept)
 
-        results = in_time_order(
+        made = in_time_order(
             self.scope, self._output, name or operator, make, kept, is_given=self._state is not None
         )
+        results: Stream[Any] = stream_of(self.scope, made)
         return results if self._by_key else results.map(_without_key, name=name and f"{name}: map")
 
     def fold(

@@ -108,12 +108,6 @@ def by_record(building: Building, _output: Output, stream: _core.Stream) -> _cor
     return _core.arrange(stream, False, _name_of_arranging(building))
 
 
-@converts(Form.BY_KEY, Form.UPDATES)
-def updates_of(_building: Building, _output: Output, arrangement: _core.Arrangement) -> _core.Stream:
-    """Makes updates of an arrangement."""
-    return _core.arrangement_updates(arrangement)
-
-
 def _name_of_arranging(building: Building) -> str:
     """The name of the operator that arranges, which its first reader is part of: ``join: arrange``."""
     own = collections.ARRANGE.name
@@ -128,9 +122,9 @@ def arrange(_building: Building, node: Node, arrangement: _core.Arrangement) -> 
 
 
 @rule(collections.ARRANGED_UPDATES)
-def arranged_updates(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
-    """Gives the updates of an arrangement."""
-    return stream
+def arranged_updates(_building: Building, _node: Node, arrangement: _core.Arrangement) -> _core.Stream:
+    """Makes updates of an arrangement."""
+    return _core.arrangement_updates(arrangement)
 
 
 @rule(collections.JOIN, collections.SEMIJOIN)

@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import PactKind, give_timed
-from pointstamp.custom.builder import PlannedOperator
+from pointstamp.custom.planned import PlannedOperator
 from pointstamp.keyed.ordered import root_only
 from pointstamp.plan.node import Form
 from pointstamp.seeing.own import speaks

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 from pointstamp.operators.per_time import PerTime, at_closing
 from pointstamp.pacts import Exchange, Pipeline
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.plan.node import Output
+    from pointstamp.scope import Scope
 
 __all__ = ["gathered", "join_per_time"]
 
@@ -41,13 +43,23 @@ def join_per_time(capability: Capability, _info: Any) -> Callable[..., None]:
     return logic
 
 
-def gathered(stream: Any, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool) -> Any:
-    """The records of each time on one worker, shaped by a function; `locally`: before they move, too."""
+def gathered(
+    scope: Scope, read: Output, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool
+) -> Output:
+    """Appends what has the records of each time on one worker, shaped by a function.
+
+    Args:
+        scope: Where it is.
+        read: The records.
+        name: What it is called.
+        shape: Makes the result of a time's records.
+        locally: Whether it is applied before they move, too; on one worker also, so that plans are equal for
+            any number of workers.
+    """
     build = at_closing(lambda batches: shape(list(chain.from_iterable(batches))))
-    scope = stream.scope
-    if locally and scope.peers > 1:
-        stream = single_output(scope, name, [(stream, Pipeline())], build, notify=True)
-    return single_output(scope, name, [(stream, Exchange(_first_worker))], build, notify=True)
+    if locally:
+        read = single_output(scope, f"{name}: locally", [(read, Pipeline())], build, notify=True)
+    return single_output(scope, name, [(read, Exchange(_first_worker))], build, notify=True)
 
 
 def _first_worker(_record: Any) -> int:

@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import PactKind
 from pointstamp._mistakes import count_of
 from pointstamp._threads import raised_later
-from pointstamp.custom.builder import PlannedOperator
+from pointstamp.custom.planned import PlannedOperator
 from pointstamp.outside.eventloop import EventLoop, Seat
 from pointstamp.seeing.own import speaks
-from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
     from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.records import Stream
 
 __all__ = ["Terms", "async_map"]
 
@@ -111,8 +109,8 @@ class _Call:
 
 def async_map(
     scope: Scope, read: Output, function: Callable[[Any], Awaitable[Any]], terms: Terms, name: str
-) -> tuple[Stream[Any], Stream[Any]]:
-    """The operator: the stream of results, and that of dead letters."""
+) -> tuple[Output, Output]:
+    """Appends the operator; returns its results, and the dead letters."""
     core = PlannedOperator(scope, name)
     core.new_input(read, (PactKind.PIPELINE, None))
     results, results_made, capability = core.new_output()
@@ -123,7 +121,7 @@ def async_map(
     calls = _Calls(function, terms, info.activator, core.core.sources())
     speaks(info, calls)
     core.build(_Operator(calls), lambda ports: (*ports, results, letters))
-    return stream_of(scope, results_made), stream_of(scope, letters_made)
+    return results_made, letters_made
 
 
 class _NoCoroutine(TypeError):

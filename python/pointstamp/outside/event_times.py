@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._errors import GraphError, TimeError
 from pointstamp._mistakes import function_of
-from pointstamp.custom.builder import PlannedOperator
+from pointstamp.custom.planned import PlannedOperator
 from pointstamp.event_times.clock import Clock, refuse_negative
 from pointstamp.event_times.columns import null_time, unit_of
 from pointstamp.operators.picked import rows_where

@@ -13,7 +13,7 @@ from pointstamp import _core
 from pointstamp._core import PactKind
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, function_of, probe_of, several, stream_of
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 from pointstamp.custom.typed import ColumnOperators
 from pointstamp.operators.reclock import reclock
 from pointstamp.pacts import Pipeline
@@ -319,16 +319,16 @@ class ArrowStream(ColumnOperators, Columnar):
 
     def reclock(self, clock: Stream[Any] | ArrowStream, *, name: str | None = None) -> ArrowStream:
         """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
-        made: ArrowStream = single_output(
+        made = single_output(
             self.scope,
             name or "reclock",
-            [(self, Pipeline()), (stream_of("reclock", clock), Pipeline())],
+            [(self._output, Pipeline()), (stream_of("reclock", clock)._output, Pipeline())],
             reclock,
             notify=True,
             retains_forever=True,  # as of `Stream.reclock`
             schema=self._columns,
         )
-        return made
+        return ArrowStream(self.scope, made)
 
     def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> ArrowStream:
         """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""

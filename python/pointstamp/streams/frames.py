@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp.collections.column_input import schema_and_rows
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, OutputPort
     from pointstamp.info import OperatorInfo
+    from pointstamp.plan.node import Output
     from pointstamp.scope import Scope
-    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["frame_to_stream"]
 
@@ -22,7 +22,7 @@ ROWS = 65_536
 """Rows that are sent at once, at most."""
 
 
-def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> ArrowStream:
+def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> Output:
     """The rows of a frame at the minimum time, some for each activation."""
     import pyarrow as pa
 
@@ -46,7 +46,7 @@ def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> ArrowStream:
 
         return logic
 
-    stream: ArrowStream = single_output(
+    made = single_output(
         scope, name or "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
     )
-    return stream
+    return made

@@ -5,6 +5,8 @@ A class is imported when the first stream of its kind is made: programs over rec
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.plan.node import Form
@@ -16,26 +18,30 @@ if TYPE_CHECKING:
 __all__ = ["clock_of", "collection_of", "stream_of"]
 
 
+_STREAMS = {
+    Form.RECORDS: ("pointstamp.streams.records", "Stream"),
+    Form.TIMED: ("pointstamp.streams.records", "Stream"),
+    Form.COLUMNS: ("pointstamp.streams.arrow", "ArrowStream"),
+    Form.MIXED: ("pointstamp.streams.arrow", "ArrowStream"),
+}
+
+
 def stream_of(scope: Scope, output: Output) -> Any:
     """A stream of an output: of records or of columns, at the times of the dataflow or at their own."""
-    if output.form is Form.RECORDS or output.form is Form.TIMED:
-        from pointstamp.streams.records import Stream
-
-        return Stream(scope, output)
-    from pointstamp.streams.arrow import ArrowStream
-
-    return ArrowStream(scope, output)
+    return _class(*_STREAMS[output.form])(scope, output)
 
 
 def collection_of(scope: Scope, output: Output) -> Any:
     """A collection of an output: of records, or with a schema of columns."""
     if output.schema is None:
-        from pointstamp.collections.collection import Collection
+        return _class("pointstamp.collections.collection", "Collection")(scope, output)
+    return _class("pointstamp.collections.columns", "ColumnCollection")(scope, output)
 
-        return Collection(scope, output)
-    from pointstamp.collections.columns import ColumnCollection
 
-    return ColumnCollection(scope, output)
+@cache
+def _class(module: str, name: str) -> Any:
+    """A class by name: the modules of streams refer to this one, and not the other way round."""
+    return getattr(import_module(module), name)
 
 
 def clock_of(output: Output) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp._errors import GraphError
 from pointstamp._mistakes import count_of, function_of, probe_of, several, stream_of
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 from pointstamp.custom.typed import RecordOperators
 from pointstamp.operators.accumulate import accumulate
 from pointstamp.operators.aggregate import aggregate
@@ -84,7 +84,7 @@ class Stream(RecordOperators[T], Timely[T]):
         self, own: str, pact: Pact, *, name: str | None = None, form: Form = Form.RECORDS
     ) -> Stream[T]:
         """The same records in a form, moved by a pact, in an operator of that name."""
-        route = pact_of(pact, self, name or own)
+        route = pact_of(pact, self._output, name or own)
         node = self.scope._append(
             shape.FORWARD, [self._output.read_as(form)], Output(form), name=name, own=own, pact=route
         )
@@ -254,11 +254,12 @@ class Stream(RecordOperators[T], Timely[T]):
             >>> ps.example(build).extract()
             [(2, [0, 1, 2]), (4, [3, 4])]
         """
-        inputs: list[Any] = [(self, Pipeline()), (stream_of("reclock", clock), Pipeline())]
+        inputs = [(self._output, Pipeline()), (stream_of("reclock", clock)._output, Pipeline())]
         # A record that is given again, without the tick that released it, would wait for another.
-        return single_output(
+        made = single_output(
             self.scope, name or "reclock", inputs, reclock, notify=True, retains_forever=True
         )
+        return Stream(self.scope, made)
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -416,14 +417,11 @@ class Stream(RecordOperators[T], Timely[T]):
             [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
         """
         build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
-        return single_output(
-            self.scope,
-            name or "state_machine",
-            [(self, ByKey())],
-            build,
-            notify=True,
-            retains_forever=True,
+        inputs = [(self._output, ByKey())]
+        made = single_output(
+            self.scope, name or "state_machine", inputs, build, notify=True, retains_forever=True
         )
+        return Stream(self.scope, made)
 
     def distinct(self, *, name: str | None = None) -> Stream[T]:
         """Each record once per time, sent when it is first seen. Records are exchanged by themselves.

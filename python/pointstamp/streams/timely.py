@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp._mistakes import count_of, function_of, several
 from pointstamp._mistakes import stream_of as stream_given
 from pointstamp._nan_order import key_function
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 from pointstamp.pacts import ByKey
 from pointstamp.streams.kinds import stream_of
 from pointstamp.streams.timed import map_timed
@@ -217,7 +217,8 @@ class Timely(Generic[T]):
             linger=linger,
         )
         made = async_map(self.scope, self._output, function, terms, name or "async_map")
-        return several("async_map", "results, failed", made)
+        streams = tuple(stream_of(self.scope, output) for output in made)
+        return several("async_map", "results, failed", streams)
 
     # ------------------------------------------------------------ per time
 
@@ -239,8 +240,9 @@ class Timely(Generic[T]):
         """
         from pointstamp.operators.everyday import join_per_time
 
-        inputs: Any = [(self, ByKey()), (stream_given("join", other), ByKey())]
-        return single_output(self.scope, name or "join", inputs, join_per_time, notify=True)
+        inputs = [(self._output, ByKey()), (stream_given("join", other)._output, ByKey())]
+        made = single_output(self.scope, name or "join", inputs, join_per_time, notify=True)
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def reduce(
         self: Timely[tuple[K, V]], f: Callable[[V, V], V], *, name: str | None = None
@@ -284,10 +286,14 @@ class Timely(Generic[T]):
         if by is not None:
             function_of("top_k", by)
         key = key_function(by)
-        shaped: Stream[T] = gathered(
-            self, name or "top_k", lambda records: sorted(records, key=key, reverse=True)[:k], locally=True
+        made = gathered(
+            self.scope,
+            self._output,
+            name or "top_k",
+            lambda records: sorted(records, key=key, reverse=True)[:k],
+            locally=True,
         )
-        return shaped
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def sort(
         self, by: Callable[[T], Any] | None = None, *, reverse: bool = False, name: str | None = None
@@ -304,10 +310,14 @@ class Timely(Generic[T]):
         if by is not None:
             function_of("sort", by)
         key = key_function(by)
-        shaped: Stream[T] = gathered(
-            self, name or "sort", lambda records: sorted(records, key=key, reverse=reverse), locally=False
+        made = gathered(
+            self.scope,
+            self._output,
+            name or "sort",
+            lambda records: sorted(records, key=key, reverse=reverse),
+            locally=False,
         )
-        return shaped
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
 
 def _no_key(_record: Any) -> None:

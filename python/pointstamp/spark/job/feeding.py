@@ -13,8 +13,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 from pointstamp.spark.packing.naming import INPUT
+from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,10 +66,10 @@ class Feed:
     def stream(self, scope: Scope, stream: int, name: str) -> ArrowStream:
         """Adds the operator of an input to the dataflow of a worker."""
         columns = _core.Schema(self._schemas[stream])
-        made: ArrowStream = single_output(
+        made = single_output(
             scope, f"{INPUT}{name}", (), self._source(stream), notify=False, start=True, schema=columns
         )
-        return made
+        return stream_of(scope, made)  # type: ignore[no-any-return]
 
     def fill(self, batches: Iterable[Packed]) -> None:
         """Puts batches, which are in the order of their times, until they end; on the thread that reads them.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pointstamp._errors import ClusterError
-from pointstamp.custom.builder import single_output
+from pointstamp.custom.planned import single_output
 from pointstamp.execution import execute
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job.feeding import Feed
