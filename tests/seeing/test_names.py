@@ -361,7 +361,6 @@ def test_a_case_for_each_method_that_takes_a_name() -> None:
         *(f"Stream.{method}" for method in NAMED_BEFORE),
         "Collection.flat_map",
         "Collection.inspect",
-        "CollectionScope.import_trace",  # it takes another dataflow: tests/collections has it
     }, others
 
 

@@ -2,7 +2,8 @@
 
 The identity of a node is the path of its scopes' names, its own name or that of its kind, and a number where
 several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a
-plan covers the identities of all nodes, their kinds, the schemas and keys of their outputs, and what they read.
+plan covers the identities of all nodes, their kinds, the schemas and keys of their outputs, and what they
+read.
 """
 
 from __future__ import annotations
