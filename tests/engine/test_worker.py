@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -390,7 +391,7 @@ def test_what_is_built_is_of_its_workers_thread() -> None:
         with worker.dataflow() as scope:
             numbers, stream = scope.new_input(of=int)
             changes, collection = scope.new_collection()
-            calls = [
+            calls: list[Callable[[], Any]] = [
                 lambda: stream.map(str),
                 lambda: stream.exchange(hash),
                 lambda: stream.capture(),
