@@ -69,6 +69,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     core: _core.Scope
     parent: Scope | None
+    _plan_scope: PlanScope
 
     def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
         self.core = core
@@ -81,7 +82,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self.index = core.index
         self.peers = core.peers
         around = None if parent is None else parent._plan_scope
-        self._plan_scope = PlanScope(self.name, self.address, self.dims, around)
+        self._plan_scope = PlanScope(self.name, self.address, self.dims, around, core.line())
         self._building = Building(core) if parent is None else parent._building
         self._building.scopes[self._plan_scope] = core
 
@@ -95,8 +96,15 @@ class Scope(FromOutside, CollectionScope, Drawn):
         closes: Node | None = None,
         **arguments: Any,
     ) -> Node:
-        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`."""
+        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`.
+
+        Raises:
+            GraphError: As there.
+            PointstampError: On another thread than the worker's.
+        """
         building = self._building
+        if self._plan_scope.complete is None:
+            _ = self.core.dims  # which only the worker's thread may read, as the plan has no lock
         if building.prefix:
             name = building.prefixed(kind.name, name)
         line = self.core.line()
@@ -137,8 +145,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
         """
         if self.parent is None:
             raise GraphError(
-                f"the stream of '{output.node.title}' is in the root scope '{self.name}': there is no scope to "
-                "leave to"
+                f"the stream of '{output.node.title}' is in the root scope '{self.name}': there is no scope "
+                "to leave to"
             )
         return self.parent._append(shape.LEAVE, [output], output.like(), crosses=True).output
 
@@ -212,7 +220,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         with self._building.making("unordered input", name):
             handle, capability, made = self.core.unordered_input()
         node = self._append(shape.UNORDERED_INPUT, [], Output(Form.RECORDS), name=name)
-        stream = Stream(self, self._building.reserve(node, made).output)
+        stream: Stream[Any] = Stream(self, self._building.reserve(node, made).output)
         return several("new_unordered_input", "handle, capability, stream", (handle, capability, stream))
 
     @overload

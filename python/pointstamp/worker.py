@@ -249,13 +249,14 @@ class Worker:
 class _Building:
     """The block in which a dataflow is built."""
 
-    __slots__ = ("_dims", "_name", "_scope", "_worker")
+    __slots__ = ("_dims", "_ended", "_name", "_scope", "_worker")
 
     def __init__(self, worker: _core.Worker, name: str, dims: int) -> None:
         self._worker = worker
         self._name = name
         self._dims = dims
         self._scope: Scope | None = None
+        self._ended = False  # installed, or given up
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -296,14 +297,19 @@ class _Building:
         try:
             self._scope._installed = self._worker.install(self._scope.core)
         finally:
-            self._scope._building.let_go("its dataflow is installed already")
+            self._ended = True
+            self._scope._building.let_go()
 
     def discard(self) -> None:
         """Gives the dataflow up; twice does nothing more."""
         assert self._scope is not None
-        if self._scope._plan_scope.complete is None:
-            self._scope._building.let_go("its dataflow was given up")
-            self._worker.discard(self._scope.core)
+        if not self._ended:
+            self._ended = True
+            self._scope._building.end("its dataflow was given up")
+            try:
+                self._scope._building.give_up()
+            finally:
+                self._worker.discard(self._scope.core)
 
 
 @suggesting

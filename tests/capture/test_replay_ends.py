@@ -160,3 +160,46 @@ def test_a_thread_that_can_be_woken_has_ended_when_the_replay_has(
         feed.closed = True
         feed.stop()
         assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("when", ["its block fails", "its lowering fails"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_who_waits_for_a_dataflow_that_was_never_built_hears_that_nothing_comes(
+    when: str, columns: bool, tmp_path: Path
+) -> None:
+    """A capture in memory is played to its end, a file may be written again, and sockets and threads end."""
+    import pyarrow as pa
+
+    kept = io.BytesIO()
+    ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(kept)))
+    path = tmp_path / "events"
+    read, theirs = socket.socketpair()
+    theirs.sendall(kept.getvalue()[:-1])
+    written, sink = socket.socketpair()
+    file, socket_writer = ps.EventWriter(path), ps.EventWriter(sink)
+    reader = ps.EventReader(read, allow_pickle=True)
+
+    def main(worker: ps.Worker) -> None:
+        failures: Any = (KeyError, ps.GraphError)
+        with pytest.raises(failures), worker.dataflow() as scope:
+            stream: Any = scope.to_stream(pa.table({"a": [1]}) if columns else [1])
+            capture = stream.capture()
+            stream.capture_into(file)
+            stream.capture_into(socket_writer)
+            scope.replay([reader]).capture()
+            if when == "its block fails":
+                raise KeyError
+            scope.feedback()
+        with worker.dataflow() as scope:
+            probe = scope.replay([capture]).probe()
+        with pytest.warns(ps.TruncatedWarning):
+            worker.step_while(lambda: not probe.done())
+
+    ps.execute(main)
+    ps.EventWriter(path, overwrite=True)
+    assert not any(thread.name == "pointstamp reader" for thread in threading.enumerate())
+    written.settimeout(120)
+    while written.recv(1 << 16):
+        pass
+    written.close()
+    theirs.close()

@@ -224,3 +224,25 @@ def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
         [(one, seconds)] = ps.execute(main)
     assert one == [(time, [((time, 0), 1)]) for time in range(6)]
     assert all(second == one for second in seconds)
+
+
+def test_a_trace_of_a_dataflow_that_was_never_built_says_so() -> None:
+    def main(worker: ps.Worker) -> None:
+        with pytest.raises(KeyError), worker.dataflow() as scope:
+            arranged = scope.new_collection()[1].arrange()
+            trace = arranged.trace
+            assert repr(trace) == "<Trace of a dataflow that is being built>"
+            with pytest.raises(ps.GraphError, match="block has not ended"):
+                trace.get(1)
+            raise KeyError
+        assert arranged.trace is trace
+        assert repr(trace) == "<Trace of a dataflow that was never built>"
+        with pytest.raises(ps.GraphError, match="never built, since its block has failed"):
+            trace.get(1)
+        with pytest.raises(ps.GraphError, match="never built"), worker.dataflow() as scope:
+            scope.import_trace(trace)
+        trace.close()
+        with pytest.raises(ps.PointstampError, match="closed"):
+            trace.get(1)
+
+    ps.execute(main)

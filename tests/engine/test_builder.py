@@ -178,6 +178,22 @@ def test_an_operator_that_is_never_built_is_refused() -> None:
     ps.execute(main)
 
 
+def test_a_method_that_is_refused_leaves_nothing_behind() -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        with worker.dataflow() as scope:
+            ones = scope.to_stream([1])
+            with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
+                ones.concat(other.empty())
+            with pytest.raises(TypeError, match="takes a probe"):
+                ones.probe_with("handle")  # type: ignore[arg-type]
+            capture = ones.capture()
+        assert [node.kind for node in scope.plan().nodes] == ["to_stream", "capture"]
+        worker.run()
+        return capture.extract()
+
+    assert ps.execute(main) == [[(0, [1])]]
+
+
 def test_dims_are_checked() -> None:
     def main(worker: ps.Worker) -> None:
         with pytest.raises(ps.GraphError, match="-1 coordinates"):

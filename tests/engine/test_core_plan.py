@@ -22,8 +22,9 @@ def built(build: Callable[[_core.Scope], Any]) -> tuple[Any, list[tuple[str, str
     def main(worker: ps.Worker) -> Any:
         core = worker.core.begin_dataflow("flow", 1)
         made = build(core)
-        graph = worker.core.install(core).data()
+        installed = worker.core.install(core)
         worker.run()
+        graph = installed.data()
         return made, [(name, line.rpartition("/")[2]) for _, name, _, _, line, _ in graph["operators"]]
 
     (result,) = ps.execute(main)
@@ -187,13 +188,14 @@ def caught_columns(build: Callable[[_core.Stream, Schema], _core.Stream], batch:
 
     def main(worker: ps.Worker) -> Any:
         core = worker.core.begin_dataflow("flow", 1)
-        schema, handle = Schema(batch.schema), _core.InputHandle()
+        schema = Schema(batch.schema)
+        handle: _core.InputHandle[Any] = _core.InputHandle()
         queue = caught(build(core.input_from(handle, StreamKind.COLUMNS), schema))
         worker.core.install(core)
         _core.send_columns(handle, batch, schema)
         handle.close()
         worker.run()
-        events = [queue.event(index) for index in range(len(queue))]
+        events: list[Any] = [queue.event(index) for index in range(len(queue))]
         return [event[1].schema for event in events if event and event[0] is not None]
 
     ((made,),) = ps.execute(main)

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -380,3 +381,38 @@ def test_an_activator_by_address() -> None:
         return runs
 
     assert ps.execute(main) == [3]
+
+
+def test_what_is_built_is_of_its_workers_thread() -> None:
+    """Plans have no locks: a method that only appends to one refuses other threads, as the engine does."""
+    refused = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input(of=int)
+            changes, collection = scope.new_collection()
+            calls: list[Callable[[], Any]] = [
+                lambda: stream.map(str),
+                lambda: stream.exchange(hash),
+                lambda: stream.capture(),
+                lambda: collection.distinct(),
+                lambda: scope.empty(),
+                lambda: scope.new_input(),
+            ]
+
+            def other() -> None:
+                for call in calls:
+                    with pytest.raises(ps.PointstampError, match=f"belongs to worker {worker.index}, which"):
+                        call()
+                    refused.append(call)
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+        assert len(scope.plan().nodes) == 2
+        numbers.close()
+        changes.close()
+        worker.run()
+
+    ps.execute(main, workers=2)
+    assert len(refused) == 12

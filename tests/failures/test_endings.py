@@ -13,6 +13,7 @@ def main(worker):
     records, batches = ps.InputHandle(), ps.ArrowInput(pa.schema([("x", pa.int64())]))
     with worker.dataflow() as scope:
         rows, columns = records.to_stream(scope), batches.to_stream(scope)
+        rows, columns = (scope._building.take(one._output, one._output.form) for one in (rows, columns))
         # What the public interface has no way to write: an index that is out of bounds.
         {break_it}
     if worker.index == 0:
@@ -23,11 +24,11 @@ def main(worker):
 """
 
 IN_OPERATOR = PANIC.format(
-    break_it='chain(rows.core, [(StageKind.MAP, "no part", str, 0, None)], [])',
+    break_it='chain(rows, [(StageKind.MAP, "no part", str, 0, None)], [])',
     send="records.send(1)",
 )
 IN_MAIN = PANIC.format(
-    break_it='columns.core.forward("no column", PactKind.EXCHANGE_COLUMNS, [99])',
+    break_it='columns.forward("no column", PactKind.EXCHANGE_COLUMNS, [99])',
     send='batches.send(pa.table({"x": [1, 2, 3]})); worker.step()',
 )
 

@@ -62,13 +62,13 @@ LIES: dict[str, tuple[str, Callable[[Row], Row], str]] = {
     "fewer than none": ("scope", lambda row: {**row, "count": -1}, "times have -1 coordinates"),
     "an address": ("operator", lambda row: {**row, "address": [1, 6]}, r"the address \[1, 6\] is not of"),
     "a long address": ("operator", lambda row: {**row, "address": [0] * 99}, "the address has 99 numbers"),
-    "made twice": ("operator", lambda row: {**row, "operator": 1}, "contradicts what was made before"),
+    "made twice": ("operator", lambda row: {**row, "operator": 2}, "contradicts what was made before"),
     "an operator twice": (
         "edge",
         lambda row: {**row, "kind": "operator", "address": [0, 1], "name": "again"},
         "an edge in it|contradicts what was made before",
     ),
-    "an edge in no scope": ("edge", lambda row: {**row, "operator": 1}, "has an edge in it, and is no scope"),
+    "an edge in no scope": ("edge", lambda row: {**row, "operator": 2}, "has an edge in it, and is no scope"),
     "another worker": ("begin", lambda row: {**row, "worker": 7}, "it is of worker 7"),
 }
 

@@ -131,10 +131,14 @@ def variable(scope: ps.Scope) -> None:
         made.set(made.collection.distinct())
 
 
+def imported(scope: ps.Scope, trace: ps.Trace[Any, Any]) -> None:
+    scope.import_trace(trace, name=N)
+
+
 def entered(scope: ps.Scope) -> Any:
     arranged = changes(scope).arrange()
     with scope.iterative() as inner:
-        return arranged.enter(inner, name=N).as_collection().leave()
+        return arranged.enter(inner, name=N).join(changes(inner)).leave()
 
 
 def entered_at(scope: ps.Scope) -> Any:
@@ -148,8 +152,8 @@ def called_on(
     return lambda scope: getattr(make(scope), method)(*given, name=N, **named)
 
 
-# What a case returns is read, because some operators are made only then.
-CASES: dict[str, Callable[[ps.Scope], Any]] = {
+# What a case returns is captured, because it may be made in another form for a reader.
+CASES: dict[str, Callable[..., Any]] = {
     "Scope.new_input": lambda s: s.new_input(name=N)[1],
     "Scope.input_from": lambda s: s.input_from(ps.InputHandle(), name=N),
     "InputHandle.to_stream": lambda s: ps.InputHandle().to_stream(s, name=N),
@@ -165,6 +169,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
     "CollectionScope.collection": lambda s: s.collection([1], name=N),
     "CollectionScope.column_collection": lambda s: s.column_collection(pa.table({"n": [1]}), name=N),
     "CollectionScope.variable": variable,
+    "CollectionScope.import_trace": imported,
     "CustomOperators.probe": lambda s: pairs(s).probe(name=N),
     "CustomOperators.capture": lambda s: pairs(s).capture(name=N),
     "CustomOperators.capture_into": lambda s: pairs(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
@@ -302,7 +307,7 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
         f"ColumnCollection.{method}": called_on(columns, method)
         for method in ("negate", "consolidate", "distinct", "count")
     },
-    **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture", "probe")},
+    **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture")},
     "ColumnOutputs.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "ColumnCollection.count_by_key": lambda s: columns(s).count_by_key("n", name=N),
     "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
@@ -313,12 +318,16 @@ CASES: dict[str, Callable[[ps.Scope], Any]] = {
 }
 
 
-def made_by(build: Callable[[ps.Scope], Any]) -> tuple[list[str], str]:
-    """The names of what a function builds, and the drawing."""
+def made_by(build: Callable[..., Any]) -> tuple[list[str], str]:
+    """The names of what a function builds, and the drawing. It may take a trace of another dataflow, too."""
 
     def main(worker: ps.Worker) -> tuple[list[str], str]:
+        given = []
+        if build is imported:
+            with worker.dataflow() as before:
+                given.append(changes(before).arrange().trace)
         with worker.dataflow() as scope:
-            made = build(scope)
+            made = build(scope, *given)
             if hasattr(made, "capture"):
                 made.capture()
         for number in worker.installed_dataflows():
@@ -352,7 +361,6 @@ def test_a_case_for_each_method_that_takes_a_name() -> None:
         *(f"Stream.{method}" for method in NAMED_BEFORE),
         "Collection.flat_map",
         "Collection.inspect",
-        "CollectionScope.import_trace",  # it takes another dataflow: tests/collections has it
     }, others
 
 

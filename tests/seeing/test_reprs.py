@@ -103,7 +103,7 @@ def test_inputs_probes_and_loops_say_where_they_are() -> None:
         "<ProbeHandle frontier=[]>",
     ]
     assert repr(bids) == "<InputHandle 'bids' of 'shop' closed>"
-    assert repr(handle) == "<LoopHandle of a worker that has ended>"
+    assert repr(handle) == "<LoopHandle connected>"
 
 
 NAMED: dict[str, Any] = {

@@ -438,3 +438,92 @@ def test_a_dataflow_whose_building_is_interrupted_is_gone(
     flow.numbers.send(1)
     flow.numbers.close()
     assert flow.out.read(PATIENCE) == [(0, [1])]
+
+
+def never_connected(scope: ps.Scope) -> Any:
+    stream = moved(scope)["out"]
+    if scope.index == 1:
+        scope.feedback()
+    return {"out": stream}
+
+
+def left_open(scope: ps.Scope) -> Any:
+    stream = moved(scope)["out"]
+    if scope.index == 1:
+        scope.iterative().__enter__()
+    return {"out": stream}
+
+
+def without_a_step(scope: ps.Scope) -> Any:
+    loop, stream = scope.feedback(0)
+    stream.map(lambda x: x).connect_loop(loop)
+    return {"out": stream}
+
+
+class Uneven:
+    """An iterable that cannot be iterated over on one of the workers."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __iter__(self) -> Iterator[int]:
+        if self.index == 1:
+            raise KeyboardInterrupt
+        return iter([])
+
+
+def interrupted(scope: ps.Scope) -> Any:
+    stream = moved(scope)["out"]
+    return {"out": scope.to_stream(Uneven(scope.index)).concat(stream)}
+
+
+def unknown(scope: ps.Scope) -> Any:
+    stream = moved(scope)["out"]
+    return {"out": 5 if scope.index == 1 else stream}
+
+
+def constructed(scope: ps.Scope) -> Any:
+    stream = moved(scope)["out"]
+
+    def constructor(capability: ps.Capability, info: ps.OperatorInfo) -> Any:
+        capability.drop()
+        if scope.index == 1:
+            raise KeyError("constructed")
+        return lambda _inputs, _outputs: None
+
+    return {"out": stream.unary(ps.Pipeline(), "unary", constructor)}
+
+
+@pytest.mark.parametrize(
+    ("build", "error"),
+    [
+        (never_connected, ps.GraphError),
+        (left_open, ps.GraphError),
+        (without_a_step, ps.GraphError),
+        (interrupted, KeyboardInterrupt),
+        (unknown, TypeError),
+        (constructed, KeyError),
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_a_dataflow_that_one_worker_cannot_build_is_on_none(
+    session: ps.Interactive, build: Any, error: type[BaseException], tmp_path: Path
+) -> None:
+    """Each worker lowers before any installs; numbers of dataflows go on alike on all of them."""
+    ran = tmp_path / "ran"
+
+    def runs(scope: ps.Scope) -> Any:
+        scope.to_stream([1]).inspect(lambda _: ran.touch())
+        return build(scope)
+
+    first = session.dataflow(moved)
+    for _ in range(2):
+        with pytest.raises(error):
+            session.dataflow(runs)
+        assert session.run(lambda worker: len(worker.installed_dataflows())) == [1, 1]
+    assert not ran.exists()
+    second = session.dataflow(moved)
+    for flow in (first, second):
+        flow.numbers.send_batch([0, 1])
+        flow.numbers.close()
+        assert flow.out.read(PATIENCE) == [(0, [0, 1])]

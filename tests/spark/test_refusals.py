@@ -32,6 +32,13 @@ def around_a_lock() -> Any:
     return lambda _scope, rows: rows.map_batches(counted)
 
 
+def without_a_step(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+    loop, back = scope.feedback(0, schema=pa.schema([("id", pa.int64())]))
+    both = rows.concat(back)
+    both.connect_loop(loop)
+    return both
+
+
 REFUSED: list[tuple[str, Call, type[Exception], str]] = [
     (
         "too few slots",
@@ -68,6 +75,12 @@ REFUSED: list[tuple[str, Call, type[Exception], str]] = [
         lambda df: run(df, around_a_lock()),
         TypeError,
         r"variable 'lock' of around_a_lock\.<locals>\.counted, a _thread\.lock",
+    ),
+    (
+        "a loop that goes round at one time",
+        lambda df: run(df, without_a_step, "id bigint"),
+        ps.GraphError,
+        r"the cycle through .*feedback.* does not advance timestamps",
     ),
     ("no inputs", lambda df: run({}, identity, "id bigint"), ps.GraphError, "inputs is an empty dict"),
     ("no name", lambda df: run({"a b": df}, identity, "id bigint"), ps.GraphError, "'a b' cannot be one"),

@@ -13,6 +13,8 @@ use pointstamp_channels::{ChannelError, Reason};
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::GraphError;
 
+use crate::observe::OperatorId;
+
 pub use build::{BuildError, Completed, Crossing, ScopePath};
 pub use capability::CapabilityError;
 pub use disagreement::Disagreement;
@@ -75,6 +77,14 @@ pub enum Error {
     /// The dataflow graph is not one that can run.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// A cycle of the dataflow graph on which timestamps do not advance.
+    #[error("{cycle}")]
+    Cycle {
+        /// What is wrong, with the operators' names.
+        cycle: GraphError,
+        /// The operators and scopes that the cycle visits.
+        operators: Vec<OperatorId>,
+    },
     /// A scope, stream or operator was used in a way that makes no graph.
     #[error(transparent)]
     Build(Box<BuildError>),

@@ -66,6 +66,8 @@ pub enum GraphError {
     Cycle {
         /// The names of the nodes, in the order in which the cycle visits them.
         names: Vec<String>,
+        /// Their numbers in the graph, in that order.
+        nodes: Vec<usize>,
     },
     /// More ports and paths than the tracker can number.
     #[error(

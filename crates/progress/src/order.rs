@@ -72,13 +72,18 @@ pub(crate) fn order<T: Timestamp>(
         .min_by_key(|index| cycle[*index])
         .unwrap_or(0);
     cycle.rotate_left(least);
+    let nodes = visited(graph, &cycle);
     Err(GraphError::Cycle {
-        names: names(graph, &cycle),
+        names: nodes
+            .iter()
+            .map(|node| graph.node_list()[*node].name.to_string())
+            .collect(),
+        nodes,
     })
 }
 
-/// The names of the nodes that a sequence of dense indices visits.
-fn names<T: Timestamp>(graph: &Graph<T>, cycle: &[usize]) -> Vec<String> {
+/// The numbers of the nodes that a sequence of dense indices visits.
+fn visited<T: Timestamp>(graph: &Graph<T>, cycle: &[usize]) -> Vec<usize> {
     let nodes = graph.node_list();
     let mut visited: Vec<usize> = cycle
         .iter()
@@ -89,7 +94,4 @@ fn names<T: Timestamp>(graph: &Graph<T>, cycle: &[usize]) -> Vec<String> {
         visited.pop();
     }
     visited
-        .into_iter()
-        .map(|node| nodes[node].name.to_string())
-        .collect()
 }

@@ -324,9 +324,9 @@ fn cycles_are_found<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError>
     let idle = Reach::new(spec).has_idle_cycle();
     match spec.graph().build() {
         Ok(_) => prop_assert!(!idle),
-        Err(GraphError::Cycle { names }) => {
+        Err(GraphError::Cycle { names, nodes }) => {
             prop_assert!(idle);
-            prop_assert!(!names.is_empty());
+            prop_assert!(!names.is_empty() && nodes.len() == names.len());
         }
         Err(other) => prop_assert!(false, "{other}"),
     }

@@ -77,7 +77,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>
             return (error, Some(operator.clone()));
         }
         Error::Host { cause } => return cause_of(py, cause),
-        Error::Graph(error) => error.clone().into_exception(),
+        Error::Graph(error) | Error::Cycle { cycle: error, .. } => error.clone().into_exception(),
         Error::Channel(error) => error.clone().into_exception(),
         Error::Build(error) => GraphError::new_err(cures::of_build(error)),
         Error::Disagreement(_) => GraphError::new_err(message()),

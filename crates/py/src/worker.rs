@@ -20,7 +20,7 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
 use crate::driver::{Driver, PythonHost};
-use crate::errors::{PointstampError, WorkerStopped};
+use crate::errors::{GraphError, PointstampError, WorkerStopped};
 use crate::forks::{self, Process, REFUSED};
 use crate::gil::{Held, detached};
 use crate::kinds::ProgressMode;
@@ -83,10 +83,29 @@ impl Worker {
         let observer = Rc::clone(&collector) as Rc<dyn Observer>;
         let engine = self.0.engine()?;
         engine.observe(Rc::clone(&observer));
-        let installed = self.0.run(py, |engine| engine.install(scope));
+        let mut cycle = None;
+        let installed = self.0.run(py, |engine| {
+            engine.install(scope).inspect_err(|error| {
+                if let Error::Cycle {
+                    cycle: found,
+                    operators,
+                } = error.shared()
+                {
+                    cycle = Some((found.to_string(), operators.clone()));
+                }
+            })
+        });
         engine.unobserve(&observer);
+        let notes = self.0.home().notes();
+        if let Some((message, operators)) = cycle {
+            let lines = notes.lines(&operators);
+            return Err(GraphError::new_err(match lines.as_str() {
+                "" => message,
+                _ => format!("{message} (made at {lines})"),
+            }));
+        }
         installed?;
-        Ok(collector.take(self.0.home().notes()))
+        Ok(collector.take(notes))
     }
 
     /// Gives up a dataflow that was begun.

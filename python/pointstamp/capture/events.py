@@ -198,36 +198,36 @@ class EventWriter:
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_is_given", "core")
+    __slots__ = ("_sink",)
 
     def __init__(self, target: Target, *, overwrite: bool = False) -> None:
-        self._is_given = False
         from pointstamp.capture import carriers  # sockets and pipes: most captures stay in memory
 
         if isinstance(target, (str, os.PathLike)):
             if carriers.is_pipe(target):
-                self.core = _core.EventSink.to_object(carriers.PipeTarget(target))
+                self._sink: _core.EventSink | None = _core.EventSink.to_object(carriers.PipeTarget(target))
             else:
-                self.core = _core.EventSink.create(os.fspath(target), overwrite)
+                self._sink = _core.EventSink.create(os.fspath(target), overwrite)
         elif carriers.is_socket(target):
             carriers.check_connected(target)  # type: ignore[arg-type]
-            self.core = _core.EventSink.to_object(carriers.SocketTarget(target))  # type: ignore[arg-type]
+            self._sink = _core.EventSink.to_object(carriers.SocketTarget(target))  # type: ignore[arg-type]
         elif hasattr(target, "write"):
-            self.core = _core.EventSink.to_object(carriers.FileTarget(target))
+            self._sink = _core.EventSink.to_object(carriers.FileTarget(target))
         else:
             raise TypeError(
                 f"events are written to a path, a binary file or a connected socket, not {target!r}"
             )
 
-    def _given(self) -> None:
-        """Notes that a stream writes here.
+    def _taken(self) -> _core.EventSink:
+        """Hands what is written to over to a stream: it is closed with the stream's dataflow.
 
         Raises:
-            GraphError: If another does already.
+            GraphError: If another stream has it already.
         """
-        if self._is_given:
+        if self._sink is None:
             raise GraphError("this writer writes the events of a stream already: make one for each stream")
-        self._is_given = True
+        sink, self._sink = self._sink, None
+        return sink
 
 
 @suggesting

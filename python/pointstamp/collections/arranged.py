@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pointstamp._types import Time
     from pointstamp.collections.collection import Collection
     from pointstamp.plan.node import Kind
+    from pointstamp.plan.plan import PlanScope
     from pointstamp.scope import Scope
 
 __all__ = ["Arranged", "Trace"]
@@ -77,7 +78,7 @@ class Arranged(Generic[K, V]):
                     "this arrangement is of the scope around and only entered this one: take the trace of "
                     "the arrangement there"
                 )
-            trace: Trace[K, V] = Trace(self.scope.address[0])
+            trace: Trace[K, V] = Trace(self.scope._plan_scope.root)
             if self._built is not None:
                 trace._bind(self._built)
             self._trace = trace
@@ -206,8 +207,8 @@ class Trace(Generic[K, V]):
 
     __slots__ = ("_bound", "_closed", "_dataflow")
 
-    def __init__(self, dataflow: int) -> None:
-        self._dataflow = dataflow  # its number
+    def __init__(self, dataflow: PlanScope) -> None:
+        self._dataflow = dataflow
         self._bound: _core.Trace | None = None
         self._closed = False
 
@@ -225,7 +226,7 @@ class Trace(Generic[K, V]):
         """The extension's reader.
 
         Raises:
-            GraphError: If there is none yet.
+            GraphError: If there is none yet, or will be none.
             PointstampError: If it was closed before there was one.
         """
         if self._bound is not None:
@@ -233,6 +234,10 @@ class Trace(Generic[K, V]):
         if self._closed:
             raise PointstampError(
                 "this trace is closed: take another from the arrangement, or close it later"
+            )
+        if self._dataflow.complete is not None:
+            raise GraphError(
+                "this trace reads nothing: its dataflow was never built, since its block has failed"
             )
         raise GraphError(
             "this trace is of a dataflow whose `with` block has not ended: read it, and import it into "
@@ -243,7 +248,8 @@ class Trace(Generic[K, V]):
         if self.closed:
             return "<Trace closed>"
         if self._bound is None:
-            return "<Trace of a dataflow that is being built>"
+            being = "is being" if self._dataflow.complete is None else "was never"
+            return f"<Trace of a dataflow that {being} built>"
         return f"<Trace since {self.since} and before {self.upper}>"
 
     @property
@@ -273,7 +279,7 @@ class Trace(Generic[K, V]):
         Raises:
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
-            GraphError: If its dataflow is still being built.
+            GraphError: If its dataflow is still being built, or was never built.
         """
         return self._reads.get(key, at)
 
@@ -286,7 +292,7 @@ class Trace(Generic[K, V]):
         Raises:
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
-            GraphError: If its dataflow is still being built.
+            GraphError: If its dataflow is still being built, or was never built.
         """
         return iter(self._reads.items(at))
 

@@ -170,7 +170,7 @@ class CollectionScope:
 
         Raises:
             GraphError: If the trace's times have another number of coordinates than the scope's, its dataflow
-                is still being built, or was dropped before it was complete.
+                is still being built, was never built, or was dropped before it was complete.
             PointstampError: If the trace is closed.
             TypeError: If it is not a `Trace`.
         """
@@ -186,7 +186,7 @@ class CollectionScope:
             imported = _core.import_trace(scope.core, reads)
         node = scope._append(collections.IMPORT, [], Output(Form.BY_KEY), name=name)
         scope._building.reserve(node, imported)
-        scope._imports.add(trace._dataflow)
+        scope._imports.add(trace._dataflow.address[0])
         made: Arranged[K, V] = Arranged(scope, node.output)
         made._bind(imported)
         return made

@@ -41,8 +41,8 @@ class Multiset:
     def probe(self, *, name: str | None = None) -> ProbeHandle:
         """A handle that reports at which times the collection may still change."""
         handle = ProbeHandle()
-        self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
-        handle.expect(self.scope.dims)
+        node = self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
+        self.scope._building.expect(node, handle)
         return handle
 
     def enter(self, scope: Scope) -> Self:

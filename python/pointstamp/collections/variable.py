@@ -91,7 +91,7 @@ class Variable(Generic[C]):
                 f"'{initial.scope.name}': bring it in with enter(scope) first"
             )
         missing = (
-            f"a variable of scope '{scope.name}' {scope.address} is never set: call set() with the "
+            f"a variable of scope {scope._plan_scope} is never set: call set() with the "
             "collection that it is in the next turn of the loop"
         )
         scope._plan_scope.check_building()

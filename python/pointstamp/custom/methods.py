@@ -242,7 +242,7 @@ class CustomOperators(Generic[T]):
     def _probed(self, handle: ProbeHandle, name: str | None) -> Output:
         """The stream, behind a probe."""
         node = self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
-        handle.expect(self.scope.dims)
+        self.scope._building.expect(node, handle)
         return node.output
 
     def capture(self, *, name: str | None = None) -> Capture[T]:
@@ -295,5 +295,4 @@ class CustomOperators(Generic[T]):
         if not isinstance(given, EventWriter):
             cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
             raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
-        writer._given()
-        self.scope._append(shape.CAPTURE_INTO, [self._output], name=name, sink=writer.core)
+        self.scope._append(shape.CAPTURE_INTO, [self._output], name=name, sink=writer._taken())

@@ -84,9 +84,9 @@ class PlannedOperator:
         if not self._inputs:
             self._scope._building.plan.require(
                 self.node,
-                f"operator '{self.name}' was never built: it has inputs and nothing that would read them, so that "
-                "the dataflow could not end; call build(), and let errors of building it end the dataflow's "
-                "block",
+                f"operator '{self.name}' was never built: it has inputs and nothing that would read them, so "
+                "that the dataflow could not end; call build(), and let errors of building it end the "
+                "dataflow's block",
             )
         self._inputs.append(read)
         self._pacts.append((*pact, frontier))
@@ -120,8 +120,8 @@ class PlannedOperator:
         inputs, outputs = len(self._inputs), len(self._outputs)
         if not (0 <= input < inputs and 0 <= output < self._ports):
             raise GraphError(
-                f"operator '{self.name}' has {inputs} inputs and {outputs} outputs: there is no path from input "
-                f"{input} to output {output} to summarise"
+                f"operator '{self.name}' has {inputs} inputs and {outputs} outputs: there is no path from "
+                f"input {input} to output {output} to summarise"
             )
         summary = check_summaries(summary, self._scope.dims)
         self._summaries.append((input, output, summary))

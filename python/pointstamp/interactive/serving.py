@@ -61,6 +61,7 @@ def serve(worker: Worker, channel: Channel) -> None:
         else:
             worker.step_or_park()
         serving.look()
+    serving.discard_unbuilt()
     for number in worker.installed_dataflows():
         worker.drop_dataflow(number)
 
@@ -101,6 +102,12 @@ class _Serving:
             if is_over():
                 self._waiting.remove(entry)
                 self._channel.answer(number, True, None)
+
+    def discard_unbuilt(self) -> None:
+        """Gives up the dataflows that are built and will not be installed: the session ends meanwhile."""
+        while self._building:
+            building, _served = self._building.popitem()[1]
+            building.discard()
 
     def _refuse(self, error: Exception, which: Callable[[int, int], bool]) -> None:
         """Answers questions that nobody waits for any more, or that cannot be answered."""

@@ -16,7 +16,7 @@ from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Node, Output, Read
-from pointstamp.plan.plan import Plan, PlanScope
+from pointstamp.plan.plan import Plan, PlanScope, placed_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +39,7 @@ class Building:
 
     __slots__ = (
         "_chains",
+        "_expected",
         "_instead",
         "_left",
         "_made",
@@ -63,6 +64,7 @@ class Building:
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
         self._wanted: passes.Wanted = {}
+        self._expected: dict[Node, _core.ProbeHandle] = {}
 
     # ------------------------------------------------------------ appending
 
@@ -90,6 +92,15 @@ class Building:
         """Notes what the engine has made of an output at once."""
         self._made[output] = {output.form: made}
 
+    def expect(self, node: Node, handle: _core.ProbeHandle) -> None:
+        """Has a probe stand at the minimum time until the node that attaches it is lowered."""
+        handle.expect(node.scope.dims)
+        self._expected[node] = handle
+
+    def attached(self, node: Node) -> None:
+        """Notes that a node has attached its probe, which takes the place of what was expected."""
+        del self._expected[node]
+
     def reserved(
         self,
         scope: PlanScope,
@@ -116,14 +127,16 @@ class Building:
         """Makes operators of the whole plan: nothing is appended any more.
 
         Raises:
-            GraphError: If something is missing, such as what defines a loop, or a scope's block has not ended.
+            GraphError: If something is missing, such as the end of a loop, or a scope's block has not ended.
         """
         for scope in self.scopes:
             if scope.parent is not None and scope.complete is None:
                 raise GraphError(
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
+                    f"{placed_at(scope)}"
                 )
         self.plan.check_complete()
+        self.end("its dataflow is installed already")
         self._lower_all()
         for scope, core in self.scopes.items():
             if scope.parent is not None:
@@ -260,13 +273,40 @@ class Building:
 
     # ------------------------------------------------------------ the end
 
-    def let_go(self, why: str) -> None:
-        """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges."""
-        for node in self.plan.nodes:
-            node.arguments = None
+    def end(self, why: str) -> None:
+        """Has the plan refuse further nodes.
+
+        Args:
+            why: What has happened to the dataflow.
+        """
         for scope in self.scopes:
             if scope.parent is None:
                 scope.complete = why
+
+    def give_up(self) -> None:
+        """Lets go of what nodes hold, before the dataflow is discarded.
+
+        Captures in memory and replays that were not begun are begun, to end with the dataflow: who plays such
+        a capture hears that nothing comes, and what a replay reads is closed.
+        """
+        begun = {node for node, _, _ in self.noted if isinstance(node, Node)}
+        for node in self.plan.nodes:
+            if node.kind in (shape.CAPTURE, shape.REPLAY) and node not in begun:
+                rule, _ = rules_of(node.kind)
+                scope = self.scopes[node.scope]
+                rule(self, node, *(scope.empty() for _ in node.inputs))
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges.
+
+        Probes that were not attached report no times of this dataflow any more.
+        """
+        for node, handle in self._expected.items():
+            handle.unexpect(node.scope.dims)
+        self._expected.clear()
+        for node in self.plan.nodes:
+            node.arguments = None
         self._made.clear()
         self._left.clear()
         self._wanted.clear()

@@ -65,9 +65,11 @@ def connect(_building: Building, node: Node, stream: _core.Stream) -> None:
 
 
 @rule(shape.PROBE)
-def probe(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+def probe(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Attaches a probe."""
-    return stream.probe_with(node["handle"])
+    probed = stream.probe_with(node["handle"])
+    building.attached(node)
+    return probed
 
 
 @rule(shape.CAPTURE)

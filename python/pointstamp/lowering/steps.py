@@ -1,4 +1,4 @@
-"""The plan of a dataflow as it was lowered: which nodes became which step, and what was added between them."""
+"""The plan of a dataflow as it was lowered: which nodes became which step, and what was added between."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Names by which nodes are known in another run of the same program, on any number of workers.
 
 The identity of a node is the path of its scopes' names, its own name or that of its kind, and a number where
-several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a plan
-covers the identities of all nodes, their kinds, and those of what they read.
+several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a
+plan covers the identities of all nodes, their kinds, the schemas and keys of their outputs, and what they
+read.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pointstamp._core import Schema
     from pointstamp.plan.node import Node
     from pointstamp.plan.plan import PlanScope
 
 __all__ = ["digest", "identities"]
+
+
+def _text(schema: Schema | None) -> str:
+    return "" if schema is None else repr(schema.to_pyarrow())
 
 
 def identities(nodes: Sequence[Node]) -> dict[Node, str]:
@@ -25,8 +31,12 @@ def identities(nodes: Sequence[Node]) -> dict[Node, str]:
     counts: dict[str, int] = {}
 
     def counted(path: str) -> str:
-        counts[path] = counts.get(path, 0) + 1
-        return path if counts[path] == 1 else f"{path}#{counts[path]}"
+        found = path
+        while found in counts:  # a node may be named as another is numbered
+            counts[path] += 1
+            found = f"{path}#{counts[path]}"
+        counts[found] = 1
+        return found
 
     def path_of(scope: PlanScope) -> str:
         unknown = []
@@ -42,7 +52,10 @@ def identities(nodes: Sequence[Node]) -> dict[Node, str]:
 
 
 def digest(nodes: Sequence[Node]) -> str:
-    """Returns a text that differs where two plans differ: in names, kinds, schemas or edges."""
+    """Returns a text that differs where two plans differ: in names, kinds, schemas, keys or edges.
+
+    Functions, terms and data are not in it.
+    """
     known = identities(nodes)
     total = blake2b(digest_size=16)
     for node in nodes:
@@ -54,6 +67,7 @@ def digest(nodes: Sequence[Node]) -> str:
         ]
         for read in node.inputs:
             parts += [known[read.output.node], str(read.output.port), read.form.name]
-        parts += [output.form.name for output in node.outputs]
+        for output in node.outputs:
+            parts += [output.form.name, repr(output.placed), _text(output.schema)]
         total.update(repr(parts).encode())
     return total.hexdigest()

@@ -167,10 +167,8 @@ class Node:
         self.scope = scope
         self.closes = closes
         self.number = -1
-        port = 0
-        for output in outputs:
+        for port, output in enumerate(outputs):
             output.node, output.port = self, port
-            port += 1
             if output.clocks is None:
                 output.clocks = _clocks_of(inputs)
 

@@ -23,17 +23,29 @@ class PlanScope:
         address: The path to it from the worker's root.
         dims: How many coordinates timestamps have here.
         parent: The scope around it; None for the dataflow's.
+        line: The line of the program that made it.
         complete: Why nothing can be added any more; None while something can.
     """
 
-    __slots__ = ("address", "complete", "dims", "name", "parent")
+    __slots__ = ("address", "complete", "dims", "line", "name", "parent")
 
-    def __init__(self, name: str, address: tuple[int, ...], dims: int, parent: PlanScope | None) -> None:
+    def __init__(
+        self, name: str, address: tuple[int, ...], dims: int, parent: PlanScope | None, line: Any = None
+    ) -> None:
         self.name = name
         self.address = address
         self.dims = dims
         self.parent = parent
+        self.line = line
         self.complete: str | None = None
+
+    @property
+    def root(self) -> PlanScope:
+        """The dataflow's scope."""
+        scope: PlanScope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
 
     def check_building(self) -> None:
         """Checks that nodes may still be added.
@@ -47,8 +59,8 @@ class PlanScope:
                 return
             scope = scope.parent
         raise GraphError(
-            f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the `with` "
-            "block"
+            f"nothing can be added to scope '{self.name}' any more: {scope.complete}; build inside the "
+            "`with` block"
         )
 
     def check_reads(self, output: Output, reader: str) -> None:
@@ -75,9 +87,9 @@ class PlanScope:
         return f"'{self.name}' {list(self.address)}"
 
 
-def placed_at(node: Node) -> str:
-    """Where the program made a node, as a part of a sentence; empty where that is not known."""
-    return f" (made at {node.line.text})" if node.line is not None and node.line.text else ""
+def placed_at(made: Node | PlanScope) -> str:
+    """Where the program made a node or a scope, as a part of a sentence; empty where that is not known."""
+    return f" (made at {made.line.text})" if made.line is not None and made.line.text else ""
 
 
 class Plan:
@@ -142,12 +154,11 @@ class Plan:
         """
         scope.check_building()
         inputs = []
-        for read in reads:
-            if type(read) is Output:
-                read = Read(read, read.form.plain)
+        for one in reads:
+            read = one if isinstance(one, Read) else Read(one, one.form.plain)
             inputs.append(read)
-            if read[0].node.scope is not scope and not crosses:
-                scope.check_reads(read[0], name or kind.name)
+            if read.output.node.scope is not scope and not crosses:
+                scope.check_reads(read.output, name or kind.name)
         node = Node(kind, inputs, outputs, arguments, name, line, scope, closes)
         node.number = len(self.nodes)
         self.nodes.append(node)

@@ -113,8 +113,8 @@ class PlanView:
             )
         widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
         texts = []
-        for number, title, *others in rows:
-            cells = [number.rjust(widths[0]), title.ljust(widths[1])]
+        for place, title, *others in rows:
+            cells = [place.rjust(widths[0]), title.ljust(widths[1])]
             cells += [cell.ljust(width) for cell, width in zip(others, [*widths[2:], 0], strict=True)]
             texts.append("  ".join(cells).rstrip())
         return "\n".join(texts)

@@ -30,8 +30,8 @@ class LoopHandle(Generic[T]):
         self._node = node
         plan.require(
             node,
-            f"a loop variable of scope {node.scope} is never connected: call connect_loop(handle) on the stream "
-            "that defines it, in the same scope",
+            f"a loop variable of scope {node.scope} is never connected: call connect_loop(handle) on the "
+            "stream that defines it, in the same scope",
         )
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use pointstamp_channels::{ChannelId, Combined, Receiver};
 use pointstamp_order::{MutableAntichain, Point, Summary};
-use pointstamp_progress::{Connectivity, Graph, Location, Mode, Port, Source, Target};
+use pointstamp_progress::{Connectivity, Graph, GraphError, Location, Mode, Port, Source, Target};
 
 use crate::error::{Disagreement, Error};
 use crate::observe::{Change, Observation, OperatorId, Room};
@@ -99,6 +99,18 @@ impl Arrival for ProgressInbox {
     }
 }
 
+/// A graph's error, with the operators of a cycle.
+fn refused(error: GraphError, children: &[Child]) -> Error {
+    match error {
+        GraphError::Cycle { ref nodes, .. } => Error::Cycle {
+            // Child `i` is node `i + 1`, and the boundary, node 0, is on no cycle.
+            operators: nodes.iter().map(|node| children[node - 1].id).collect(),
+            cycle: error,
+        },
+        error => error.into(),
+    }
+}
+
 impl Subgraph {
     /// Builds the subgraph, with what must be told when progress arrives from other workers.
     #[allow(clippy::type_complexity)]
@@ -143,7 +155,8 @@ impl Subgraph {
             };
             readers.push((target, copies));
         }
-        let (mut view, summary) = view(inner_dims, &graph, parts.mode, parts.peers)?;
+        let built = view(inner_dims, &graph, parts.mode, parts.peers);
+        let (mut view, summary) = built.map_err(|error| refused(error, &children))?;
         let summary = summary.map(|summary| summary.truncate(outer_dims));
         for (i, (initial, start)) in begins.into_iter().enumerate() {
             for (port, time) in initial {

@@ -211,6 +211,18 @@ impl Notes {
         self.inner().operators.get(&id).cloned()
     }
 
+    /// The lines that made operators, each once, separated by commas.
+    pub(crate) fn lines(&self, operators: &[OperatorId]) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for line in operators.iter().filter_map(|id| self.operator(*id)) {
+            let line = line.made.text();
+            if !line.is_empty() && !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines.join(", ")
+    }
+
     /// An operator's name, and where it was made.
     pub(crate) fn named(&self, id: OperatorId, name: String) -> Made {
         let noted = self.operator(id);

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pointstamp._errors import GraphError, add_note
 from pointstamp.config import Config
 from pointstamp.execution import execute
-from pointstamp.seeing.graph import Graph
+from pointstamp.plan import shape
 from pointstamp.spark.captures.sink import trying
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
@@ -132,7 +132,7 @@ class _Trial:
     Attributes:
         found: The schema of each stream that it returned.
         single: Whether that was one stream, and not a dict.
-        operators: The names of the operators that `build` made.
+        operators: What the program or its methods call what `build` added, in that order.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -160,10 +160,11 @@ class _Trial:
             else:
                 streams, self.single = undeclared(built)
                 self.found = {name: stream.schema for name, stream in streams.items()}
-        [told] = worker.asking.data(worker.core)
-        for _, dataflow in told["dataflows"]:
-            names = [operator.name for operator in Graph.from_data(dataflow["graph"]).operators.values()]
-            self.operators += [name for name in names if not name.startswith((INPUT, OUTPUT))]
+        # Installed, because the engine has looked at its loops then.
+        nodes = scope._building.plan.nodes
+        moves = (shape.ENTER, shape.LEAVE)
+        titles = [node.title for node in nodes if node.outputs and node.kind not in moves]
+        self.operators = [title for title in titles if not title.startswith((INPUT, OUTPUT))]
         for number in worker.installed_dataflows():
             worker.drop_dataflow(number)
 

@@ -33,7 +33,7 @@ class Named(NamedTuple):
     Attributes:
         name: Its name.
         number: Tells this call from others of that name.
-        operators: The names of those of its operators that `build` made, in the order in which it did.
+        operators: The names of what `build` added to it, in the order in which it did.
     """
 
     name: str
