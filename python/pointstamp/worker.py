@@ -296,6 +296,9 @@ class _Building:
         assert self._scope is not None
         try:
             self._scope._installed = self._worker.install(self._scope.core)
+        except BaseException:
+            self._scope._building.end("its dataflow was given up")
+            raise
         finally:
             self._ended = True
             self._scope._building.let_go()
