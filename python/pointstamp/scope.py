@@ -98,9 +98,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
         building = self._building
         if building.prefix:
             name = building.prefixed(kind.name, name)
-        line = self.core.line()
         return building.plan.append(
-            self._plan_scope, kind, reads, outputs, arguments, name, line, crosses, closes
+            self._plan_scope, kind, reads, outputs, arguments, name, building.line(), crosses, closes
         )
 
     @property

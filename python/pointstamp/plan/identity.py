@@ -2,7 +2,7 @@
 
 The identity of a node is the path of its scopes' names, its own name or that of its kind, and a number where
 several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a plan
-covers the identities of all nodes, their kinds, and those of what they read.
+covers the identities of all nodes, their kinds, the forms and schemas of their outputs, and what they read.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ def digest(nodes: Sequence[Node]) -> str:
         ]
         for read in node.inputs:
             parts += [known[read.output.node], str(read.output.port), read.form.name]
-        parts += [output.form.name for output in node.outputs]
+        for output in node.outputs:
+            parts.append(output.form.name)
+            if output.schema is not None:
+                parts.append(str(output.schema.to_pyarrow()))
         total.update(repr(parts).encode())
     return total.hexdigest()
