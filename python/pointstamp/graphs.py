@@ -57,7 +57,8 @@ def _named(function: F) -> F:
     @wraps(function)
     def within(edges: Any, *args: Any, **given: Any) -> Any:
         _check_collections(title, edges)
-        with edges.scope._building.within(title):
+        building = edges.scope._building
+        with building.within(title, building.line()):
             return function(edges, *args, **given)
 
     return cast("F", within)

@@ -107,9 +107,8 @@ class Scope(FromOutside, CollectionScope, Drawn):
             _ = self.core.dims  # which only the worker's thread may read, as the plan has no lock
         if building.prefix:
             name = building.prefixed(kind.name, name)
-        line = self.core.line()
         return building.plan.append(
-            self._plan_scope, kind, reads, outputs, arguments, name, line, crosses, closes
+            self._plan_scope, kind, reads, outputs, arguments, name, building.line(), crosses, closes
         )
 
     @property

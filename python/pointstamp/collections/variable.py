@@ -66,7 +66,7 @@ class Variable(Generic[C]):
         [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
     """
 
-    __slots__ = ("_initial", "_node", "_scope", "collection")
+    __slots__ = ("_initial", "_name", "_node", "_scope", "collection")
 
     collection: C
 
@@ -103,6 +103,7 @@ class Variable(Generic[C]):
         building.reserve(self._node, stream)
         building.plan.require(self._node, missing)
         self._scope = scope
+        self._name = name
         self._initial = None if initial is None else initial._output
         if self._initial is not None:
             part = named_part(name, "concatenate")
@@ -131,7 +132,7 @@ class Variable(Generic[C]):
         change = result._output
         if self._initial is not None:
             # What it starts from is there in every turn; the turns after the first take it away again.
-            name = self._node.name
+            name = self._name
             less = one(
                 scope,
                 collections.NEGATE,

@@ -42,6 +42,7 @@ class Building:
         "_expected",
         "_instead",
         "_left",
+        "_line",
         "_made",
         "_wanted",
         "noted",
@@ -60,6 +61,7 @@ class Building:
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[Output, Any] = {}
         self.prefix = ""
+        self._line: _core.Line | None = None
         self.title = ""
         self._chains: dict[Node, list[Node]] = {}
         self._instead: dict[Output, Output] = {}
@@ -73,14 +75,24 @@ class Building:
         return f"{self.prefix}{name or title}" if self.prefix else name
 
     @contextmanager
-    def within(self, title: str) -> Iterator[None]:
-        """Has what is appended in the block have a title in front of its name, as ``graphs.bfs: join``."""
-        before = self.prefix
-        self.prefix = f"{before}{title}: "
+    def within(self, title: str, line: _core.Line) -> Iterator[None]:
+        """Gives all nodes that the block appends a title in front of their names, and one line.
+
+        Args:
+            title: As in ``graphs.bfs: join``.
+            line: The line of the program that calls the function with this title.
+        """
+        before = self.prefix, self._line
+        self._line = line
+        self.prefix = f"{before[0]}{title}: "
         try:
             yield
         finally:
-            self.prefix = before
+            self.prefix, self._line = before
+
+    def line(self) -> _core.Line:
+        """The line of the program that appends now."""
+        return self._line or self.root.line()
 
     def reserve(self, node: Node, *made: Any) -> Node:
         """Notes what the engine has made of a node at once: an object for each output."""
@@ -110,12 +122,12 @@ class Building:
         name: str,
     ) -> Node:
         """Makes a node that `Plan.add` appends later, when its inputs and outputs are complete."""
-        return Node(kind, inputs, outputs, {}, name, self.root.line(), scope)
+        return Node(kind, inputs, outputs, {}, name, self.line(), scope)
 
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
         """Names operators that are made at once: that with the title gets the name."""
-        self.root.lowering(title, self.prefixed(title, name), None)
+        self.root.lowering(title, self.prefixed(title, name), self._line)
         try:
             yield
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pointstamp.plan.node import Kind, State
 
 __all__ = [
-    "ADOPTED",
     "CAPTURE",
     "CAPTURE_INTO",
     "CONCATENATE",
@@ -25,7 +24,6 @@ __all__ = [
     "WATCH",
 ]
 
-ADOPTED = Kind("adopted", "shape")
 CAPTURE = Kind("capture", "shape")
 CAPTURE_INTO = Kind("capture", "shape")
 CONCATENATE = Kind("concatenate", "shape")
