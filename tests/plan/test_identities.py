@@ -211,7 +211,12 @@ def test_nodes_of_one_name_are_numbered_and_stay_apart_from_such_names() -> None
     [(_, found)] = planned(build)
     assert len(set(found)) == len(found) == 12
     assert found[:4] == ["Dataflow/to_stream", "Dataflow/map", "Dataflow/map#2", "Dataflow/map#2#2"]
-    assert found[-4:] == ["Dataflow/in/enter", "Dataflow/in/map#2", "Dataflow/in#2/enter", "Dataflow/in#2/map"]
+    assert found[-4:] == [
+        "Dataflow/in/enter",
+        "Dataflow/in/map#2",
+        "Dataflow/in#2/enter",
+        "Dataflow/in#2/map",
+    ]
 
 
 def test_a_node_before_changes_no_identity_after_it_but_of_its_own_name() -> None:

@@ -63,7 +63,9 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
     keyed = timed.key_by(function(lambda x: x))
     state = given(State())
     scanned = keyed.fold(function(lambda: 0), function(lambda total, x: total + x))
-    mapped = numbers.map(function(lambda x: x)).exchange(function(lambda x: x)).delay(function(lambda x, t: t))
+    mapped = (
+        numbers.map(function(lambda x: x)).exchange(function(lambda x: x)).delay(function(lambda x, t: t))
+    )
     totals = mapped.accumulate(function(lambda: state and 0), function(lambda total, batch: total))
 
     def build(capability: ps.Capability, info: ps.OperatorInfo) -> Logic:
