@@ -23,7 +23,7 @@ exclude_patterns = ["pictures"]
 # page of this book: type variables, aliases, types of others, what a `with` gives.
 nitpicky = True
 nitpick_ignore_regex = [
-    ("py:class", r"(.*\.)?(T|U|K|V|V2|R|N|S|P|Like|T[12]|U[12])"),
+    ("py:class", r"(.*\.)?(T|U|K|V|V2|R|N|S|P|C|Like|T[12]|U[12])"),
     (
         "py:class",
         r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
@@ -39,7 +39,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(pointstamp\.(interactive\.flow|keyed\.state)\.)?(Flow|Keeper)",
     ),
-    ("py:class", r"CoreStream|DataflowGraph|ssl\.SSLContext"),
+    ("py:class", r"DataflowGraph|ssl\.SSLContext"),
     ("py:class", r"Frame|OnError"),
     ("py:class", r"(pointstamp\.)?_core\.(Stream|Retention)"),
     ("py:class", r"pointstamp\.connectors\.rejecting\.E"),
@@ -85,7 +85,9 @@ GIVEN = frozenset(
         "Arranged",
         "ArrowStream",
         "Collection",
+        "ColumnCollection",
         "KeyedStream",
+        "LoopHandle",
         "WindowedStream",
         "Notificator",
         "OperatorBuilder",
@@ -98,6 +100,8 @@ GIVEN = frozenset(
         "capture.Capture",
         "keyed.process.KeyContext",
         "collections.CollectionCapture",
+        "collections.ColumnCapture",
+        "seeing.plans.PlanView",
         "spark.Cluster",
         "spark.Epochs",
     )

@@ -1,4 +1,4 @@
-"""Scopes: where operators are added to a dataflow that is being built."""
+"""Scopes: parts of a dataflow while it is built. Their methods append nodes to its plan."""
 
 from __future__ import annotations
 

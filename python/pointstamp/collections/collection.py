@@ -40,7 +40,7 @@ V2 = TypeVar("V2")
 class Collection(CollectionOutputs[T]):
     """A multiset that changes: updates ``(record, time, diff)``.
 
-    Every method adds operators to the collection's scope.
+    Every method adds nodes to the dataflow's plan.
 
     At a time the collection is what all updates at that time and before add up to. What an operator makes of
     it is, at every time, what computing it anew from the collection at that time would give; the work follows

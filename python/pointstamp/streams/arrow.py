@@ -41,7 +41,7 @@ __all__ = ["ArrowStream"]
 class ArrowStream(ColumnOperators, Columnar):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
-    Every method adds an operator to the stream's scope. Batches are of any size, as the stream carries them:
+    Every method adds a node to the dataflow's plan. Batches are of any size, as the stream carries them:
     large ones are sliced and tiny ones merged. The memory of a batch that was sent must not be changed.
 
     The inputs of operators of your own (`unary`, ...) yield ``(CapabilityRef, pyarrow.RecordBatch)``, and

@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 class Stream(RecordOperators[T], Timely[T]):
-    """A stream of Python records. Every method adds an operator to the stream's scope.
+    """A stream of Python records. Every method adds a node to the dataflow's plan.
 
     Functions over records that follow one another (`map`, `filter`, `inspect`, ...) run as one operator, a
     batch at a time. A function that raises ends the computation: `execute` raises its exception.
