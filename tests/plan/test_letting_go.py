@@ -3,7 +3,7 @@
 import gc
 import io
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -92,10 +92,9 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
+def quiet() -> None:
     """What other tests have left dies before."""
     gc.collect()
-    yield
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -160,8 +159,13 @@ def test_after_it_was_given_up(end: str, workers: int) -> None:
 
 def test_a_file_is_free_again_when_the_dataflow_that_writes_it_is_given_up(tmp_path: Any) -> None:
     writer = ps.EventWriter(tmp_path / "records")
+
+    def twice(scope: ps.Scope) -> None:
+        for _ in range(2):
+            scope.to_stream([1]).capture_into(writer)
+
     with pytest.raises(ps.GraphError, match="writes the events of a stream already"):
-        ps.example(lambda scope: [scope.to_stream([1]).capture_into(writer) for _ in range(2)])
+        ps.example(twice)
     again = ps.EventWriter(tmp_path / "records", overwrite=True)
     ps.example(lambda scope: scope.to_stream([1]).capture_into(again))
     read = ps.EventReader(tmp_path / "records", allow_pickle=True)

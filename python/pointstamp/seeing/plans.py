@@ -49,8 +49,8 @@ class PlanView:
 
     Attributes:
         nodes: The nodes, each after those that it reads, but for the ends of loops.
-        digest: A text that is equal for equal plans, and differs where a name, a kind, a schema or an edge does.
-            Functions are not compared.
+        digest: A text that is equal for equal plans, and differs where a name, a kind, a schema or an edge
+            does. Functions are not compared.
 
     Examples:
         >>> import pointstamp as ps
