@@ -93,7 +93,7 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def quiet() -> None:
-    """What other tests have left dies before."""
+    """Collects before each test what others have left."""
     gc.collect()
 
 
@@ -116,7 +116,7 @@ def test_after_lowering(end: str, workers: int) -> None:
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_while_a_dataflow_runs_its_plan_has_no_arguments(workers: int) -> None:
-    """What has been read to its end is gone, while the dataflow goes on."""
+    """An iterable that was read to its end is gone while the dataflow goes on."""
 
     def main(worker: ps.Worker) -> Any:
         given = Given()

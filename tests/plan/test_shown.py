@@ -25,7 +25,7 @@ def shown(build: Callable[[ps.Scope], Any]) -> tuple[Any, Any, ps.Scope]:
 
 
 def rows(plan: Any) -> list[str]:
-    """What is printed, without lines of the program, and with one space between words."""
+    """The rows that are printed, without lines of the program, and with one space between words."""
     return [" ".join(re.sub(r"\S+\.py:\d+", "", row).split()) for row in str(plan).splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""What a dataflow's plan looks like: as text, and as pictures.
+"""Views of a dataflow's plan: as text, and as pictures.
 
 A plan is shown as it was written, a node for each call of a method, or as it was lowered: functions that
 follow one another are one, exchanges that move nothing are gone, and arrangements and other conversions stand
