@@ -1,4 +1,4 @@
-"""The part of the extension that lowering calls: given names and lines, schemas without streams, whole chains."""
+"""The part of the extension that lowering calls: names and lines, schemas without streams, whole chains."""
 
 from collections.abc import Callable
 from pathlib import Path
