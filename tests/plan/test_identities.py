@@ -16,7 +16,7 @@ SALES = pa.table({"city": ["Ulm", "Bonn"], "sum": [3, 5]})
 
 
 def records(scope: ps.Scope) -> None:
-    timed, late = scope.to_stream(range(9)).event_time(lambda x: x)
+    timed, late = scope.to_stream(range(9)).event_time(lambda x: x, idle=None)
     timed.key_by(lambda x: x % 2).window(ps.Tumbling(3)).count().probe(name="windows")
     late.exchange(lambda x: x).counts().capture()
     scope.to_stream(["a"]).broadcast().accumulate(list, lambda total, batch: total + batch).probe()
@@ -56,7 +56,7 @@ def own(scope: ps.Scope) -> None:
 
     def constructor(capabilities: list[ps.Capability], _info: ps.OperatorInfo) -> Callable[..., None]:
         capabilities.clear()
-        return lambda inputs, outputs: None
+        return lambda inputs, outputs: [list(port) for port in inputs]
 
     builder.build(constructor)
     stream.probe()
@@ -137,7 +137,7 @@ def test_digests_are_equal_on_processes() -> None:
     path = [__file__.rpartition("/")[0], *sys.path]
     with Cluster(PROCESS.format(path=path), workers=2) as cluster:
         cluster.end(600)
-        assert [one.out.split() for one in cluster.processes.values()] == [[digest] * 2] * 2
+        assert [one.out.split()[:2] for one in cluster.processes.values()] == [[digest] * 2] * 2
 
 
 # ------------------------------------------------------------ different programs
