@@ -11,6 +11,7 @@ from pointstamp._mistakes import suggesting, without_with
 from pointstamp._threads import raise_deferred
 from pointstamp.info import Traffic
 from pointstamp.pacts import Broadcast, Exchange
+from pointstamp.plan import shape
 from pointstamp.scope import Scope
 from pointstamp.seeing.stalls import explained, interrupted, probes_of, say_forgotten, waits_for_probes
 
@@ -356,9 +357,9 @@ class Sequencer(Generic[T]):
         with worker.dataflow("Sequencer") as scope:
             (
                 self._input.to_stream(scope)
-                ._forward("to one", Exchange(_to_worker_zero))
+                ._forward(shape.EXCHANGE, Exchange(_to_worker_zero), name="to one")
                 .map_batch(number)
-                ._forward("to all", Broadcast())
+                ._forward(shape.BROADCAST, Broadcast(), name="to all")
                 .inspect(lambda numbered: arrived.__setitem__(*numbered))
             )
 

@@ -110,7 +110,7 @@ def test_the_trace_of_what_has_entered_is_refused_at_its_line(bring: str) -> Non
 
 
 def test_an_imported_arrangement_keeps_what_there_is_at_its_line() -> None:
-    """What the trace gives up inside the block, after the import, is still read by the importing dataflow."""
+    """The importing dataflow still reads what the trace gives up inside the block, after the import."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

@@ -1,4 +1,4 @@
-"""What a plan calls of the extension: given names and lines, schemas without streams, whole chains."""
+"""The part of the extension that lowering calls: names and lines, schemas without streams, whole chains."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -158,7 +158,7 @@ def test_a_probe_is_expected_at_places_of_several_dimensions() -> None:
 
 
 def refused_by(build: Callable[[_core.Stream, Schema], Any], schema: pa.Schema) -> tuple[type, str] | None:
-    """How a function that makes an operator refuses its arguments."""
+    """Returns the error with which a function that makes an operator refuses its arguments."""
 
     def main(worker: ps.Worker) -> Any:
         core = worker.core.begin_dataflow("flow", 1)

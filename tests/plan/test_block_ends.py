@@ -1,4 +1,4 @@
-"""What is left to the end of a dataflow's block: its errors name the line of what is wrong."""
+"""Checks at the end of a dataflow's block: errors name the line of what is wrong."""
 
 from collections.abc import Callable
 from pathlib import Path

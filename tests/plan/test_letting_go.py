@@ -3,7 +3,7 @@
 import gc
 import io
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -92,10 +92,9 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """What other tests have left dies before."""
+def quiet() -> None:
+    """Collects before each test what others have left."""
     gc.collect()
-    yield
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -117,7 +116,7 @@ def test_after_lowering(end: str, workers: int) -> None:
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_while_a_dataflow_runs_its_plan_has_no_arguments(workers: int) -> None:
-    """What has been read to its end is gone, while the dataflow goes on."""
+    """An iterable that was read to its end is gone while the dataflow goes on."""
 
     def main(worker: ps.Worker) -> Any:
         given = Given()
@@ -160,8 +159,13 @@ def test_after_it_was_given_up(end: str, workers: int) -> None:
 
 def test_a_file_is_free_again_when_the_dataflow_that_writes_it_is_given_up(tmp_path: Any) -> None:
     writer = ps.EventWriter(tmp_path / "records")
+
+    def twice(scope: ps.Scope) -> None:
+        for _ in range(2):
+            scope.to_stream([1]).capture_into(writer)
+
     with pytest.raises(ps.GraphError, match="writes the events of a stream already"):
-        ps.example(lambda scope: [scope.to_stream([1]).capture_into(writer) for _ in range(2)])
+        ps.example(twice)
     again = ps.EventWriter(tmp_path / "records", overwrite=True)
     ps.example(lambda scope: scope.to_stream([1]).capture_into(again))
     read = ps.EventReader(tmp_path / "records", allow_pickle=True)

@@ -25,7 +25,7 @@ def shown(build: Callable[[ps.Scope], Any]) -> tuple[Any, Any, ps.Scope]:
 
 
 def rows(plan: Any) -> list[str]:
-    """What is printed, without lines of the program, and with one space between words."""
+    """The rows that are printed, without lines of the program, and with one space between words."""
     return [" ".join(re.sub(r"\S+\.py:\d+", "", row).split()) for row in str(plan).splitlines()]
 
 
@@ -73,11 +73,12 @@ def test_exchanges_that_move_nothing_are_gone() -> None:
     table = pa.table({"city": ["Ulm"], "sum": [1]})
 
     def build(scope: ps.Scope) -> None:
-        scope.to_stream(table).exchange("city").exchange("city").aggregate("city", [("sum", "max")]).probe()
+        moved = scope.to_stream(table).exchange("city").exchange("city")
+        moved.aggregate("city", [("sum", "max")]).probe()
 
     written, lowered, _ = shown(build)
     assert rows(written)[1:3] == ["2 exchange reads 1", "3 exchange reads 2"]
-    assert rows(lowered) == ["1 to_stream", "2 aggregate reads 1", "3 probe reads 2"]
+    assert rows(lowered) == ["1 to_stream", "2 exchange reads 1", "3 aggregate reads 2", "4 probe reads 3"]
 
 
 def test_loops_and_scopes() -> None:
@@ -107,8 +108,8 @@ def test_loops_and_scopes() -> None:
 def test_each_row_has_the_line_that_appended_it() -> None:
     def build(scope: ps.Scope) -> None:
         stream = scope.to_stream([1])
-        stream = stream.map(str)
-        stream.capture()
+        texts = stream.map(str)
+        texts.capture()
 
     written, lowered, _ = shown(build)
     first = build.__code__.co_firstlineno
@@ -169,12 +170,16 @@ def test_a_plan_is_shown_while_it_is_written_and_after() -> None:
 def test_nothing_is_dropped_for_want_of_a_reader() -> None:
     seen: list[int] = []
 
+    def sees(number: int, then: Any) -> Any:
+        seen.append(number)
+        return then
+
     def build(scope: ps.Scope) -> None:
         scope.to_stream([1]).map(seen.append)
-        scope.to_stream([2]).exchange(lambda x: seen.append(x) or 0)
+        scope.to_stream([2]).exchange(lambda x: sees(x, 0))
         pairs = scope.collection([(1, 2)])
-        pairs.reduce(lambda key, values: seen.append(3) or [1])
-        pairs.map(lambda pair: seen.append(4) or pair)
+        pairs.reduce(lambda key, values: sees(3, [1]))
+        pairs.map(lambda pair: sees(4, pair))
 
     _, lowered, _ = shown(build)
     assert {"2 map reads 1", "4 exchange reads 3"} < set(rows(lowered))

@@ -228,7 +228,7 @@ class Building:
         self.noted.append((chain, None, None))
 
     def taken(self, read: Read) -> Any:
-        """What a node reads, in the form in which it reads it."""
+        """Returns what a node reads, in the form in which it reads it."""
         return self.take(read.output, read.form)
 
     def source_of(self, output: Output) -> Output:
@@ -270,13 +270,13 @@ class Building:
         return conversion(found, form)(self, output, made)
 
     def once(self, output: Output, make: Callable[[], Any]) -> Any:
-        """What is made of an output once for all that ask for it: the stream that leaves its scope."""
+        """Makes something of an output once for all that ask for it: the stream that leaves its scope."""
         if output not in self._left:
             self._left[output] = make()
         return self._left[output]
 
     def steps(self) -> list[Step]:
-        """How the plan was lowered."""
+        """Returns the steps in which the plan was lowered."""
         return list(steps_of(self.noted, self._instead))
 
     def wants(self, output: Output) -> set[Form]:

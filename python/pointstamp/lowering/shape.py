@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@rule(shape.FORWARD)
+@rule(shape.EXCHANGE, shape.BROADCAST)
 def forward(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Moves records by a pact."""
-    return stream.forward(node.title if node.name else node["own"], *node["pact"])
+    return stream.forward(node.title, *node["pact"])
 
 
 @rule(shape.CONCATENATE)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Noted", "Step", "steps_of"]
 
 Noted: TypeAlias = "tuple[Node | list[Node], Form | None, Read | None]"
-"""What lowering notes of a step, in little time: a node or the nodes of a chain; the form that is made, where
+"""Notes of a step, taken in little time: a node or the nodes of a chain; the form that is made, where
 a node makes several; and for a conversion what is converted, with its form, for the node."""
 
 

@@ -49,7 +49,7 @@ Form.BY_KEY.plain = Form.BY_RECORD.plain = Form.UPDATES
 
 
 class State(Enum):
-    """What an operator keeps from one activation to the next."""
+    """The state that an operator keeps from one activation to the next."""
 
     NONE = "none"
     POSITION = "how far it has read or sent"
@@ -131,7 +131,7 @@ class Read(NamedTuple):
 
 
 class Node:
-    """What one call of a method added to a dataflow.
+    """A part of a dataflow that one call of a method added.
 
     Attributes:
         kind: Its kind.
@@ -185,7 +185,7 @@ class Node:
 
     @property
     def title(self) -> str:
-        """What it is called in messages and pictures."""
+        """The name in messages and pictures."""
         return self.name or self.kind.name
 
     def __getitem__(self, argument: str) -> Any:
@@ -198,7 +198,7 @@ class Node:
 
 
 def _clocks_of(inputs: Sequence[Read]) -> tuple[Clock, ...]:
-    """What tells the unit of the times of some inputs, each once."""
+    """Returns what tells the unit of the times of some inputs, each once."""
     if len(inputs) == 1:
         return inputs[0][0].clocks or ()
     if not inputs:

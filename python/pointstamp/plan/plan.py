@@ -88,12 +88,12 @@ class PlanScope:
 
 
 def placed_at(made: Node | PlanScope) -> str:
-    """Where the program made a node or a scope, as a part of a sentence; empty where that is not known."""
+    """Returns the line that made a node or a scope as a part of a sentence; empty where it is not known."""
     return f" (made at {made.line.text})" if made.line is not None and made.line.text else ""
 
 
 class Plan:
-    """What the methods of a dataflow's streams and scopes have appended so far.
+    """The nodes that the methods of a dataflow's streams and scopes have appended so far.
 
     Attributes:
         nodes: In the order in which they were appended: a node is after those that it reads.

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pointstamp.plan.node import Kind, State
 
 __all__ = [
+    "BROADCAST",
     "CAPTURE",
     "CAPTURE_INTO",
     "CONCATENATE",
     "CONNECT",
     "EMPTY",
     "ENTER",
+    "EXCHANGE",
     "FEEDBACK",
-    "FORWARD",
     "INPUT",
     "LEAVE",
     "OPERATOR",
@@ -24,14 +25,15 @@ __all__ = [
     "WATCH",
 ]
 
+BROADCAST = Kind("broadcast", "shape")
 CAPTURE = Kind("capture", "shape")
 CAPTURE_INTO = Kind("capture", "shape")
 CONCATENATE = Kind("concatenate", "shape")
 CONNECT = Kind("connect_loop", "shape")
 EMPTY = Kind("empty", "shape")
 ENTER = Kind("enter", "shape")
+EXCHANGE = Kind("exchange", "shape")
 FEEDBACK = Kind("feedback", "shape", State.QUEUE)
-FORWARD = Kind("forward", "shape")
 INPUT = Kind("input", "shape", State.POSITION)
 LEAVE = Kind("leave", "shape")
 OPERATOR = Kind("operator", "shape", State.OWN)

@@ -1,4 +1,4 @@
-"""What a dataflow's plan looks like: as text, and as pictures.
+"""Views of a dataflow's plan: as text, and as pictures.
 
 A plan is shown as it was written, a node for each call of a method, or as it was lowered: functions that
 follow one another are one, exchanges that move nothing are gone, and arrangements and other conversions stand
@@ -49,8 +49,8 @@ class PlanView:
 
     Attributes:
         nodes: The nodes, each after those that it reads, but for the ends of loops.
-        digest: A text that is equal for equal plans, and differs where a name, a kind, a schema or an edge does.
-            Functions are not compared.
+        digest: A text that is equal for equal plans, and differs where a name, a kind, a schema or an edge
+            does. Functions are not compared.
 
     Examples:
         >>> import pointstamp as ps

@@ -313,7 +313,7 @@ class ArrowStream(ColumnOperators, Columnar):
     def broadcast(self, *, name: str | None = None) -> ArrowStream:
         """Sends each batch to every worker."""
         made = Output(Form.COLUMNS, self._columns)
-        return self._add(shape.FORWARD, made, name=name, own="broadcast", pact=(PactKind.BROADCAST, None))
+        return self._add(shape.BROADCAST, made, name=name, pact=(PactKind.BROADCAST, None))
 
     # ------------------------------------------------------------ timestamps, scopes and loops
 

@@ -46,7 +46,6 @@ def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> Output:
 
         return logic
 
-    made = single_output(
+    return single_output(
         scope, name or "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
     )
-    return made

@@ -5,7 +5,6 @@ A class is imported when the first stream of its kind is made: programs over rec
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +37,14 @@ def collection_of(scope: Scope, output: Output) -> Any:
     return _class("pointstamp.collections.columns", "ColumnCollection")(scope, output)
 
 
-@cache
+_loaded: dict[str, Any] = {}
+
+
 def _class(module: str, name: str) -> Any:
     """A class by name: the modules of streams refer to this one, and not the other way round."""
-    return getattr(import_module(module), name)
+    if name not in _loaded:
+        _loaded[name] = getattr(import_module(module), name)
+    return _loaded[name]
 
 
 def clock_of(output: Output) -> Any:

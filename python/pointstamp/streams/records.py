@@ -81,13 +81,11 @@ class Stream(RecordOperators[T], Timely[T]):
         return Stream(self.scope, node.output)
 
     def _forward(
-        self, own: str, pact: Pact, *, name: str | None = None, form: Form = Form.RECORDS
+        self, kind: Kind, pact: Pact, *, name: str | None = None, form: Form = Form.RECORDS
     ) -> Stream[T]:
-        """The same records in a form, moved by a pact, in an operator of that name."""
-        route = pact_of(pact, self._output, name or own)
-        node = self.scope._append(
-            shape.FORWARD, [self._output.read_as(form)], Output(form), name=name, own=own, pact=route
-        )
+        """The same records in a form, moved by a pact."""
+        route = pact_of(pact, self._output, name or kind.name)
+        node = self.scope._append(kind, [self._output.read_as(form)], Output(form), name=name, pact=route)
         return Stream(self.scope, node.output)
 
     # ------------------------------------------------------------ records
@@ -200,11 +198,11 @@ class Stream(RecordOperators[T], Timely[T]):
         An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
         ``stable_hash(key) % peers``, the same worker in every process and every run.
         """
-        return self._forward("exchange", Exchange(key), name=name, form=self._output.form)
+        return self._forward(shape.EXCHANGE, Exchange(key), name=name, form=self._output.form)
 
     def broadcast(self, *, name: str | None = None) -> Stream[T]:
         """Sends each record to every worker."""
-        return self._forward("broadcast", Broadcast(), name=name)
+        return self._forward(shape.BROADCAST, Broadcast(), name=name)
 
     # ------------------------------------------------------------ timestamps
 
