@@ -66,9 +66,12 @@ class Drawn:
             >>> def main(worker):
             ...     with worker.dataflow() as scope:
             ...         scope.to_stream([1, 2]).map(str).filter(str.isdigit).probe()
-            ...     return [step.split()[1:4] for step in str(scope.plan(lowered=True)).splitlines()]
-            >>> ps.execute(main)[0]
-            [['to_stream', '<doctest'], ['map', '>', 'filter'], ['probe', 'reads', '2']]
+            ...     return scope.plan(lowered=True)
+            >>> for step in str(ps.execute(main)[0]).splitlines():
+            ...     print(step.partition("<doctest")[0].rstrip())
+            1  to_stream
+            2  map > filter  reads 1
+            3  probe         reads 2
         """
         from pointstamp.seeing.plans import PlanView
 

@@ -63,8 +63,14 @@ class PlanView:
         >>> written, lowered = ps.execute(main)[0]
         >>> [node.kind for node in written.nodes]
         ['to_stream', 'as_collection', 'map', 'count_by_key', 'join']
-        >>> print(str(written).splitlines()[3].split("  ")[1])
-        map
+        >>> for step in str(lowered).splitlines():
+        ...     print(step.partition("<doctest")[0].rstrip())
+        1   to_stream
+        2   as_collection    reads 1
+        3   map              reads 2
+        4   arranged by key  reads 3
+        5   count_by_key     reads 4
+        6   join             reads 4, 5
     """
 
     def __init__(self, nodes: Sequence[Node], steps: Sequence[Step] | None) -> None:
