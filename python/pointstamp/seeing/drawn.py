@@ -66,9 +66,9 @@ class Drawn:
             >>> def main(worker):
             ...     with worker.dataflow() as scope:
             ...         scope.to_stream([1, 2]).map(str).filter(str.isdigit).probe()
-            ...     return [step.split()[1:4] for step in str(scope.plan(lowered=True)).splitlines()]
+            ...     return [step.split()[1:4] for step in str(scope.plan(lowered=True)).splitlines()[1:]]
             >>> ps.execute(main)[0]
-            [['to_stream', '<doctest'], ['map', '>', 'filter'], ['probe', 'reads', '2']]
+            [['map', '>', 'filter'], ['probe', 'reads', '2']]
         """
         from pointstamp.seeing.plans import PlanView
 

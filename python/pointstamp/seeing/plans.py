@@ -63,8 +63,10 @@ class PlanView:
         >>> written, lowered = ps.execute(main)[0]
         >>> [node.kind for node in written.nodes]
         ['to_stream', 'as_collection', 'map', 'count_by_key', 'join']
-        >>> print(str(written).splitlines()[3].split("  ")[1])
-        map
+        >>> written.nodes[3].reads
+        ('Dataflow/map',)
+        >>> len(str(lowered).splitlines()) > len(str(written).splitlines())
+        True
     """
 
     def __init__(self, nodes: Sequence[Node], steps: Sequence[Step] | None) -> None:
