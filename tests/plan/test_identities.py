@@ -54,7 +54,7 @@ def own(scope: ps.Scope) -> None:
     builder.new_input(scope.to_stream([1]), ps.Exchange(lambda x: x))
     _, stream = builder.new_output()
 
-    def constructor(capabilities: list[ps.Capability], _info: ps.OperatorInfo) -> Callable[..., None]:
+    def constructor(capabilities: list[ps.Capability], _info: ps.OperatorInfo) -> Callable[..., Any]:
         capabilities.clear()
         return lambda inputs, outputs: [list(port) for port in inputs]
 

@@ -63,6 +63,8 @@ class PlanView:
         >>> written, lowered = ps.execute(main)[0]
         >>> [node.kind for node in written.nodes]
         ['to_stream', 'as_collection', 'map', 'count_by_key', 'join']
+        >>> written.nodes[3].reads
+        ('Dataflow/map',)
         >>> for step in str(lowered).splitlines():
         ...     print(step.partition("<doctest")[0].rstrip())
         1   to_stream
