@@ -56,7 +56,12 @@ def own(scope: ps.Scope) -> None:
 
     def constructor(capabilities: list[ps.Capability], _info: ps.OperatorInfo) -> Callable[..., Any]:
         capabilities.clear()
-        return lambda inputs, outputs: [list(port) for port in inputs]
+
+        def logic(inputs: list[Any], _outputs: list[Any]) -> None:
+            for _ in inputs[0]:
+                pass
+
+        return logic
 
     builder.build(constructor)
     stream.probe()

@@ -220,7 +220,7 @@ mod tests {
     fn a_cycle_that_does_not_advance_is_refused_by_name() {
         let error = ring(&[0, 0, 0]).build().unwrap_err();
         let names = ["n0", "n1", "n2"].map(String::from).to_vec();
-        let nodes = vec![1, 2, 3];
+        let nodes = vec![0, 1, 2];
         assert_eq!(error, GraphError::Cycle { names, nodes });
         assert!(
             error
@@ -246,7 +246,7 @@ mod tests {
             graph.add_edge(source, target).unwrap();
         }
         let names = ["twice", "once"].map(String::from).to_vec();
-        let nodes = vec![1, 2];
+        let nodes = vec![0, 1];
         assert_eq!(
             graph.build().unwrap_err(),
             GraphError::Cycle { names, nodes }
