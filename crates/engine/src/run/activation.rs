@@ -83,9 +83,26 @@ impl Activation {
     pub(crate) fn place_last(&self) {
         let mut node = self;
         while let Some(parent) = &node.0.parent {
-            node.0.turn.set(parent.take_turn());
+            parent.place(node);
             node = parent;
         }
+    }
+
+    /// Gives a child the next turn, also where it waits already: data may come to an input before its operator is complete.
+    fn place(&self, child: &Self) {
+        let turn = self.take_turn();
+        let former = (child.0.turn.replace(turn), child.0.index);
+        let queued = |one: &Queued| *one == former;
+        let mut active = self.0.active.borrow_mut();
+        if active.iter().any(|Reverse(one)| queued(one)) {
+            active.retain(|Reverse(one)| !queued(one));
+            active.push(Reverse((turn, child.0.index)));
+        }
+        let mut later = self.0.later.borrow_mut();
+        later
+            .iter_mut()
+            .filter(|one| queued(one))
+            .for_each(|one| one.0 = turn);
     }
 
     fn take_turn(&self) -> usize {
@@ -249,6 +266,24 @@ mod tests {
         assert_eq!(outer.next_active(), Some(1));
         assert_eq!(root.next_active(), Some(1));
         assert_eq!(root.next_active(), Some(0));
+    }
+
+    #[test]
+    fn what_was_asked_to_run_before_it_was_placed_runs_once_in_a_pass() {
+        let root = Activation::root();
+        let (early, behind) = (root.child(1), root.child(2));
+        early.run();
+        early.place_last();
+        behind.place_last();
+        assert_eq!(root.next_active(), Some(1));
+        early.begin();
+        early.run();
+        behind.run();
+        early.end();
+        assert_eq!(root.next_active(), Some(2));
+        assert_eq!(root.next_active(), None);
+        root.end_pass();
+        assert_eq!(root.next_active(), Some(1));
     }
 
     #[test]
