@@ -5,7 +5,7 @@ program needs. The rest (collections, columns, keys and windows, sources and sin
 use of its names, or of the methods that lead to it.
 """
 
-from pointstamp import _early  # noqa: F401  # before all else
+from pointstamp import _interrupts as _early  # noqa: F401  # before all else
 
 # isort: split
 from typing import TYPE_CHECKING
@@ -24,7 +24,14 @@ from pointstamp._core import (
     stable_hash,
 )
 from pointstamp._core import Session as OutputSession
-from pointstamp._errors import (
+from pointstamp._lazy_import import later
+from pointstamp.api.loops import LoopHandle
+from pointstamp.api.operator_builder import OperatorBuilder, Retention
+from pointstamp.api.scope import Scope
+from pointstamp.api.stream import Stream
+from pointstamp.capture.events import Capture, EventReader, EventWriter
+from pointstamp.config import Config
+from pointstamp.errors import (
     CapabilityError,
     ClusterError,
     CodecError,
@@ -38,80 +45,69 @@ from pointstamp._errors import (
     UsageWarning,
     WrittenBefore,
 )
-from pointstamp._later import later
-from pointstamp._types import Summary, Time
-from pointstamp.capture.events import Capture, EventReader, EventWriter
-from pointstamp.config import Config
-from pointstamp.custom.builder import OperatorBuilder, Retention
-from pointstamp.execution import example, execute, execute_from_args
 from pointstamp.info import OperatorInfo, Traffic
 from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
-from pointstamp.scope import Scope
-from pointstamp.streams.loops import LoopHandle
-from pointstamp.streams.records import Stream
+from pointstamp.runtime.execution import example, execute, execute_from_args
+from pointstamp.runtime.worker import Sequencer, Worker
 from pointstamp.tls import TLS
-from pointstamp.worker import Sequencer, Worker
+from pointstamp.types import Summary, Time
 
 if TYPE_CHECKING:
-    from pointstamp.collections import (
-        Arranged,
-        Collection,
-        CollectionInput,
-        ColumnCollection,
-        ColumnInput,
-        Trace,
-        Variable,
-    )
-    from pointstamp.custom.capability_set import CapabilitySet
-    from pointstamp.custom.notify import FrontierNotificator, Notificator
-    from pointstamp.custom.vertex import Vertex
+    from pointstamp.api.arranged import Arranged, Trace
+    from pointstamp.api.arrow_input import ArrowInput
+    from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.api.collection import Collection
+    from pointstamp.api.collection_input import CollectionInput
+    from pointstamp.api.column_collection import ColumnCollection
+    from pointstamp.api.column_input import ColumnInput
+    from pointstamp.api.keyed_stream import KeyedStream
+    from pointstamp.api.variable import Variable
+    from pointstamp.api.windowed_stream import WindowedStream
     from pointstamp.encoders import register_encoder
-    from pointstamp.event_times.windows import Count, Session, Sliding, Tumbling, Window
-    from pointstamp.interactive.session import Interactive
-    from pointstamp.keyed import KeyedState, KeyedStream, WindowedStream
+    from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
     from pointstamp.keys import register_key
-    from pointstamp.seeing.bar import progress_bar
-    from pointstamp.streams.arrow import ArrowStream
-    from pointstamp.streams.arrow_input import ArrowInput
+    from pointstamp.logic.capability_set import CapabilitySet
+    from pointstamp.logic.notify import FrontierNotificator, Notificator
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.logic.vertex import Vertex
+    from pointstamp.observability.bar import progress_bar
+    from pointstamp.runtime.interactive.session import Interactive
 else:
     __getattr__ = later(
         __name__,
         {
-            "Arranged": "pointstamp.collections",
-            "ArrowInput": "pointstamp.streams.arrow_input",
-            "ArrowStream": "pointstamp.streams.arrow",
-            "CapabilitySet": "pointstamp.custom.capability_set",
-            "Collection": "pointstamp.collections",
-            "CollectionInput": "pointstamp.collections",
-            "ColumnCollection": "pointstamp.collections",
-            "ColumnInput": "pointstamp.collections",
-            "Count": "pointstamp.event_times.windows",
-            "FrontierNotificator": "pointstamp.custom.notify",
-            "Interactive": "pointstamp.interactive.session",
-            "KeyedState": "pointstamp.keyed",
-            "KeyedStream": "pointstamp.keyed",
-            "Notificator": "pointstamp.custom.notify",
-            "Session": "pointstamp.event_times.windows",
-            "Sliding": "pointstamp.event_times.windows",
-            "Trace": "pointstamp.collections",
-            "Tumbling": "pointstamp.event_times.windows",
-            "Variable": "pointstamp.collections",
-            "Vertex": "pointstamp.custom.vertex",
-            "Window": "pointstamp.event_times.windows",
-            "WindowedStream": "pointstamp.keyed",
+            "Arranged": "pointstamp.api.arranged",
+            "ArrowInput": "pointstamp.api.arrow_input",
+            "ArrowStream": "pointstamp.api.arrow_stream",
+            "CapabilitySet": "pointstamp.logic.capability_set",
+            "Collection": "pointstamp.api.collection",
+            "CollectionInput": "pointstamp.api.collection_input",
+            "ColumnCollection": "pointstamp.api.column_collection",
+            "ColumnInput": "pointstamp.api.column_input",
+            "Count": "pointstamp.expr.windows",
+            "FrontierNotificator": "pointstamp.logic.notify",
+            "Interactive": "pointstamp.runtime.interactive.session",
+            "KeyedState": "pointstamp.logic.state",
+            "KeyedStream": "pointstamp.api.keyed_stream",
+            "Notificator": "pointstamp.logic.notify",
+            "Session": "pointstamp.expr.windows",
+            "Sliding": "pointstamp.expr.windows",
+            "Trace": "pointstamp.api.arranged",
+            "Tumbling": "pointstamp.expr.windows",
+            "Variable": "pointstamp.api.variable",
+            "Vertex": "pointstamp.logic.vertex",
+            "Window": "pointstamp.expr.windows",
+            "WindowedStream": "pointstamp.api.windowed_stream",
             "connectors": "pointstamp.connectors",
             "cluster": "pointstamp.cluster",
-            "event_times": "pointstamp.event_times",
             "fields": "pointstamp.fields",
             "graphs": "pointstamp.graphs",
-            "interactive": "pointstamp.interactive",
-            "keyed": "pointstamp.keyed",
+            "observability": "pointstamp.observability",
             "order": "pointstamp.order",
-            "progress_bar": "pointstamp.seeing.bar",
+            "progress_bar": "pointstamp.observability.bar",
             "register_encoder": "pointstamp.encoders",
             "progress": "pointstamp.progress",
             "register_key": "pointstamp.keys",
-            "seeing": "pointstamp.seeing",
             "spark": "pointstamp.spark",
             "testing": "pointstamp.testing",
         },

@@ -14,16 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import __version__
-from pointstamp._errors import ConfigError
 from pointstamp.capture import listing
 from pointstamp.config import OPTIONS, Config, checked_stall_report, from_command_line
-from pointstamp.execution import execute
-from pointstamp.launcher import processes, started, target
-from pointstamp.launcher.loading import answering
-from pointstamp.launcher.refusing import is_refusal
-from pointstamp.seeing import viewing
-from pointstamp.seeing.showing import WATCHES
-from pointstamp.seeing.status import Line, following
+from pointstamp.errors import ConfigError
+from pointstamp.observability import viewing
+from pointstamp.observability.showing import WATCHES
+from pointstamp.observability.status import Line, following
+from pointstamp.runtime.execution import execute
+from pointstamp.runtime.launcher import processes, started, target
+from pointstamp.runtime.launcher.loading import answering
+from pointstamp.runtime.launcher.refusing import is_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

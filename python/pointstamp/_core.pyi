@@ -68,9 +68,9 @@ from pointstamp._core_order import (
     results_in as results_in,
 )
 from pointstamp._core_seeing import *
-from pointstamp._types import Summary, Time
-from pointstamp.scope import Scope as _PyScope
-from pointstamp.streams.records import Stream as _PyStream
+from pointstamp.api.scope import Scope as _PyScope
+from pointstamp.api.stream import Stream as _PyStream
+from pointstamp.types import Summary, Time
 
 __all__ = [
     "HIGH_WATER",

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from pointstamp._core import EventQueue, InputHandle, ProbeHandle, Schema, Scope, Stream
 from pointstamp._core_kinds import JoinKind, Reduction
-from pointstamp._types import Summary, Time
+from pointstamp.types import Summary, Time
 
 __all__ = [
     "Arrangement",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from pointstamp._core import Schema, Scope, Stream, StreamKind
-from pointstamp._types import Time
+from pointstamp.types import Time
 
 @final
 class EventQueue:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, final
 
 from pointstamp._core import Activator, InputHandle, Reduction, Retention, Schema, Stream
 from pointstamp._core_kinds import CollectionStageKind, StageKind
-from pointstamp._types import Time
+from pointstamp.types import Time
 
 def chain(
     stream: Stream,

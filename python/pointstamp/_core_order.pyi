@@ -6,8 +6,8 @@ There is no such module when a program runs: `_core.pyi` has these names.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, final
 
-from pointstamp._types import Summary, Time
 from pointstamp.progress import Source, Target
+from pointstamp.types import Summary, Time
 
 @final
 class Antichain:

@@ -10,7 +10,7 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import type_name
+from pointstamp.errors import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp.forming.listening import listening
+from pointstamp.runtime.bootstrap.listening import listening
 
 if TYPE_CHECKING:
     import socket

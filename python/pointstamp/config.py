@@ -15,7 +15,7 @@ from operator import index as _as_int
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._errors import ConfigError
+from pointstamp.errors import ConfigError
 from pointstamp.tls import TLS
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class Config:
         tls: Certificates, for those who manage them; every process has its own. Left out: connections are
             encrypted and authenticated under keys that come of the secret.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.
-        log: A folder to write all that the workers do to, as Arrow: see `pointstamp.seeing.log`.
+        log: A folder to write all that the workers do to, as Arrow: see `pointstamp.observability.log`.
         telemetry: Whether metrics go to OpenTelemetry: those that ``/metrics`` has, by the names of
-            `pointstamp.seeing.metrics`, to the meter provider that the program has set up.
+            `pointstamp.observability.metrics`, to the meter provider that the program has set up.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
             takes a free one. ``"host:port"``, also of port 0, serves it elsewhere, to those who have the
             token that is printed.

@@ -13,7 +13,7 @@ import pickle
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import CodecError, type_name
+from pointstamp.errors import CodecError, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

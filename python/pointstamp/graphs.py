@@ -21,18 +21,19 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pointstamp._core import Reduction
-from pointstamp._errors import GraphError
-from pointstamp._mistakes import count_of
-from pointstamp.collections import Collection, ColumnCollection
-from pointstamp.collections.appending import brought_in, one, outside, reduced
+from pointstamp._validation import count_of
+from pointstamp.api.collection import Collection
+from pointstamp.api.collection_nodes import brought_in, one, outside, reduced
+from pointstamp.api.column_collection import ColumnCollection
+from pointstamp.errors import GraphError
 from pointstamp.fields import key, left, record, right
 from pointstamp.plan import collections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.collections import Variable
-    from pointstamp.scope import Scope
+    from pointstamp.api.scope import Scope
+    from pointstamp.api.variable import Variable
 
 __all__ = [
     "bfs",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp._core import PactKind
-from pointstamp._mistakes import refuse_async
+from pointstamp._validation import refuse_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -15,15 +15,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, ConfigError, StallError
-from pointstamp._exit import StoppedAtExit
-from pointstamp._mistakes import main_of
-from pointstamp._threads import Helper, join
+from pointstamp._validation import main_of
 from pointstamp._weak import weakly
 from pointstamp.config import Config
-from pointstamp.seeing.asking import DISTANCE, PATIENCE, Asking
-from pointstamp.seeing.stalls import explained, note
-from pointstamp.worker import Worker
+from pointstamp.errors import ClusterError, ConfigError, StallError
+from pointstamp.observability.asking import DISTANCE, PATIENCE, Asking
+from pointstamp.observability.stalls import explained, note
+from pointstamp.runtime.exit import StoppedAtExit
+from pointstamp.runtime.threads import Helper, join
+from pointstamp.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable

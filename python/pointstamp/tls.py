@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from pointstamp._errors import ConfigError
+from pointstamp.errors import ConfigError
 
 __all__ = ["TLS"]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp.operators.picked import rows_at, rows_in_order, rows_where, without_views
+from pointstamp.logic.picked import rows_at, rows_in_order, rows_where, without_views
 
 DAY = datetime.date(2024, 5, 1)
 MOMENT = datetime.datetime(2024, 5, 1, 12, 30)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp._core import decode_term, encode_term
-from pointstamp._errors import CodecError
+from pointstamp.errors import CodecError
 from record_classes import Coordinate
 
 

@@ -35,8 +35,8 @@ from pointstamp.connectors.network import (
     TCPListenSource,
     WebSocketSource,
 )
-from pointstamp.seeing.metrics import prometheus
-from pointstamp.seeing.state import state_of
+from pointstamp.observability.metrics import prometheus
+from pointstamp.observability.state import state_of
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 

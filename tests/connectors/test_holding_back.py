@@ -13,7 +13,7 @@ import pytest
 import pointstamp as ps
 from keyed_operators import COLUMNS, SCHEMA
 from pointstamp.connectors import PartitionReader, QueueSource, Source
-from pointstamp.keyed import holding_back
+from pointstamp.logic import holding_back
 
 ROWS = [(at, "a", at % 3) for at in range(400)]
 

@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.connectors import PartitionReader, QueueSource, Source
-from pointstamp.custom.planned import PlannedOperator
+from pointstamp.logic.planned import PlannedOperator
 
 ROWS = [(at, at % 3) for at in range(20)]
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pointstamp._threads import Helper
+from pointstamp.runtime.threads import Helper
 
 
 class Late(Helper):

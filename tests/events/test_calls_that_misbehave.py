@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.outside import eventloop
+from pointstamp.logic import eventloop
 
 THREAD = "pointstamp calls"
 

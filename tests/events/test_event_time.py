@@ -230,7 +230,7 @@ def test_an_idle_worker_follows_the_least_of_those_that_are_not() -> None:
     from types import SimpleNamespace
     from unittest.mock import MagicMock
 
-    from pointstamp.operators.event_time import Neighbours
+    from pointstamp.logic.event_time import Neighbours
 
     watermark = SimpleNamespace(floor=0, own=0, ended=False, run=lambda _data: False, settle=lambda: None)
     info = SimpleNamespace(index=0, peers=3, activator=MagicMock())

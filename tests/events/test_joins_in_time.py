@@ -14,8 +14,8 @@ import pointstamp as ps
 from effort import examples
 from event_data import Event, collected, events
 from harness import WORKERS, run
-from pointstamp.keyed.joins import AsOf, Interval
-from pointstamp.keyed.rows import Results, Rows
+from pointstamp.logic.joins_in_time import AsOf, Interval
+from pointstamp.logic.timed_rows import Results, Rows
 
 
 def joined(

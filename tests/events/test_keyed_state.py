@@ -16,11 +16,11 @@ import pointstamp as ps
 from effort import examples
 from event_data import Event, by_key, collected, events, timely
 from harness import WORKERS, run
-from pointstamp.event_times.clock import Clock
-from pointstamp.keyed.arrivals import Arrivals
-from pointstamp.keyed.assigning import assigner
-from pointstamp.keyed.reducers import Counting
-from pointstamp.keyed.rows import Results, Rows
+from pointstamp.event_time.clock import Clock
+from pointstamp.expr.reducers import Counting
+from pointstamp.logic.arrivals import Arrivals
+from pointstamp.logic.assigning import assigner
+from pointstamp.logic.timed_rows import Results, Rows
 
 
 def on_workers(test: Callable[..., None]) -> Any:

@@ -15,9 +15,9 @@ from effort import examples
 from harness import WORKERS, merged, run, share
 from pointstamp import _core
 from pointstamp._core import PactKind, StageKind, decode_batch, encode_batch, give_timed
+from pointstamp.observability.metrics import prometheus
+from pointstamp.observability.state import state_of
 from pointstamp.plan.node import Form
-from pointstamp.seeing.metrics import prometheus
-from pointstamp.seeing.state import state_of
 
 
 class Bundle(NamedTuple):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from effort import examples
-from pointstamp.event_times.clock import Clock
-from pointstamp.keyed.process import KeyContext, Process
-from pointstamp.keyed.rows import Results, Rows
+from pointstamp.event_time.clock import Clock
+from pointstamp.logic.process import KeyContext, Process
+from pointstamp.logic.timed_rows import Results, Rows
 
 END = 10**9
 

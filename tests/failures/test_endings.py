@@ -52,7 +52,7 @@ def test_a_panic_ends_every_process(where: str) -> None:
 def test_a_thread_that_dies_before_main_starts_ends_the_others() -> None:
     said = output(
         """
-        import pointstamp.execution as execution
+        import pointstamp.runtime.execution as execution
         class Broken(execution.Worker):
             def __init__(self, core, asking):
                 if core.index == 1:

@@ -219,7 +219,7 @@ def test_what_begins_after_the_programs_end_is_refused() -> None:
 
 def test_a_thread_that_stays_in_native_code_holds_the_end_up_for_a_bounded_time_only() -> None:
     program = """
-    from pointstamp import _exit
+    from pointstamp.runtime import exit as _exit
     _exit.PATIENCE = 0.3
     on_a_thread(ps.execute, blocks)
     began.wait()

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp import execution
-from pointstamp._threads import Helper, join
-from pointstamp.forming.workers import form
+from pointstamp.runtime import execution
+from pointstamp.runtime.bootstrap.workers import form
+from pointstamp.runtime.threads import Helper, join
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 

@@ -23,10 +23,10 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import _nan_order, graphs
+from pointstamp.api.keyed_stream import KeyedStream
+from pointstamp.api.windowed_stream import WindowedStream
+from pointstamp.expr import reducers
 from pointstamp.fields import col, record
-from pointstamp.keyed import reducers
-from pointstamp.keyed.stream import KeyedStream
-from pointstamp.keyed.windowed import WindowedStream
 
 NAN = math.nan
 OTHER_NAN = float(np.array([0xFFF8000000000001], "uint64").view("float64")[0])

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp._mistakes import _OF_STREAMS, _OF_STREAMS_OF_RECORDS
-from pointstamp.collections import ColumnCollection
+from pointstamp._validation import _OF_STREAMS, _OF_STREAMS_OF_RECORDS
+from pointstamp.api.column_collection import ColumnCollection
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 
@@ -391,7 +391,7 @@ def test_a_process_that_is_started_alone_says_whom_it_waits_for(
         said.extend(caplog.messages)  # before anything is waited for
         return []
 
-    monkeypatch.setattr("pointstamp.execution.execute", execute)
+    monkeypatch.setattr("pointstamp.runtime.execution.execute", execute)
     with caplog.at_level(logging.WARNING, "pointstamp.cluster"):
         ps.execute_from_args(lambda worker: None, ["-n", "2", "-w", "3"])
         assert len(said) == 1

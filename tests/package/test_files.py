@@ -137,7 +137,7 @@ def opened_to_write(tree: ast.AST) -> list[int]:
 
 ALLOWED = {
     "_files.py": "the helper",
-    "forming/secret.py": "a file of mode 600 that is linked into its place, so that the first to come wins",
+    "runtime/bootstrap/secret.py": "a file of mode 600 linked into its place: the first to come wins",
 }
 
 

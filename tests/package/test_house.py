@@ -125,7 +125,7 @@ def test_everything_that_listens_has_limits() -> None:
     limited = set().union(*(files(row[0]) for row in rows_after("| where | limit | value | of what |")))
     shared = {
         "crates/net/src/form.rs": "crates/net/src/gate.rs",
-        "python/pointstamp/forming/listening.py": "crates/net/src/gate.rs",
+        "python/pointstamp/runtime/bootstrap/listening.py": "crates/net/src/gate.rs",
     }
     assert {shared.get(path, path) for path in listening()} <= limited
     for path in sorted(listening() & doing(re.compile("forming.gate import"))):

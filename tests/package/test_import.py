@@ -85,10 +85,10 @@ def test_what_few_programs_use_is_loaded_with_its_first_use() -> None:
     """).split("\n")
     assert loaded[0] == ""
     assert loaded[1].split() == [
-        "pointstamp.collections.collection",
-        "pointstamp.keyed.stream",
-        "pointstamp.streams.arrow",
-        "pointstamp.interactive.session",
+        "pointstamp.api.collection",
+        "pointstamp.api.keyed_stream",
+        "pointstamp.api.arrow_stream",
+        "pointstamp.runtime.interactive.session",
         "pointstamp.connectors.protocol",
     ]
 
@@ -98,12 +98,12 @@ def test_public_modules_are_attributes() -> None:
         import sys
         import pointstamp as ps
 
-        names = "cluster connectors fields graphs interactive order progress seeing testing".split()
-        assert not {f"pointstamp.{name}" for name in ("graphs", "testing", "seeing.log")} & {*sys.modules}
+        names = "cluster connectors fields graphs observability order progress testing".split()
+        assert not {f"pointstamp.{name}" for name in ("graphs", "observability.log")} & {*sys.modules}
         print(*(getattr(ps, name).__name__ == f"pointstamp.{name}" for name in names))
         print(ps.graphs.connected_components.__name__)
     """)
-    assert said.split() == ["True"] * 9 + ["connected_components"]
+    assert said.split() == ["True"] * 8 + ["connected_components"]
 
 
 def test_a_name_that_is_not_there_is_an_error_with_its_name() -> None:
@@ -114,7 +114,6 @@ def test_a_name_that_is_not_there_is_an_error_with_its_name() -> None:
     assert raised.value.name == "Colection"
     assert raised.value.obj is pointstamp
     assert {*pointstamp.__all__} <= {*dir(pointstamp)}
-    assert {*pointstamp.collections.__all__} <= {*dir(pointstamp.collections)}
 
 
 def test_the_public_names_are_there() -> None:
@@ -122,6 +121,5 @@ def test_the_public_names_are_there() -> None:
 
     assert len(pointstamp.__all__) > 5
     assert sorted(pointstamp.__all__) == sorted(set(pointstamp.__all__))
-    for package in (pointstamp, pointstamp.collections):
-        for name in package.__all__:
-            assert hasattr(package, name), name
+    for name in pointstamp.__all__:
+        assert hasattr(pointstamp, name), name

@@ -85,31 +85,31 @@ def test_the_package_has_no_circle(package: Path) -> None:
     arrows = python_files.arrows(package)
     assert graph.circles(arrows) == []
     assert {"scope.py", "worker.py"} <= arrows["__init__.py"]
-    assert "streams/records.py" in arrows["scope.py"]
+    assert "api/stream.py" in arrows["scope.py"]
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "from pointstamp.scope import Scope",
+        "from pointstamp.api.scope import Scope",
         "from pointstamp import Scope",
         "from ..scope import Scope",
-        "import pointstamp.scope",
-        "def late():\n    from pointstamp.scope import Scope",
-        "class Late:\n    def late(self):\n        if True:\n            import pointstamp.scope as later",
-        "from pointstamp.worker import Worker",
+        "import pointstamp.api.scope",
+        "def late():\n    from pointstamp.api.scope import Scope",
+        "class Late:\n    def late(self):\n        if 1:\n            import pointstamp.api.scope as later",
+        "from pointstamp.runtime.worker import Worker",
     ],
 )
 def test_a_circle_that_is_put_into_the_package_is_found(package: Path, line: str) -> None:
-    path = package / "streams/records.py"
+    path = package / "api/stream.py"
     path.write_text(f"{path.read_text()}\n\n{line}\n")
     [found] = graph.violations(python_files.arrows(package), known.CIRCLES.get("python/pointstamp", []))
-    assert "streams/records.py" in found
+    assert "api/stream.py" in found
 
 
 def test_imports_for_type_checkers_are_no_arrows(package: Path) -> None:
-    path = package / "streams/records.py"
-    path.write_text(f"{path.read_text()}\n\nif TYPE_CHECKING:\n    from pointstamp.scope import Scope\n")
+    path = package / "api/stream.py"
+    path.write_text(f"{path.read_text()}\n\nif TYPE_CHECKING:\n    from pointstamp.api.scope import Scope\n")
     assert graph.circles(python_files.arrows(package)) == []
 
 

@@ -2,7 +2,7 @@
 
 import pointstamp as ps
 from pointstamp import graphs
-from pointstamp.seeing.graph import Graph
+from pointstamp.observability.graph import Graph
 
 
 def graph_of_strong_components() -> Graph:

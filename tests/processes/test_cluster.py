@@ -11,7 +11,7 @@ import pytest
 
 from pointstamp import TLS, Config, ConfigError
 from pointstamp.cluster import bind
-from pointstamp.forming.secret import path_of_secret, user_secret
+from pointstamp.runtime.bootstrap.secret import path_of_secret, user_secret
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes of files")
 

@@ -11,7 +11,7 @@ import pytest
 
 import pointstamp as ps
 from clusters import Cluster, Process
-from pointstamp.launcher.spawning import ends
+from pointstamp.runtime.launcher.spawning import ends
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from launching import Write, run, start, written
-from pointstamp.seeing.log import read_log
+from pointstamp.observability.log import read_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
 

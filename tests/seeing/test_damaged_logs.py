@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp.seeing.log import read_log, to_perfetto
-from pointstamp.seeing.replaying import Replay
+from pointstamp.observability.log import read_log, to_perfetto
+from pointstamp.observability.replaying import Replay
 
 COUNT = 200
 
@@ -86,7 +86,7 @@ def test_a_log_that_lost_what_made_a_scope_is_replayed_without_it(
 
 
 def test_a_log_is_written_in_batches_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pointstamp.seeing.log.ROWS", 7)
+    monkeypatch.setattr("pointstamp.observability.log.ROWS", 7)
     ps.execute(build, config=ps.Config(log=tmp_path / "log"))
     with pa.OSFile(str(tmp_path / "log" / "worker-0.arrows")) as file:
         sizes = [batch.num_rows for batch in pa.ipc.open_stream(file)]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.seeing.graph import Graph
-from pointstamp.seeing.layout import boxes, links
+from pointstamp.observability.graph import Graph
+from pointstamp.observability.layout import boxes, links
 
 NASTY = "\"]; <script>alert('x')</script> & end\n%%"
 

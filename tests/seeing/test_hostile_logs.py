@@ -18,8 +18,8 @@ import pytest
 
 import pointstamp as ps
 from effort import examples
-from pointstamp.seeing.log import read_log, to_perfetto
-from pointstamp.seeing.replaying import Replay
+from pointstamp.observability.log import read_log, to_perfetto
+from pointstamp.observability.replaying import Replay
 
 
 def build(worker: ps.Worker) -> None:
@@ -108,8 +108,8 @@ READ = """
     from pathlib import Path
 
     import pointstamp as ps
-    from pointstamp.seeing.log import read_log
-    from pointstamp.seeing.replaying import Replay
+    from pointstamp.observability.log import read_log
+    from pointstamp.observability.replaying import Replay
 
     logging.disable()
     room = 1 << 30  # beyond what libraries have taken

@@ -8,8 +8,8 @@ import pytest
 
 import pointstamp as ps
 from browser import Browser, needs_browser
-from pointstamp.seeing.replaying import Replay
-from pointstamp.seeing.serving import Page, as_json
+from pointstamp.observability.replaying import Replay
+from pointstamp.observability.serving import Page, as_json
 
 pytestmark = needs_browser
 

@@ -8,7 +8,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import _core
-from pointstamp.seeing.log import read_log
+from pointstamp.observability.log import read_log
 
 Row = dict[str, Any]
 
@@ -108,8 +108,8 @@ def test_events_that_nobody_took_are_counted_where_they_are_missing() -> None:
 
 def test_a_log_in_a_folder_says_what_it_lacks(tmp_path: Any, caplog: Any, monkeypatch: Any) -> None:
     made = _core.Recorder
-    monkeypatch.setattr("pointstamp.seeing.showing._core.Recorder", lambda keeps: made(keeps, 10))
-    monkeypatch.setattr("pointstamp.seeing.log.EVERY", 1e6)
+    monkeypatch.setattr("pointstamp.observability.showing._core.Recorder", lambda keeps: made(keeps, 10))
+    monkeypatch.setattr("pointstamp.observability.log.EVERY", 1e6)
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:

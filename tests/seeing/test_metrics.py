@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.seeing.metrics import FAMILIES, prometheus
-from pointstamp.seeing.state import state_of
-from pointstamp.seeing.steady import Steady
+from pointstamp.observability.metrics import FAMILIES, prometheus
+from pointstamp.observability.state import state_of
+from pointstamp.observability.steady import Steady
 
 Sample = dict[str, float]
 
@@ -177,7 +177,7 @@ def test_all_who_watch_a_busy_worker_share_an_answer(monkeypatch: pytest.MonkeyP
             assert gate.wait(LONG)
             return []
 
-    monkeypatch.setattr("pointstamp.seeing.steady.Future", Counted)
+    monkeypatch.setattr("pointstamp.observability.steady.Future", Counted)
     busy: Any = Busy()
     steady = Steady(busy)
     watching = [threading.Thread(target=steady.state) for _ in range(8)]

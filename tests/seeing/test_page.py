@@ -22,11 +22,11 @@ import pointstamp as ps
 from browser import needs_browser
 from gathering import gathering
 from harness import wait_until
-from pointstamp.forming import gate
-from pointstamp.seeing import serving
-from pointstamp.seeing.log import read_log, to_perfetto
-from pointstamp.seeing.replaying import Replay
-from pointstamp.seeing.serving import Page, document
+from pointstamp.observability import serving
+from pointstamp.observability.log import read_log, to_perfetto
+from pointstamp.observability.replaying import Replay
+from pointstamp.observability.serving import Page, document
+from pointstamp.runtime.bootstrap import gate
 
 XSS = "<img src=x onerror=\"document.title='struck'\">"
 

@@ -252,7 +252,7 @@ def main(worker):
         stalls.explained = asked
     worker.step_while(lambda: probe.less_than(1))
 
-import pointstamp.seeing.stalls as stalls
+import pointstamp.observability.stalls as stalls
 if sys.argv[1] == "native":
     stalls.STUCK = 1  # which no answer comes in, however long it is
 ps.execute(main, workers=int(sys.argv[2]))
@@ -391,9 +391,9 @@ def test_a_request_that_comes_before_a_program_runs_does_not_end_it(tmp_path: An
 FORGOTTEN = """
 import sys, threading, time
 import pointstamp as ps
-import pointstamp.execution
+import pointstamp.runtime.execution
 
-pointstamp.execution.FORGOTTEN = 0.3
+pointstamp.runtime.execution.FORGOTTEN = 0.3
 
 def ends():
     # A source that is alive: it has nothing to send, and ends after a while.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.interactive.session import Interactive
+from pointstamp.runtime.interactive.session import Interactive
 
 PATIENCE = 120.0
 """Seconds for what comes in any case."""
@@ -225,7 +225,9 @@ def test_a_handle_says_what_has_happened(
             says_so()
         else:
             with in_native_code(session, place, tmp_path):
-                monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", 0.2)  # it comes back at the end
+                monkeypatch.setattr(
+                    "pointstamp.runtime.interactive.cluster.FORCE", 0.2
+                )  # it comes back at the end
                 says_so()
                 if event == "restart in native code":
                     session.restart()
@@ -255,7 +257,7 @@ def works(session: Interactive) -> None:
 
 def test_what_native_code_holds_up_is_said_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two computations cannot have one page or log: new workers wait a while for the end of the old."""
-    monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", 0.2)
+    monkeypatch.setattr("pointstamp.runtime.interactive.cluster.FORCE", 0.2)
     session = ps.Interactive(config=ps.Config(log=tmp_path / "log"))
     with (
         in_native_code(session, {}, tmp_path),
@@ -372,7 +374,9 @@ def test_an_imported_dataflow_that_goes_on_by_itself_ends_with_its_importers(pla
 
 def test_a_restart_does_not_wait_for_native_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where an operator holds the workers, and some that were interrupted before are still there."""
-    monkeypatch.setattr("pointstamp.interactive.cluster.FORCE", float(10**6))  # nothing may wait for that
+    monkeypatch.setattr(
+        "pointstamp.runtime.interactive.cluster.FORCE", float(10**6)
+    )  # nothing may wait for that
     session = ps.Interactive()
     read, write = os.pipe()
     begun = threading.Event()

@@ -9,11 +9,11 @@ import pytest
 
 import pointstamp as ps
 from harness import wait_until
-from pointstamp.interactive import flow as waiting
-from pointstamp.interactive import serving
-from pointstamp.interactive.inputs import PORTION
-from pointstamp.interactive.outputs import LiveOutput
-from pointstamp.seeing.asking import Asking
+from pointstamp.observability.asking import Asking
+from pointstamp.runtime.interactive import flow as waiting
+from pointstamp.runtime.interactive import serving
+from pointstamp.runtime.interactive.inputs import PORTION
+from pointstamp.runtime.interactive.outputs import LiveOutput
 
 PATIENCE = 120.0
 """Seconds for what comes in any case."""

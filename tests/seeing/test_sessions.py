@@ -13,9 +13,9 @@ import pytest
 
 import pointstamp as ps
 from gathering import gathering
-from pointstamp.interactive import flow as waiting
-from pointstamp.interactive.commands import Command, Commands
-from pointstamp.interactive.served import by_own_time
+from pointstamp.runtime.interactive import flow as waiting
+from pointstamp.runtime.interactive.commands import Command, Commands
+from pointstamp.runtime.interactive.served import by_own_time
 
 PATIENCE = 120.0
 """Seconds for what comes in any case."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.forming import gate
+from pointstamp.runtime.bootstrap import gate
 from pointstamp.spark import channel as channels
 from pointstamp.spark.channel import Channel, Server, connect
 

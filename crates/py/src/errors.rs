@@ -1,6 +1,6 @@
 //! The exceptions of `pointstamp`, and the one place that turns errors of the other crates into them.
 //!
-//! The classes are declared in `python/pointstamp/_errors.py` (several have two bases, and readers
+//! The classes are declared in `python/pointstamp/errors.py` (several have two bases, and readers
 //! of Python look there); the names below import them when first raised. Every `match` here names
 //! every variant: a new one does not compile until it is decided what Python sees. The engine's errors, which may
 //! hold a user's own exception, are in `raised`.
@@ -16,15 +16,15 @@ use pyo3::prelude::*;
 
 use crate::gil::attached;
 
-import_exception!(pointstamp._errors, PointstampError);
-import_exception!(pointstamp._errors, ConfigError);
-import_exception!(pointstamp._errors, TimeError);
-import_exception!(pointstamp._errors, CapabilityError);
-import_exception!(pointstamp._errors, GraphError);
-import_exception!(pointstamp._errors, ClusterError);
-import_exception!(pointstamp._errors, CodecError);
-import_exception!(pointstamp._errors, TruncatedWarning);
-import_exception!(pointstamp._errors, WorkerStopped);
+import_exception!(pointstamp.errors, PointstampError);
+import_exception!(pointstamp.errors, ConfigError);
+import_exception!(pointstamp.errors, TimeError);
+import_exception!(pointstamp.errors, CapabilityError);
+import_exception!(pointstamp.errors, GraphError);
+import_exception!(pointstamp.errors, ClusterError);
+import_exception!(pointstamp.errors, CodecError);
+import_exception!(pointstamp.errors, TruncatedWarning);
+import_exception!(pointstamp.errors, WorkerStopped);
 
 /// Notes on a `ClusterError` which process it is about, and whether that process says in the message what it raised.
 pub(crate) fn of_process(error: PyErr, process: usize, raised: bool) -> PyErr {

@@ -62,7 +62,7 @@ pub(crate) fn end(py: Python<'_>, raised: Option<&PyErr>) -> ! {
         }
     } else {
         let said = py
-            .import("pointstamp.seeing.stalls")
+            .import("pointstamp.observability.stalls")
             .and_then(|module| module.call_method1("say", (REFUSED,)));
         drop(said);
         1

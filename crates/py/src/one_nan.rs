@@ -149,7 +149,7 @@ fn the_nan(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// The first key of its type with its parts. What neither has a stable hash nor can be pickled is a key of its own.
 fn first_alike<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static FIRST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let first = FIRST.import(key.py(), "pointstamp._alike", "first_alike")?;
+    let first = FIRST.import(key.py(), "pointstamp._nan_keys", "first_alike")?;
     let known = first.call1((key,))?;
     Ok((!known.is(key)).then_some(known))
 }

@@ -162,7 +162,7 @@ pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -
 
 /// Where an exception remembers the operator whose function raised it, until the note is made.
 const MARK: &str = "__pointstamp_operator__";
-/// Where it has the note that says where it was raised; `pointstamp._errors` reads it.
+/// Where it has the note that says where it was raised; `pointstamp.errors` reads it.
 const PLACE: &str = "__pointstamp_place__";
 
 /// Remembers on an exception which operator's function raised it, for the note at the end.
@@ -209,7 +209,7 @@ fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>
 /// An exception for those who cannot have the object: a sentence, and under it the traceback.
 fn in_words(py: Python<'_>, error: &PyErr) -> String {
     let described = || -> PyResult<String> {
-        let describe = py.import("pointstamp._errors")?.getattr("in_words")?;
+        let describe = py.import("pointstamp.errors")?.getattr("in_words")?;
         describe
             .call1((error.value(py), error.traceback(py)))?
             .extract()

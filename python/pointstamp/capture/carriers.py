@@ -21,7 +21,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import GraphError
+from pointstamp.errors import GraphError
 
 if TYPE_CHECKING:
     from pointstamp._core import EventFeed

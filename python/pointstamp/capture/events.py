@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pointstamp import _core
 from pointstamp._core import EventQueue
-from pointstamp._errors import CodecError, GraphError, TimeError
-from pointstamp._mistakes import early, suggesting
 from pointstamp._nan_order import comparable
+from pointstamp._validation import early, suggesting
+from pointstamp.errors import CodecError, GraphError, TimeError
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Output
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from socket import socket
     from typing import Protocol, TypeAlias
 
-    from pointstamp._types import Time
-    from pointstamp.scope import Scope
+    from pointstamp.api.scope import Scope
+    from pointstamp.types import Time
 
     class Writes(Protocol):
         """A binary file, or what stands for one."""

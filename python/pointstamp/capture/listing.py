@@ -7,12 +7,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._errors import CodecError
+from pointstamp.errors import CodecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
 DESCRIPTION = """\
 Lists the events of captured streams and sums them up. Records are counted and not read, so that any file is

@@ -10,7 +10,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import GraphError, WrittenBefore
+from pointstamp.errors import GraphError, WrittenBefore
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

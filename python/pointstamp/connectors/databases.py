@@ -13,13 +13,13 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, TimeError, add_note
-from pointstamp._mistakes import names_of
+from pointstamp._validation import names_of
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
+from pointstamp.errors import PointstampError, TimeError, add_note
 
 if TYPE_CHECKING:
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
 __all__ = ["DuckDBSink", "SQLiteSink", "rows_of"]
 

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import add_note
-from pointstamp._mistakes import names_of
+from pointstamp._validation import names_of
 from pointstamp.connectors import text
 from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 from pointstamp.connectors.rejecting import OnError, checked
 from pointstamp.connectors.text import BadLine, NoNames, TextReader
+from pointstamp.errors import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

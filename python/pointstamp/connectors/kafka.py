@@ -16,16 +16,16 @@ import time as clock
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import PointstampError, TimeError
-from pointstamp._threads import Helper
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source, number_of
+from pointstamp.errors import PointstampError, TimeError
+from pointstamp.runtime.threads import Helper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
 __all__ = ["KafkaLog", "KafkaSink", "KafkaSource"]
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._files import make_folder, open_plain
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.protocol import Sink, SinkWriter
-from pointstamp.streams.rows import rows_by_name
+from pointstamp.logic.to_arrow import rows_by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
 __all__ = ["ParquetSink"]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp._errors import PointstampError
+from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
 __all__ = ["PartitionReader", "Sink", "SinkWriter", "Source", "number_of"]
 

@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp._mistakes import count_of
+from pointstamp._validation import count_of
 from pointstamp.connectors.protocol import PartitionReader, Source
 
 if TYPE_CHECKING:

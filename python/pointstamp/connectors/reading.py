@@ -22,24 +22,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
-from pointstamp._errors import GraphError, NotAcknowledged, add_note
-from pointstamp._threads import Helper, raised_later
+from pointstamp.api.classes import stream_of
 from pointstamp.connectors.protocol import Sink
 from pointstamp.connectors.rejecting import Rejected, is_unreadable
 from pointstamp.connectors.timing import Timing
-from pointstamp.custom.planned import PlannedOperator
+from pointstamp.errors import GraphError, NotAcknowledged, add_note
+from pointstamp.logic.planned import PlannedOperator
+from pointstamp.observability.own import speaks
 from pointstamp.plan import shape
-from pointstamp.seeing.own import speaks
-from pointstamp.streams.kinds import stream_of
+from pointstamp.runtime.threads import Helper, raised_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
+    from pointstamp.api.scope import Scope
     from pointstamp.connectors.protocol import PartitionReader, Source
     from pointstamp.plan.node import Output
-    from pointstamp.scope import Scope
 
 __all__ = ["Reading"]
 

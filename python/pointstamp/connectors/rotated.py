@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import PointstampError
+from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,10 +25,10 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from pointstamp._errors import PointstampError, add_note
 from pointstamp.connectors.protocol import PartitionReader
 from pointstamp.connectors.rejecting import OnError, Rejected, shown, unreadable
 from pointstamp.connectors.rotated import beside, successor
+from pointstamp.errors import PointstampError, add_note
 
 if TYPE_CHECKING:
     import re

@@ -16,13 +16,13 @@ import time as clock
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import add_note
-from pointstamp.event_times.columns import split_rows
+from pointstamp.errors import add_note
+from pointstamp.event_time.units import split_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pointstamp.event_times.columns import Late
+    from pointstamp.event_time.units import Late
 
 __all__ = ["Arrival", "EventTime", "Timing"]
 

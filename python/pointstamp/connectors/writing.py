@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import add_note
+from pointstamp.errors import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
-    from pointstamp._types import Time
     from pointstamp.connectors.protocol import Sink, SinkWriter
     from pointstamp.info import OperatorInfo
+    from pointstamp.types import Time
 
 __all__ = ["Writing"]
 

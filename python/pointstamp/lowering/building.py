@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._errors import GraphError
+from pointstamp.errors import GraphError
 from pointstamp.lowering import passes
 from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of

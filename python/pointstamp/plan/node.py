@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp import _core
-    from pointstamp.event_times.clock import Clock
+    from pointstamp.event_time.clock import Clock
     from pointstamp.plan.plan import PlanScope
 
 __all__ = ["Form", "Kind", "Node", "Output", "Read", "State"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import GraphError
+from pointstamp.errors import GraphError
 from pointstamp.plan.node import Node, Output, Read
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError
-from pointstamp.forming.gate import PAUSE, Gate
-from pointstamp.forming.listening import listening
+from pointstamp.errors import ClusterError
+from pointstamp.runtime.bootstrap.gate import PAUSE, Gate
+from pointstamp.runtime.bootstrap.listening import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.forming.gate import Guest
+    from pointstamp.runtime.bootstrap.gate import Guest
 
 __all__ = ["Channel", "Server", "connect"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import graphs
-from pointstamp._errors import GraphError
+from pointstamp.errors import GraphError
 from pointstamp.spark.calls.running import run
 from pointstamp.spark.compat import selected
 

@@ -39,7 +39,7 @@ def _with_line(text: str, made: str) -> str:
 
 
 if FOLDER:
-    from pointstamp.worker import _Building
+    from pointstamp.runtime.worker import _Building
 
     _numbers = itertools.count()
     _install = _Building.install

@@ -92,7 +92,7 @@ fn warn_of_pairs(py: Python<'_>, left: Row<'_>, right: Row<'_>) -> PyResult<()> 
         shown(&left),
         shown(&right)
     );
-    let warn = py.import("pointstamp._mistakes")?.getattr("warn_usage")?;
+    let warn = py.import("pointstamp._validation")?.getattr("warn_usage")?;
     warn.call1((message,)).map(drop)
 }
 

@@ -160,7 +160,7 @@ pub(crate) fn pass_on(py: Python<'_>) {
     }
     // What a handler of the program's raises is not the engine's: `logging` says it, or it is lost.
     let passed = py
-        .import("pointstamp.seeing.diagnostics")
+        .import("pointstamp.observability.diagnostics")
         .and_then(|module| module.call_method0("pass_on"));
     drop(passed);
 }

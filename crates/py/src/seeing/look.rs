@@ -1,6 +1,6 @@
 //! What a worker does, as it is now: the answer to who asks.
 //!
-//! Owns the form, which `pointstamp.seeing.told` reads: numbers, texts, lists and tuples, so that it may travel as JSON. The
+//! Owns the form, which `pointstamp.observability.told` reads: numbers, texts, lists and tuples, so that it may travel as JSON. The
 //! engine's snapshot says what is outstanding, the worker's notes where it was made. It is made between two steps.
 
 use std::sync::Arc;

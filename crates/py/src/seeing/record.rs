@@ -58,7 +58,7 @@ impl Recorder {
         self.0.stop();
     }
 
-    /// Takes the events since the last call, as a record batch; see `pointstamp.seeing.log` for its columns.
+    /// Takes the events since the last call, as a record batch; see `pointstamp.observability.log` for its columns.
     fn take<'py>(&self, py: Python<'py>, worker: u32) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.0.take(worker);
         let batch = batch.map_err(|error| PointstampError::new_err(error.to_string()))?;

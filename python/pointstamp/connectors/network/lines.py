@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pointstamp._errors import CodecError
 from pointstamp.connectors.rejecting import LONGEST, Rejected, shown
+from pointstamp.errors import CodecError
 
 __all__ = ["Lines"]
 

@@ -14,11 +14,11 @@ import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import CodecError, PointstampError, TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import addresses_of, keep_alive, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
 from pointstamp.connectors.rejecting import OnError, Rejected, checked, unreadable
+from pointstamp.errors import CodecError, PointstampError, TruncatedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -17,9 +17,9 @@ import time as clock
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp._errors import CodecError, PointstampError, add_note
 from pointstamp.connectors.protocol import PartitionReader
 from pointstamp.connectors.rejecting import unreadable
+from pointstamp.errors import CodecError, PointstampError, add_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,11 +7,11 @@ import ssl
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import TruncatedWarning
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import ConnectionReader, Lost, addresses_of, place_of
 from pointstamp.connectors.protocol import PartitionReader, Source
 from pointstamp.connectors.rejecting import OnError, Rejected, checked
+from pointstamp.errors import TruncatedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pointstamp._errors import CodecError
 from pointstamp.connectors.needs import needed
 from pointstamp.connectors.network.reader import (
     CONNECTING,
@@ -19,6 +18,7 @@ from pointstamp.connectors.network.reader import (
 )
 from pointstamp.connectors.protocol import PartitionReader, Source
 from pointstamp.connectors.rejecting import OnError, Rejected, checked
+from pointstamp.errors import CodecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

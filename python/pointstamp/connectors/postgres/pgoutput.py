@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import PointstampError
+from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,17 +11,17 @@ from __future__ import annotations
 import time as clock
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, TimeError, add_note
-from pointstamp._mistakes import names_of
+from pointstamp._validation import names_of
 from pointstamp.connectors.claims import warn_of
 from pointstamp.connectors.databases import rows_of
 from pointstamp.connectors.postgres.stream import checked_patience, client, connected
 from pointstamp.connectors.protocol import Sink, SinkWriter
+from pointstamp.errors import PointstampError, TimeError, add_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
 __all__ = ["PostgresSink"]
 

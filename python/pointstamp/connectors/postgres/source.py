@@ -20,7 +20,6 @@ import time as clock
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError, add_note
 from pointstamp.connectors.postgres.pgoutput import Begin, Change, Commit, Decoder
 from pointstamp.connectors.postgres.stream import (
     SILENT,
@@ -33,6 +32,7 @@ from pointstamp.connectors.postgres.stream import (
 )
 from pointstamp.connectors.postgres.values import OUT_OF_RANGE, Values
 from pointstamp.connectors.protocol import PartitionReader, Source, number_of
+from pointstamp.errors import PointstampError, add_note
 
 if TYPE_CHECKING:
     from collections.abc import Generator

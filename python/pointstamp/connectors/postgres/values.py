@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import PointstampError
 from pointstamp.connectors.postgres.stream import client
+from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ConfigError
 from pointstamp.config import checked_stall_report
+from pointstamp.errors import ConfigError
 from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.compat import is_connect
 from pointstamp.spark.job.slots import tasks

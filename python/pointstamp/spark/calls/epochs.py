@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ConfigError, GraphError
+from pointstamp.errors import ConfigError, GraphError
 from pointstamp.spark.calls.inprocess import InProcess
 from pointstamp.spark.calls.store import Store
 from pointstamp.spark.compat import is_connect, query_id, selected

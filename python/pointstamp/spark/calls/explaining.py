@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ClusterError, ConfigError
+from pointstamp.errors import ClusterError, ConfigError
 from pointstamp.spark import compat
 from pointstamp.spark.job.waiting import computing, waiting
 from pointstamp.spark.resident import cluster as resident

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pointstamp.config import Config
-from pointstamp.execution import execute
+from pointstamp.runtime.execution import execute
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.results import Results
 from pointstamp.spark.packing.batches import Packed
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from pointstamp.runtime.worker import Worker
     from pointstamp.spark.job.plan import Plan
-    from pointstamp.worker import Worker
 
 __all__ = ["InProcess"]
 

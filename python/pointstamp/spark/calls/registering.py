@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ConfigError
+from pointstamp.errors import ConfigError
 from pointstamp.spark.packing.exceptions import key, listen
 
 if TYPE_CHECKING:

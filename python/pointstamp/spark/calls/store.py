@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import GraphError
+from pointstamp.errors import GraphError
 from pointstamp.spark.compat import Files
 
 if TYPE_CHECKING:

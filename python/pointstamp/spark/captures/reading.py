@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from pointstamp._errors import CodecError, GraphError
 from pointstamp.capture.events import EventReader, Messages
 from pointstamp.capture.events import Position as Place
+from pointstamp.errors import CodecError, GraphError
 from pointstamp.spark import compat
 from pointstamp.spark.packing.schemas import check, conform, inferred
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from pointstamp._types import Time
+    from pointstamp.types import Time
 
     _Position = tuple[int, list[tuple[Time, int]], int | None]
 

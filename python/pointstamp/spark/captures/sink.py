@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ConfigError, GraphError
 from pointstamp._files import open_plain
 from pointstamp.capture.events import EventWriter
+from pointstamp.errors import ConfigError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pointstamp.streams.arrow import ArrowStream
+    from pointstamp.api.arrow_stream import ArrowStream
 
 __all__ = ["Gathering", "capture_into", "trying"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import GraphError, add_note
 from pointstamp.config import Config
-from pointstamp.execution import execute
+from pointstamp.errors import GraphError, add_note
 from pointstamp.plan import shape
+from pointstamp.runtime.execution import execute
 from pointstamp.spark.captures.sink import trying
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.worker import Worker
+    from pointstamp.runtime.worker import Worker
 
 __all__ = ["Planned", "planned"]
 

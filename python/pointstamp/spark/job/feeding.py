@@ -13,9 +13,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.custom.planned import single_output
+from pointstamp.api.classes import stream_of
+from pointstamp.logic.planned import single_output
 from pointstamp.spark.packing.naming import INPUT
-from pointstamp.streams.kinds import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability
+    from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.api.scope import Scope
     from pointstamp.info import OperatorInfo
-    from pointstamp.scope import Scope
     from pointstamp.spark.packing.batches import Packed
-    from pointstamp.streams.arrow import ArrowStream
 
 __all__ = ["Feed"]
 

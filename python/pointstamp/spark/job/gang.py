@@ -13,7 +13,7 @@ import hmac
 from typing import TYPE_CHECKING, NamedTuple
 
 from pointstamp.config import Config
-from pointstamp.forming.listening import listening
+from pointstamp.runtime.bootstrap.listening import listening
 from pointstamp.spark.job.meeting import met
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from pointstamp._errors import GraphError
+from pointstamp.api.arrow_stream import ArrowStream
+from pointstamp.api.stream import Stream
+from pointstamp.errors import GraphError
 from pointstamp.pacts import Pipeline
 from pointstamp.spark.packing.naming import OUTPUT
 from pointstamp.spark.packing.schemas import check, conform
-from pointstamp.streams.arrow import ArrowStream
-from pointstamp.streams.records import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

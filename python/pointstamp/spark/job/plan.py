@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import GraphError
 from pointstamp._unpicklable import unpicklable
+from pointstamp.errors import GraphError
 from pointstamp.spark.job.slots import is_dataframe
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from pointstamp.scope import Scope
+    from pointstamp.api.scope import Scope
     from pointstamp.spark.job.feeding import Feed
     from pointstamp.spark.job.outputs import Declared
     from pointstamp.spark.packing.naming import Named

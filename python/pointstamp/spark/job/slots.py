@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ConfigError
-from pointstamp._mistakes import count_of
+from pointstamp._validation import count_of
+from pointstamp.errors import ConfigError
 from pointstamp.spark.compat import is_connect, is_local, slots
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import _core
-from pointstamp._errors import ClusterError, add_note
-from pointstamp.execution import execute
+from pointstamp.errors import ClusterError, add_note
+from pointstamp.runtime.execution import execute
 from pointstamp.spark.captures.sink import Gathering
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import Accumulator
 
+    from pointstamp.runtime.worker import Worker
     from pointstamp.spark.job.plan import Plan
     from pointstamp.spark.packing.naming import Named
-    from pointstamp.worker import Worker
 
 __all__ = ["Job", "run"]
 

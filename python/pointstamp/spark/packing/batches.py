@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pointstamp._errors import TimeError
+from pointstamp.errors import TimeError
 from pointstamp.spark.packing.exceptions import in_text
 from pointstamp.spark.packing.schemas import like
 

@@ -20,7 +20,7 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ConfigError, PointstampError, add_note
+from pointstamp.errors import ConfigError, PointstampError, add_note
 from pointstamp.spark import compat
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp._errors import GraphError
+from pointstamp.errors import GraphError
 from pointstamp.spark import compat
 
 if TYPE_CHECKING:

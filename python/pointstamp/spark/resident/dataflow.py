@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp._errors import ClusterError
+from pointstamp.errors import ClusterError
 from pointstamp.spark import compat
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.shipped import ship

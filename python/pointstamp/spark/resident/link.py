@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ClusterError
-from pointstamp.seeing.stalls import say
+from pointstamp.errors import ClusterError
+from pointstamp.observability.stalls import say
 from pointstamp.spark.channel import Channel, Server
 from pointstamp.spark.job.gang import MANNERS
 from pointstamp.spark.packing.exceptions import found

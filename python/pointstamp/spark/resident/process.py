@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from pointstamp._errors import ClusterError
-from pointstamp.custom.planned import single_output
-from pointstamp.execution import execute
+from pointstamp.errors import ClusterError
+from pointstamp.logic.planned import single_output
+from pointstamp.runtime.execution import execute
 from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.gang import MANNERS, gather, reachable
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability
     from pointstamp.info import OperatorInfo
-    from pointstamp.seeing.asking import Asking
+    from pointstamp.observability.asking import Asking
+    from pointstamp.runtime.worker import Worker
     from pointstamp.spark.job.plan import Plan
     from pointstamp.spark.resident.tasks import Part
-    from pointstamp.worker import Worker
 
 __all__ = ["Residence", "reside"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from pointstamp._errors import ClusterError
+from pointstamp.errors import ClusterError
 from pointstamp.spark.channel import connect
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._early import too_early
-from pointstamp._threads import Helper, join
-from pointstamp.seeing.stalls import say
+from pointstamp._interrupts import too_early
+from pointstamp.observability.stalls import say
+from pointstamp.runtime.threads import Helper, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._errors import ConfigError
 from pointstamp.config import checked_stall_report
-from pointstamp.seeing.stalls import say
+from pointstamp.errors import ConfigError
+from pointstamp.observability.stalls import say
 from pointstamp.spark import compat
 from pointstamp.spark.channel import Channel, Server
 from pointstamp.spark.watching.stages import packed_rows

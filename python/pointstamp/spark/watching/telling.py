@@ -13,21 +13,21 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp._errors import ClusterError
-from pointstamp._threads import Helper, join
-from pointstamp.seeing.asking import teller
-from pointstamp.seeing.explanation import explain
-from pointstamp.seeing.stalls import standing
-from pointstamp.seeing.state import state_of
-from pointstamp.seeing.told import Told
+from pointstamp.errors import ClusterError
+from pointstamp.observability.asking import teller
+from pointstamp.observability.explanation import explain
+from pointstamp.observability.stalls import standing
+from pointstamp.observability.state import state_of
+from pointstamp.observability.told import Told
+from pointstamp.runtime.threads import Helper, join
 from pointstamp.spark.channel import connect
 from pointstamp.spark.packing.naming import INPUT, OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pointstamp.seeing.asking import Asking
-    from pointstamp.seeing.told import Silent
+    from pointstamp.observability.asking import Asking
+    from pointstamp.observability.told import Silent
     from pointstamp.spark.channel import Channel
     from pointstamp.spark.packing.naming import Named
 

@@ -1,0 +1,142 @@
+"""Nodes that the methods of collections append, of records and of columns alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pointstamp._core import JoinKind, Reduction
+    from pointstamp.api.scope import Scope
+    from pointstamp.plan.node import Kind
+
+__all__ = [
+    "brought_in",
+    "concatenated",
+    "distinct_keys",
+    "joined",
+    "named_part",
+    "one",
+    "outside",
+    "reduced",
+]
+
+
+def named_part(name: str | None, part: str) -> str | None:
+    """The name of a part of what has a name; None where it has none."""
+    return None if name is None else f"{name}: {part}"
+
+
+def one(
+    scope: Scope,
+    kind: Kind,
+    output: Output,
+    *,
+    schema: _core.Schema | None = None,
+    name: str | None = None,
+    **arguments: Any,
+) -> Output:
+    """Appends a node that makes updates of updates."""
+    return scope._append(kind, [output], Output(Form.UPDATES, schema), name=name, **arguments).output
+
+
+def concatenated(scope: Scope, outputs: Iterable[Output], *, name: str | None = None) -> Output:
+    """Appends a node that puts collections of one schema together."""
+    outputs = list(outputs)
+    together = Output(Form.UPDATES, outputs[0].schema)
+    return scope._append(shape.CONCATENATE, outputs, together, name=name).output
+
+
+def joined(
+    scope: Scope,
+    kind: Kind,
+    left: Output,
+    right: tuple[Output, Form],
+    result: JoinKind,
+    function: Any = None,
+    *,
+    schema: _core.Schema | None = None,
+    name: str | None = None,
+) -> Output:
+    """Appends a join of two collections.
+
+    Args:
+        scope: Where they are.
+        kind: What the node is: `JOIN` or `SEMIJOIN`.
+        left: The left side, which is read by key.
+        right: The right side, and in which form it is read.
+        result: What is made of two values of a key.
+        function: By which that is made, if it needs one.
+        schema: Of columns that are made; None for records.
+        name: The operator's name.
+    """
+    reads = [left.read_as(Form.BY_KEY), right[0].read_as(right[1])]
+    made = Output(Form.UPDATES, schema)
+    return scope._append(kind, reads, made, name=name, result=result, function=function).output
+
+
+def reduced(
+    scope: Scope,
+    kind: Kind,
+    output: Output,
+    reduction: Reduction,
+    argument: Any = None,
+    *,
+    schema: _core.Schema | None = None,
+    name: str | None = None,
+) -> Output:
+    """Appends a reduction of a collection.
+
+    Args:
+        scope: Where it is.
+        kind: What the node is.
+        output: What is reduced: pairs, or for some kinds records.
+        reduction: What the extension calls it.
+        argument: What the extension's reduction takes.
+        schema: Of columns that are made; None for records.
+        name: The operator's name.
+    """
+    reads, makes = collections.keyed_by(kind)
+    read, made = output.read_as(reads), Output(makes, schema)
+    return scope._append(kind, [read], made, name=name, reduction=reduction, argument=argument).output
+
+
+def outside(scope: Scope, output: Output) -> tuple[Scope, Output, list[Scope]]:
+    """Finds what entered a scope, where it is no longer one that entered.
+
+    Returns:
+        The scope, the output, and the scopes that it has entered from there on, outermost first.
+    """
+    entered: list[Scope] = []
+    while output.node.kind is shape.ENTER:
+        assert scope.parent is not None
+        entered.insert(0, scope)
+        scope, output = scope.parent, output.node.inputs[0].output
+    return scope, output, entered
+
+
+def brought_in(output: Output, scopes: Iterable[Scope]) -> Output:
+    """Has an output enter scopes, outermost first."""
+    for scope in scopes:
+        output = scope._entered(output)
+    return output
+
+
+def distinct_keys(scope: Scope, keys: Output, name: str | None) -> tuple[Output, Form]:
+    """Each of some records once, as a key without a value.
+
+    The result of `distinct` is that already. Of keys that have entered the scope, it is computed outside.
+
+    Returns:
+        What a join reads, and in which form.
+    """
+    there, found, entered = outside(scope, keys)
+    if found.node.kind is not collections.DISTINCT:
+        once = reduced(there, collections.DISTINCT, found, _core.Reduction.DISTINCT, name=name)
+        keys = brought_in(once, entered)
+    return keys, Form.BY_RECORD

@@ -1,0 +1,139 @@
+"""Changing a collection of columns from `main`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._validation import suggesting
+from pointstamp.api.collection_input import Changing
+from pointstamp.errors import type_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pointstamp._core import InputHandle, ProbeHandle
+
+__all__ = ["ColumnInput", "schema_and_rows"]
+
+
+def _with_columns(data: Any) -> Any:
+    """The data, which has columns.
+
+    Raises:
+        TypeError: If it has none.
+    """
+    if hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__"):
+        return data
+    cure = ": pyarrow.Table.from_pylist makes a table of a list of dicts" if isinstance(data, list) else ""
+    raise TypeError(
+        "a collection of columns takes pyarrow's RecordBatch or Table, a data frame, or another object with "
+        f"__arrow_c_array__ or __arrow_c_stream__, not {type_name(data)}{cure}"
+    )
+
+
+def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
+    """The schema of data with columns, and its rows; without the columns that pandas makes of an index.
+
+    Raises:
+        TypeError: If it has no columns.
+    """
+    schema = getattr(_with_columns(data), "schema", None)
+    if hasattr(schema, "__arrow_c_schema__"):
+        return schema, data
+    import pyarrow as pa
+
+    table = pa.table(data)
+    index = [name for name in table.column_names if re.fullmatch("__index_level_[0-9]+__", name)]
+    table = table.drop_columns(index) if index else table
+    return table.schema, table
+
+
+@suggesting
+class ColumnInput(Changing):
+    """Changes a collection of columns from `main`. `Scope.new_collection` makes it for a schema.
+
+    Data is a `pyarrow.RecordBatch` or `Table`, or another object with ``__arrow_c_array__`` or
+    ``__arrow_c_stream__``: a data frame of pandas or Polars, a result of DuckDB. It has the schema's columns,
+    in its order; text may have offsets of any width, and dictionaries. An `insert`, `remove` or `update` that
+    raises an error for its data has changed nothing, also where only the last of many batches is refused.
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, handle: InputHandle[Any], columns: _core.Schema, *, strict: bool = False) -> None:
+        super().__init__(handle, strict=strict)
+        self._columns = columns
+
+    def insert(self, data: Any) -> None:
+        """Adds every row of the data.
+
+        Raises:
+            TypeError: If the data has no columns, or not those of the schema.
+            PointstampError: If the input is closed.
+        """
+        _core.update_columns(self.handle, _with_columns(data), self._columns, 1)
+
+    def remove(self, data: Any) -> None:
+        """Takes every row of the data away. A count may be below zero, unless the input is strict.
+
+        Raises:
+            TypeError: If the data has no columns, or not those of the schema.
+            ValueError: If the input is strict, and has added fewer.
+            PointstampError: If the input is closed.
+        """
+        _core.update_columns(self.handle, _with_columns(data), self._columns, -1)
+
+    def update(self, data: Any, diff: int) -> None:
+        """Adds so many of every row of the data; takes them away where `diff` is negative.
+
+        Raises:
+            TypeError: If the data has no columns, or not those of the schema.
+            ValueError: If `diff` is 0, or the input is strict and has added fewer.
+            PointstampError: If the input is closed.
+        """
+        if diff == 0:
+            raise ValueError("an update of diff 0 changes nothing: leave it out")
+        _core.update_columns(self.handle, _with_columns(data), self._columns, diff)
+
+    def play(
+        self, data: Any, *, time: str = "time", diff: str | None = "diff", probe: ProbeHandle | None = None
+    ) -> None:
+        """Makes changes that bring their times along, in the order of times, as `CollectionInput.play` does.
+
+        The data has the schema's columns and two more, of times and of diffs: what `ColumnCollection.updates`
+        gives.
+
+        Args:
+            data: The changes; a `pyarrow.RecordBatchReader` is read batch by batch.
+            time: The column of times: integers, and lists of the fixed size where times have several
+                coordinates. It may be one of the schema's own.
+            diff: The column of diffs, integers; None where each row is inserted once.
+            probe: What each time has to pass before the next is fed.
+
+        Raises:
+            TypeError: If the data has no columns, or not these.
+            TimeError: If a time is not at or after the one before it and `self.time`, or the probe's times
+                have another number of coordinates.
+            ValueError: If a diff is 0, or the input is strict and has added fewer of a record.
+            PointstampError: If the input is closed. After each of these, the changes before are made.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         stock, collection = scope.new_collection(schema=pa.schema({"item": pa.string()}))
+            ...         counts = collection.count().capture()
+            ...     stock.play(pa.table({"item": ["tea", "rye", "tea"], "time": [0, 1, 4]}), diff=None)
+            ...     stock.close()
+            ...     return counts
+            >>> [counts] = ps.execute(main)
+            >>> for time, changes in counts.extract():
+            ...     print(time, changes.to_pylist())
+            0 [{'item': 'tea', 'count': 1, 'diff': 1}]
+            1 [{'item': 'rye', 'count': 1, 'diff': 1}]
+            4 [{'item': 'tea', 'count': 1, 'diff': -1}, {'item': 'tea', 'count': 2, 'diff': 1}]
+        """
+        _core.play_columns(self.handle, _with_columns(data), self._columns, time, diff, probe)

@@ -1,0 +1,146 @@
+"""The types of what is computed of columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import Reduction
+from pointstamp.errors import GraphError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pointstamp._core import Field
+
+__all__ = [
+    "aggregated",
+    "check_plain",
+    "check_types",
+    "columns_of",
+    "mean_of",
+    "reduction_of",
+    "schema_of",
+    "sum_of",
+]
+
+
+_FUNCTIONS = {
+    "sum": Reduction.SUM,
+    "count": Reduction.COUNT,
+    "min": Reduction.MIN,
+    "max": Reduction.MAX,
+    "mean": Reduction.MEAN,
+}
+
+
+def aggregated(
+    schema: Any, check: Callable[[str], Any], aggregations: Sequence[tuple[str, str]]
+) -> tuple[list[str], list[tuple[Reduction, int]], list[tuple[str, Any]]]:
+    """The columns that aggregations read, what is made of which of them, and the names and types of that."""
+    of: list[str] = []
+    wanted: list[tuple[Reduction, int]] = []
+    made: list[tuple[str, Any]] = []
+    for column, function in aggregations:
+        check(column)
+        if function not in _FUNCTIONS:
+            raise GraphError(f"a collection aggregates by {', '.join(_FUNCTIONS)}, not by {function!r}")
+        if column not in of:
+            of.append(column)
+        field = schema.field(column)
+        types = {"sum": sum_of, "mean": mean_of}
+        kind = "int64" if function == "count" else types.get(function, lambda field: field.type)(field)
+        wanted.append((reduction_of(function, field), of.index(column)))
+        made.append((f"{column}_{function}", kind))
+    if not made:
+        raise GraphError("aggregate needs at least one (column, function) pair")
+    return of, wanted, made
+
+
+def reduction_of(function: str, field: Any) -> Reduction:
+    """Returns the reduction for a function of a column: rows hold floats that are whole as integers."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(field.type) and function == "sum":
+        return Reduction.SUM_OF_FLOATS
+    if pa.types.is_floating(field.type) and function == "mean":
+        return Reduction.MEAN_OF_FLOATS
+    return _FUNCTIONS[function]
+
+
+def columns_of(of: Field, columns: Sequence[str]) -> tuple[Field, ...]:
+    """The columns that a value holds, of one column itself, and of several a tuple."""
+    if len(columns) == 1:
+        return (of,)
+    return tuple(of[index] for index in range(len(columns)))
+
+
+def check_plain(operator: str, fields: Iterable[Any]) -> None:
+    """Refuses columns whose values differ in rows of columns and in records: all but integers and strings."""
+    import pyarrow as pa
+
+    for field in fields:
+        kind = field.type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise GraphError(
+                f"{operator} takes integers and strings, and column '{field.name}' is {kind}: "
+                "cast it, or leave it out with select"
+            )
+
+
+def check_types(operator: str, mine: Any, theirs: Any, key: Iterable[str]) -> None:
+    """Refuses two schemas in which a column of the key has two types."""
+    for name in key:
+        here, there = mine.field(name).type, theirs.field(name).type
+        if here != there:
+            raise GraphError(
+                f"{operator}'s key column '{name}' is {here} here and {there} in the other collection: "
+                "cast one of them before it comes in"
+            )
+
+
+def schema_of(before: Any, columns: Sequence[tuple[str, Any]]) -> Any:
+    """A schema of names and types; None for the type that the column has in the one before."""
+    import pyarrow as pa
+
+    seen = set()
+    fields = []
+    for index, (name, kind) in enumerate(columns):
+        if name in seen:
+            raise GraphError(f"the result would have two columns named '{name}': rename one of them")
+        seen.add(name)
+        kind = before.field(index).type if kind is None else kind
+        fields.append(pa.field(name, getattr(pa, kind)() if isinstance(kind, str) else kind))
+    return pa.schema(fields)
+
+
+def sum_of(field: Any) -> Any:
+    """The type of a sum of a column: of 64 bits, and a decimal of 38 digits of decimals."""
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_unsigned_integer(kind):
+        return pa.uint64()
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return pa.int64()
+    if pa.types.is_decimal128(kind):
+        return pa.decimal128(38, kind.scale)
+    raise _no_numbers("sum", field)
+
+
+def mean_of(field: Any) -> Any:
+    """The type of a mean of a column."""
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return pa.float64()
+    raise _no_numbers("mean", field)
+
+
+def _no_numbers(operator: str, field: Any) -> GraphError:
+    return GraphError(
+        f"{operator} is not defined for column '{field.name}' of type {field.type}: cast it before it "
+        "comes in"
+    )

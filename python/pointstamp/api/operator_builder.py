@@ -1,0 +1,205 @@
+"""Building operators: any number of inputs and outputs, and the path summaries between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from pointstamp._core import Schema as CoreSchema
+from pointstamp._validation import stream_of, suggesting
+from pointstamp.api.classes import stream_of as stream_from
+from pointstamp.logic.planned import PlannedOperator
+from pointstamp.pacts import pact_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+
+    from pointstamp import _core
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.api.scope import Scope
+    from pointstamp.api.stream import Stream
+    from pointstamp.info import OperatorInfo
+    from pointstamp.pacts import Pact
+    from pointstamp.types import Summary
+
+__all__ = ["OperatorBuilder", "Retention"]
+
+T = TypeVar("T")
+
+
+@suggesting
+class Retention:
+    """The records that an operator still needs, by time: `OperatorBuilder.retention` makes one.
+
+    A source that acknowledges its offsets, as Kafka's group, goes by it. Nobody else does: no frontier that
+    is read anywhere is held up, and a dataflow ends when the operator needs nothing any more.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Retention | None) -> None:
+        self._core = core
+
+    def settle(self, sent: int, needed: int | None) -> None:
+        """Says what is needed from now on.
+
+        Until the first call, all records are needed.
+
+        Args:
+            sent: The latest time at which the operator has sent something.
+            needed: Records at times before this one are not needed any more, once all that was sent up to
+                `sent` has left the dataflow. At most the input's frontier. None: no record is, and none can
+                come.
+        """
+        if self._core is not None:
+            self._core.settle(sent, needed)
+
+
+@suggesting
+class OperatorBuilder:
+    """Builds an operator with any number of inputs and outputs.
+
+    Examples:
+        An operator whose second input cannot result in records at its output:
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     builder = scope.operator("data and diagnostics")
+        ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+        ...     builder.new_input(scope.to_stream(["how goes it?"]), ps.Pipeline())
+        ...     output, stream = builder.new_output()
+        ...     builder.set_summary(1, output, None)
+        ...     def constructor(capabilities, info):
+        ...         for capability in capabilities:
+        ...             capability.drop()
+        ...         def logic(inputs, outputs):
+        ...             for cap, records in inputs[0]:
+        ...                 with outputs[0].session(cap) as session:
+        ...                     session.give_all(records)
+        ...             for _ in inputs[1]:
+        ...                 pass
+        ...         return logic
+        ...     builder.build(constructor)
+        ...     return stream.capture()
+        >>> ps.example(build).extract()
+        [(0, [0, 1, 2])]
+    """
+
+    __slots__ = ("_capabilities", "_core", "_outputs", "_scope")
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self._scope = scope
+        self._core = PlannedOperator(scope, name)
+        self._outputs: list[OutputPort[Any]] = []
+        self._capabilities: list[Capability] = []
+
+    def new_input(self, stream: Stream[Any] | ArrowStream, pact: Pact) -> int:
+        """Adds an input.
+
+        Returns:
+            Its number, from 0.
+
+        Raises:
+            GraphError: If the stream is of another scope.
+        """
+        name = self._core.name
+        output = stream_of(name, stream)._output
+        return self._core.new_input(output, pact_of(pact, output, name))
+
+    @overload
+    def new_output(self, *, of: None = None) -> tuple[int, Stream[Any]]: ...
+    @overload
+    def new_output(self, *, of: type[T]) -> tuple[int, Stream[T]]: ...
+    @overload
+    def new_output(self, schema: pa.Schema) -> tuple[int, ArrowStream]: ...
+    def new_output(self, schema: pa.Schema | None = None, *, of: Any = None) -> tuple[int, Any]:
+        """Adds an output.
+
+        Args:
+            schema: Of an output for record batches; None for one of Python records.
+            of: The type of its records, as in `Scope.new_input`.
+
+        Returns:
+            Its number, from 0, and its stream: a `Stream`, or with a schema an `ArrowStream`.
+        """
+        columns = None if schema is None else CoreSchema(schema)
+        port, output, capability = self._core.new_output(columns)
+        self._outputs.append(port)
+        self._capabilities.append(capability)
+        return output.port, stream_from(self._scope, output)
+
+    def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
+        """Says what happens to a timestamp on its way from an input to an output.
+
+        Args:
+            input: The input's number.
+            output: The output's number.
+            summary: One summary or several; None says that there is no path. The default of every pair is
+                the identity.
+
+        Raises:
+            GraphError: If there is no such input or output.
+        """
+        self._core.set_summary(input, output, summary)
+
+    def retention(self, *streams: Stream[Any] | ArrowStream) -> Retention:
+        """Makes the object by which the operator says which records it still needs.
+
+        An operator that sends at the times of its messages, and holds a capability at the time of each record
+        that it keeps, needs none. One that keeps records without, or sends at later times, says by this what
+        a source may not acknowledge yet. In a nested scope, and on a loop, such a source
+        acknowledges nothing.
+
+        Args:
+            streams: All streams that the operator sends on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("tomorrow")
+            ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+            ...     _, stream = builder.new_output()
+            ...     retention = builder.retention(stream)
+            ...     def constructor(capabilities, info):
+            ...         capabilities[0].drop()
+            ...         sent = 0
+            ...         def logic(inputs, outputs):
+            ...             nonlocal sent
+            ...             for message, records in inputs[0]:
+            ...                 with outputs[0].session(message.delayed(message.time + 1)) as session:
+            ...                     session.give_all(records)
+            ...                 sent = max(sent, message.time + 1)
+            ...             retention.settle(sent, min(inputs[0].frontier, default=None))
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return stream.capture()
+            >>> ps.example(build).extract()
+            [(1, [0, 1, 2])]
+        """
+        return Retention(self._core.retention([stream._output for stream in streams]))
+
+    def build(
+        self,
+        constructor: Callable[
+            [list[Capability], OperatorInfo],
+            Callable[[list[FrontieredInput[Any]], list[OutputPort[Any]]], None],
+        ],
+    ) -> None:
+        """Ends the construction.
+
+        Args:
+            constructor: Called once, with a capability for each output at the minimum time and the
+                operator's info. It returns the logic, which is called with the inputs and the outputs
+                whenever the operator runs: at the start, when messages arrive, a frontier changes, or it
+                was activated.
+
+        Raises:
+            GraphError: If the operator was built already.
+        """
+        self._core.check_unbuilt()
+        capabilities, self._capabilities = self._capabilities, []
+        logic = self._core.constructed(constructor, capabilities)
+        outputs = self._outputs
+        self._core.build(logic, lambda inputs: (inputs, outputs), start=True)

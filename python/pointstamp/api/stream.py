@@ -1,0 +1,513 @@
+"""Streams: the records that flow from one operator to the next, with every operator as a method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from pointstamp._validation import count_of, function_of, probe_of, several, stream_of
+from pointstamp.api.classes import collection_of
+from pointstamp.api.timely import Timely
+from pointstamp.api.typed import RecordOperators
+from pointstamp.errors import GraphError
+from pointstamp.logic.accumulate import accumulate
+from pointstamp.logic.aggregate import aggregate
+from pointstamp.logic.planned import single_output
+from pointstamp.logic.reclock import reclock
+from pointstamp.logic.state_machine import state_machine
+from pointstamp.logic.timed import OVER_COLUMNS, map_timed
+from pointstamp.logic.to_arrow import to_arrow
+from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
+from pointstamp.plan import records, shape
+from pointstamp.plan.node import Form, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from pointstamp._core import ProbeHandle
+    from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.api.collection import Collection
+    from pointstamp.api.loops import LoopHandle
+    from pointstamp.api.scope import Scope
+    from pointstamp.pacts import Pact
+    from pointstamp.plan.node import Kind
+    from pointstamp.types import Time
+
+__all__ = ["Stream"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R")
+
+
+class Stream(RecordOperators[T], Timely[T]):
+    """A stream of Python records. Every method adds a node to the dataflow's plan.
+
+    Functions over records that follow one another (`map`, `filter`, `inspect`, ...) run as one operator, a
+    batch at a time. A function that raises ends the computation: `execute` raises its exception.
+
+    Attributes:
+        scope: The scope that the stream is in.
+    """
+
+    __slots__ = ("_output", "scope")
+
+    _output: Output
+
+    def __init__(self, scope: Scope, output: Output) -> None:
+        self.scope = scope
+        self._output = output
+
+    def __repr__(self) -> str:
+        return f"<Stream in {self.scope!r}>"
+
+    def _stage(
+        self, kind: Kind, function: Callable[..., Any], name: str | None, parts: int = 1
+    ) -> list[Stream[Any]]:
+        function = function_of(kind.name, function)
+        if self._output.form is Form.TIMED and kind.stage in OVER_COLUMNS:
+            over_columns = OVER_COLUMNS[kind.stage](function)
+            return [Stream(self.scope, map_timed(self.scope, self._output, over_columns, name or kind.name))]
+        outputs = [Output(Form.RECORDS) for _ in range(parts)]
+        self.scope._append(kind, [self._output], *outputs, name=name, function=function)
+        return [Stream(self.scope, output) for output in outputs]
+
+    def _one(self, kind: Kind, name: str | None, **arguments: Any) -> Stream[Any]:
+        """Adds a node with one input and one output, of records."""
+        node = self.scope._append(kind, [self._output], Output(Form.RECORDS), name=name, **arguments)
+        return Stream(self.scope, node.output)
+
+    def _forward(
+        self, kind: Kind, pact: Pact, *, name: str | None = None, form: Form = Form.RECORDS
+    ) -> Stream[T]:
+        """The same records in a form, moved by a pact."""
+        route = pact_of(pact, self._output, name or kind.name)
+        node = self.scope._append(kind, [self._output.read_as(form)], Output(form), name=name, pact=route)
+        return Stream(self.scope, node.output)
+
+    # ------------------------------------------------------------ records
+
+    def map(self, fn: Callable[[T], U], *, name: str | None = None) -> Stream[U]:
+        """Each record through a function.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream([1, 2]).map(str).capture()).extract()
+            [(0, ['1', '2'])]
+        """
+        return self._stage(records.MAP, fn, name)[0]
+
+    def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Stream[U]:
+        """Each record through a function that returns any number of records."""
+        return self._stage(records.FLAT_MAP, fn, name)[0]
+
+    def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
+        """The records for which the predicate is true."""
+        return self._stage(records.FILTER, predicate, name)[0]
+
+    def map_in_place(self, fn: Callable[[T], None], *, name: str | None = None) -> Stream[T]:
+        """The same records, each after a function that changes it. Other readers of the stream see that."""
+        return self._stage(records.MAP_IN_PLACE, fn, name)[0]
+
+    def map_batch(self, fn: Callable[[list[T]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
+        """Each batch of records through a function. Batches are of any size, as the stream carries them."""
+        return self._stage(records.MAP_BATCH, fn, name)[0]
+
+    def try_map(
+        self, fn: Callable[[T], U], *, name: str | None = None
+    ) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
+        """Each record through a function; those that raise go to the second stream, with their exception.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, failures = scope.to_stream(["1", "x"]).try_map(int)
+            ...     return numbers.capture(), failures.map(lambda f: (f[0], str(f[1]))).capture()
+            >>> numbers, failures = ps.example(build)
+            >>> numbers.extract()
+            [(0, [1])]
+            >>> failures.extract()
+            [(0, [('x', "invalid literal for int() with base 10: 'x'")])]
+        """
+        results, failures = self._stage(records.TRY_MAP, fn, name, 2)
+        return several("try_map", "results, failures", (results, failures))
+
+    def ok_err(
+        self, fn: Callable[[T], tuple[bool, Any]], *, name: str | None = None
+    ) -> tuple[Stream[Any], Stream[Any]]:
+        """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
+        oks, errors = self._stage(records.OK_ERR, fn, name, 2)
+        return several("ok_err", "oks, errors", (oks, errors))
+
+    def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> Stream[T]:
+        """Calls a function with each record, and passes the records on."""
+        return self._stage(records.INSPECT, fn, name)[0]
+
+    def inspect_time(self, fn: Callable[[Time, T], Any], *, name: str | None = None) -> Stream[T]:
+        """Calls a function with the time and the record, for each record, and passes the records on."""
+        return self._stage(records.INSPECT_TIME, fn, name)[0]
+
+    def inspect_batch(self, fn: Callable[[Time, list[T]], Any], *, name: str | None = None) -> Stream[T]:
+        """Calls a function with the time and the records of each batch, and passes the records on."""
+        return self._stage(records.INSPECT_BATCH, fn, name)[0]
+
+    # ------------------------------------------------------------ shape
+
+    def concat(self, *others: Stream[T], name: str | None = None) -> Stream[T]:
+        """The records of this stream and the others."""
+        return self.scope.concatenate([self, *others], name=name)
+
+    def partition(
+        self, parts: int, fn: Callable[[T], tuple[int, U]], *, name: str | None = None
+    ) -> list[Stream[U]]:
+        """Splits the stream by a function that returns ``(part, record)``.
+
+        Args:
+            parts: How many streams to make.
+            fn: Returns the part, from 0, and what to send there.
+            name: The operator's name.
+
+        Raises:
+            IndexError: When the dataflow runs, for a part that does not exist.
+        """
+        parts = count_of("partition takes first a number of parts", parts, error=GraphError)
+        return self._stage(records.PARTITION, fn, name, parts)
+
+    def branch(
+        self, condition: Callable[[Time, T], bool], *, name: str | None = None
+    ) -> tuple[Stream[T], Stream[T]]:
+        """Splits the stream by a condition on time and record: (false, true)."""
+        no, yes = self._stage(records.BRANCH, condition, name, 2)
+        return several("branch", "no, yes", (no, yes))
+
+    def branch_when(
+        self, condition: Callable[[Time], bool], *, name: str | None = None
+    ) -> tuple[Stream[T], Stream[T]]:
+        """Splits the stream by a condition on the time: (false, true)."""
+        no, yes = self._stage(records.BRANCH_WHEN, condition, name, 2)
+        return several("branch_when", "no, yes", (no, yes))
+
+    # ------------------------------------------------------------ movement between workers
+
+    def exchange(self, key: Callable[[T], Hashable], *, name: str | None = None) -> Stream[T]:
+        """Moves each record to the worker that its key chooses.
+
+        An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
+        ``stable_hash(key) % peers``, the same worker in every process and every run.
+        """
+        return self._forward(shape.EXCHANGE, Exchange(key), name=name, form=self._output.form)
+
+    def broadcast(self, *, name: str | None = None) -> Stream[T]:
+        """Sends each record to every worker."""
+        return self._forward(shape.BROADCAST, Broadcast(), name=name)
+
+    # ------------------------------------------------------------ timestamps
+
+    def delay(self, fn: Callable[[T, Time], Time], *, name: str | None = None) -> Stream[T]:
+        """Moves each record to a time at or after its own. Records are sent at once and wait for nothing.
+
+        Args:
+            fn: Called with a record and its time; returns the new time.
+            name: The operator's name.
+
+        Raises:
+            TimeError: When the dataflow runs, for a time that is not at or after the record's.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> build = lambda scope: scope.to_stream([2, 0, 2]).delay(lambda x, time: x).capture()
+            >>> ps.example(build).extract()
+            [(0, [0]), (2, [2, 2])]
+        """
+        return self._one(records.DELAY, name, function=function_of("delay", fn))
+
+    def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> Stream[T]:
+        """Moves records to a time that depends on their own time alone; as `delay`, once for each batch.
+
+        Args:
+            fn: Called with a time; returns the new time.
+            name: The operator's name.
+
+        Raises:
+            TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
+        """
+        return self._one(records.DELAY_BATCH, name, function=function_of("delay_batch", fn))
+
+    def reclock(self, clock: Stream[Any], *, name: str | None = None) -> Stream[T]:
+        """Holds records until the clock ticks, and sends them at the time of the tick.
+
+        A record on the clock is a tick. When its time is closed on both streams, it sends all records held of
+        that time or before. Ticks count on the workers that they are on: `broadcast` the clock for all to see
+        them. Records that no tick is at or after are dropped when the clock's stream ends.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     data = scope.to_stream(range(6)).delay(lambda x, time: x)
+            ...     clock = scope.to_stream([2, 4]).delay(lambda x, time: x)
+            ...     return data.reclock(clock).capture()
+            >>> ps.example(build).extract()
+            [(2, [0, 1, 2]), (4, [3, 4])]
+        """
+        inputs = [(self._output, Pipeline()), (stream_of("reclock", clock)._output, Pipeline())]
+        # A record that is given again, without the tick that released it, would wait for another.
+        made = single_output(
+            self.scope, name or "reclock", inputs, reclock, notify=True, retains_forever=True
+        )
+        return Stream(self.scope, made)
+
+    # ------------------------------------------------------------ scopes and loops
+
+    def enter(self, scope: Scope) -> Stream[T]:
+        """The same records in a scope inside the stream's; the times gain coordinates, which are 0.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the stream's scope.
+        """
+        return Stream(scope, scope._entered(self._output))
+
+    def enter_at(self, scope: Scope, fn: Callable[[T], Time], *, name: str | None = None) -> Stream[T]:
+        """Enters a scope as `enter`, with a function that chooses the appended coordinates of each record.
+
+        Args:
+            scope: Directly inside the stream's scope.
+            fn: Called with a record; returns the appended coordinates, as a time is written: an int where the
+                scope appends one.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the stream's scope.
+            TimeError: When the dataflow runs, for something that is not such coordinates.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         return scope.to_stream([3, 1, 3]).enter_at(inner, lambda x: x).capture()
+            >>> ps.example(build).extract()
+            [((0, 1), [1]), ((0, 3), [3, 3])]
+        """
+        function = function_of("enter_at", fn)
+        appended = scope.dims - self.scope.dims
+        return self.enter(scope)._one(records.ENTER_AT, name, function=function, appended=appended)
+
+    def leave(self) -> Stream[T]:
+        """The same records in the scope around the stream's; the times lose the coordinates that it appended.
+
+        Raises:
+            GraphError: If the stream is in a root scope.
+        """
+        left = self.scope._left(self._output)
+        assert self.scope.parent is not None
+        return Stream(self.scope.parent, left)
+
+    def connect_loop(self, handle: LoopHandle[T]) -> None:
+        """Defines a loop variable: what this stream carries comes round again.
+
+        Raises:
+            GraphError: If the loop variable is connected already, or is of another scope.
+        """
+        handle._connect(self.scope, self._output)
+
+    # ------------------------------------------------------------ aggregation
+
+    def count(self, *, name: str | None = None) -> Stream[int]:
+        """Counts the records of each time on this worker; sent when the time closes.
+
+        Times without records send nothing.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream(list("abc")).count().capture()).extract()
+            [(0, [3])]
+        """
+        return self._one(records.COUNT, name)
+
+    def accumulate(
+        self, default: Callable[[], U], fold: Callable[[U, list[T]], U], *, name: str | None = None
+    ) -> Stream[U]:
+        """The records of each time on this worker folded into one result, sent when the time closes.
+
+        Args:
+            default: Makes the result to begin with.
+            fold: Called with the result so far and a batch of records; returns the new result.
+            name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream(range(10))
+            ...     return numbers.accumulate(int, lambda total, batch: total + sum(batch)).capture()
+            >>> ps.example(build).extract()
+            [(0, [45])]
+        """
+        build = accumulate(function_of("accumulate", default), function_of("accumulate", fold))
+        return self.unary_frontier(Pipeline(), name or "accumulate", build)
+
+    def aggregate(
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], U],
+        emit: Callable[[K, U], R],
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[R]:
+        """Per time and key, the values folded into a state, and a record made of it when the time closes.
+
+        The stream's records are ``(key, value)``, and are exchanged by key.
+
+        Args:
+            fold: Called with a key, a value and the key's state; returns the new state.
+            emit: Called with a key and its final state; returns the record to send.
+            default: Makes the state of a key that has none.
+            name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["a", "bb", "cc"]).map(lambda word: (len(word), word))
+            ...     def fold(length, word, seen):
+            ...         return [*seen, word]
+            ...     return words.aggregate(fold, lambda length, seen: (length, seen), default=list).capture()
+            >>> ps.example(build).extract()
+            [(0, [(1, ['a']), (2, ['bb', 'cc'])])]
+        """
+        for function in (fold, emit, default):
+            function_of("aggregate", function)
+        return self.unary_frontier(ByKey(), name or "aggregate", aggregate(fold, emit, default))
+
+    def state_machine(
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], tuple[U | None, Iterable[R]]],
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[R]:
+        """Keyed state that is kept across times, and changed in the order of times.
+
+        The stream's records are ``(key, value)``, and are exchanged by key. A value is applied once its time
+        is closed, after those of all earlier times; times that are not ordered come in the order of their
+        coordinates where they close together.
+
+        Args:
+            fold: Called with a key, a value and the key's state; returns the new state, or None to forget the
+                key, and the records to send at the value's time.
+            default: Makes the state of a key that has none.
+            name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     deposits = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)]).delay(lambda x, _: x[1])
+            ...     def deposit(name, amount, balance):
+            ...         return balance + amount, [(name, balance + amount)]
+            ...     return deposits.state_machine(deposit, default=int).capture()
+            >>> ps.example(build).extract()
+            [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
+        """
+        build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
+        inputs = [(self._output, ByKey())]
+        made = single_output(
+            self.scope, name or "state_machine", inputs, build, notify=True, retains_forever=True
+        )
+        return Stream(self.scope, made)
+
+    def distinct(self, *, name: str | None = None) -> Stream[T]:
+        """Each record once per time, sent when it is first seen. Records are exchanged by themselves.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that cannot be hashed or routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).distinct().capture()).extract()
+            [(0, ['a', 'b', 'n'])]
+        """
+        # One of each record in a batch is enough to travel.
+        once = self._stage(records.MAP_BATCH, _unique, name or "distinct")[0]
+        return once._one(records.DISTINCT, name)
+
+    def counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
+        """Each distinct record of a time with the number of its occurrences, sent when the time closes.
+
+        Records are counted where they are, and exchanged by themselves. No function is called for a record.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that cannot be hashed or routed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).counts().capture()).extract()
+            [(0, [('a', 3), ('b', 1), ('n', 2)])]
+        """
+        return self._one(records.COUNTS, name)
+
+    # ------------------------------------------------------------ collections
+
+    @overload
+    def as_collection(self, *, diffs: Literal[False] = False, name: str | None = None) -> Collection[T]: ...
+    @overload
+    def as_collection(
+        self: Stream[tuple[U, int]], *, diffs: Literal[True], name: str | None = None
+    ) -> Collection[U]: ...
+    def as_collection(self, *, diffs: bool = False, name: str | None = None) -> Collection[Any]:
+        """The records as a collection: each is there once, from its time on.
+
+        Args:
+            diffs: The records are pairs ``(record, diff)``: each adds so many of a record, or takes them
+                away.
+            name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
+                pair.
+        """
+        node = self.scope._append(
+            records.AS_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
+        )
+        collection: Collection[Any] = collection_of(self.scope, node.output)
+        return collection
+
+    # ------------------------------------------------------------ observing
+
+    def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> Stream[T]:
+        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
+        return Stream(self.scope, self._probed(probe_of(handle), name))
+
+    # ------------------------------------------------------------ columns
+
+    def to_arrow(self, schema: pa.Schema, *, name: str | None = None) -> ArrowStream:
+        """The records as rows of record batches.
+
+        Args:
+            schema: The columns. A record is a `dict` with their names, or a tuple of their values, in order.
+            name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, for a record of another form.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> schema = pa.schema([("word", pa.string()), ("n", pa.int64())])
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 1), ("a", 2), ("b", 3)]).to_arrow(schema)
+            ...     return words.aggregate("word", [("n", "sum")]).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
+        """
+        return to_arrow(self, schema, name)
+
+
+def _unique(records: list[Any]) -> Iterator[Any]:
+    """One of each record, in the order in which they came first."""
+    return iter(dict.fromkeys(records))

@@ -1,0 +1,241 @@
+"""Streams cut into windows, and what can be made of a window.
+
+Owns `WindowedStream`. Its methods each make one operator, whose results are sent when a window is final:
+``(key, Window, result)``, or ``(Window, result)`` of a stream without keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+
+from pointstamp._validation import count_of, function_of, unknown_attribute
+from pointstamp.api.classes import clock_of, stream_of
+from pointstamp.expr import reducers
+from pointstamp.logic.assigning import assigner, in_units
+from pointstamp.logic.in_time_order import in_time_order
+from pointstamp.logic.sides import both_sides, pairs_of
+from pointstamp.logic.state import claimed
+from pointstamp.logic.terms import terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pointstamp.api.scope import Scope
+    from pointstamp.api.stream import Stream
+    from pointstamp.expr.reducers import Reducer
+    from pointstamp.expr.windows import Window, WindowKind
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.plan.node import Output
+
+__all__ = ["WindowedStream"]
+
+K = TypeVar("K")
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class WindowedStream(Generic[K, T]):
+    """The records of each key in windows of event time: what `KeyedStream.window` returns.
+
+    Results come when the window is final, at its last instant; with `early`, results so far come before, too.
+    """
+
+    __slots__ = ("_by_key", "_clock", "_early", "_output", "_state", "_window", "scope")
+
+    def __init__(
+        self,
+        scope: Scope,
+        output: Output,
+        window: WindowKind,
+        *,
+        early: Any = None,
+        state: KeyedState[K, Any] | None = None,
+        by_key: bool = True,
+    ) -> None:
+        self.scope = scope
+        self._output = output
+        self._clock = clock_of(output)
+        self._window = window
+        self._early = early
+        self._state = state
+        self._by_key = by_key
+        assigner(window, reducers.Counting(), self._clock, early)  # what is wrong with it is said here
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            unknown_attribute(self, "a stream of windows", name)
+
+    def _reduced(self, what: str, name: str | None, reducer: Reducer, **given: Any) -> Stream[Any]:
+        """Adds one operator.
+
+        Args:
+            what: The reducer.
+            name: What the program calls the operator.
+            reducer: Makes one of the records of a window.
+            given: The reducer's arguments that its states follow from.
+        """
+        operator = f"window: {what}"
+        terms = terms_of(
+            self.scope,
+            operator if self._by_key else f"{operator} over all",
+            self._clock,
+            window=in_units(self._window, self._clock),
+            early=None if self._early is None else self._clock.span("early", self._early),
+            **given,
+        )
+        kept = claimed(self._state, terms)
+
+        def make() -> Any:
+            return assigner(self._window, reducer, self._clock, self._early, kept)
+
+        made = in_time_order(
+            self.scope, self._output, name or operator, make, kept, is_given=self._state is not None
+        )
+        results: Stream[Any] = stream_of(self.scope, made)
+        return results if self._by_key else results.map(_without_key, name=name and f"{name}: map")
+
+    def fold(
+        self, init: Callable[[], U], f: Callable[[U, T], U], *, name: str | None = None
+    ) -> Stream[tuple[K, Window, U]]:
+        """The values of each window folded into one, in the order of time.
+
+        Args:
+            init: Makes the state to begin with.
+            f: Called with the state and a record; returns the new state.
+            name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 3), ("a", 1), ("c", 12)])
+            ...     on_time, late = words.event_time(lambda word: word[1], lateness=5)
+            ...     letters = on_time.window(ps.Tumbling(10)).fold(str, lambda text, word: text + word[0])
+            ...     return letters.capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 'ab')]), (19, [(Window(start=10, end=20), 'c')])]
+        """
+        return self._reduced("fold", name, reducers.Fold(function_of("fold", init), function_of("fold", f)))
+
+    def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
+        """The records of each window made one, two at a time, in the order of time.
+
+        The function must not change what it gets: of windows that overlap it is the same record.
+        """
+        return self._reduced("reduce", name, reducers.Reduce(function_of("reduce", f)))
+
+    def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
+        """Counts the records of each window."""
+        return self._reduced("count", name, reducers.Counting())
+
+    def sum(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
+        """Adds up the records of each window, or what a function makes of them."""
+        return self._reduced("sum", name, reducers.Sum(of))
+
+    def min(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
+        """The least of each window."""
+        return self._reduced("min", name, reducers.Extreme(of, greatest=False))
+
+    def max(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
+        """The greatest of each window."""
+        return self._reduced("max", name, reducers.Extreme(of, greatest=True))
+
+    def mean(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, Any]]:
+        """The mean of each window."""
+        return self._reduced("mean", name, reducers.Mean(of))
+
+    def top_k(
+        self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, list[T]]]:
+        """The `k` greatest records of each window, greatest first; by what a function makes of them.
+
+        Raises:
+            TypeError: If `k` is no int.
+            ValueError: If it is less than 1.
+        """
+        k = count_of("top_k takes a number of records", k)
+        return self._reduced("top_k", name, reducers.TopK(k, by), k=k)
+
+    def collect(
+        self, of: Callable[[T], U] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, list[U]]]:
+        """The records of each window as a list, in the order of time."""
+        return self._reduced("collect", name, reducers.Collect(of))
+
+    def distinct_count(
+        self, of: Callable[[T], Any] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, int]]:
+        """Counts the different records of each window; they are kept until it closes."""
+        return self._reduced("distinct_count", name, reducers.Distinct(of))
+
+    def quantiles(
+        self, shares: Sequence[float], of: Callable[[T], float] | None = None, *, name: str | None = None
+    ) -> Stream[tuple[K, Window, list[float]]]:
+        """The least number of each window that these shares of its numbers do not exceed: 0.5 is the median.
+
+        They are by nearest rank, so that 0.99 of four numbers is the greatest. They come from a sketch, which
+        takes bounded memory: each is within one percent of the number of that rank.
+
+        Raises:
+            ValueError: For a share that is not from 0 to 1; when the dataflow runs, for a number that is
+                not finite.
+        """
+        for share in shares:
+            if not 0 <= share <= 1:
+                raise ValueError(f"{share} is not a quantile: it is a share, from 0 to 1")
+        return self._reduced("quantiles", name, reducers.Quantiles(shares, of))
+
+    def join(
+        self,
+        other: WindowedStream[K, U],
+        *,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, tuple[Any, Any]]]:
+        """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
+
+        Sessions are those of both streams' records together.
+
+        Args:
+            other: Cut into the same windows.
+            how: Whose records without any on the other side come all the same, with None in its place.
+            name: The operator's name.
+
+        Raises:
+            ValueError: If the windows differ, `how` is none of the four, a side has early results, or the
+                right one a state: there is one for both, of the left side.
+        """
+        left, right = pairs_of(how)
+        sides = both_sides(self, other, name)
+        if self._window != other._window:
+            raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
+        if self._early is not None or other._early is not None:
+            raise ValueError("a window join sends its pairs when a window is final: leave early= out")
+        if other._state is not None:
+            raise ValueError("what a window join keeps is in the state of its left side: give state= there")
+        both = WindowedStream[K, Any](self.scope, sides, self._window, state=self._state)
+
+        def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
+            key, window, values = result
+            ours = [value for side, value in values if side == 0] or [None] * right
+            theirs = [value for side, value in values if side == 1] or [None] * left
+            return [(key, window, (a, b)) for a in ours for b in theirs]
+
+        together = both._reduced("join", name, reducers.Collect(None))
+        joined = together.flat_map(matched, name=name and f"{name}: flat_map")
+        if self._by_key:
+            return joined
+        bare: Stream[Any] = joined.map(_without_key, name=name and f"{name}: map")
+        return bare
+
+
+def _without_key(result: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    return result[1], result[2]

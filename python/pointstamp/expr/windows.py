@@ -1,0 +1,152 @@
+"""The kinds of windows: where they begin and end, in the unit of event times.
+
+Owns `Window`, which results carry, and the four kinds. A length is an int in the unit of the stream's
+times, or a timedelta where these are datetimes; all lengths of one kind are alike. Nothing here runs:
+`assigning` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from pointstamp._core import Session as OutputSession
+from pointstamp._validation import count_of
+from pointstamp.event_time.clock import since_epoch
+
+__all__ = ["Count", "Session", "Sliding", "Tumbling", "Window", "WindowKind"]
+
+
+class Window(NamedTuple):
+    """A stretch of event time.
+
+    Attributes:
+        start: The first instant; an int, or a datetime in UTC where event times are datetimes.
+        end: The instant after the last.
+    """
+
+    start: Any
+    end: Any
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """Windows of one length, end to end: each record is in one.
+
+    Args:
+        length: An int, or a timedelta.
+        offset: Where one of the windows begins; they are aligned to it. How far that is from the time 0, or
+            from 1970 in UTC; or, where the length is a timedelta, a datetime with a zone.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     clicks = scope.to_stream([("ann", 1), ("bob", 12), ("ann", 4)])
+        ...     on_time, late = clicks.event_time(lambda click: click[1], lateness=10)
+        ...     return on_time.key_by(lambda click: click[0]).window(ps.Tumbling(10)).count().capture()
+        >>> ps.example(build).extract()
+        [(9, [('ann', Window(start=0, end=10), 2)]), (19, [('bob', Window(start=10, end=20), 1)])]
+    """
+
+    length: Any
+    offset: Any = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self, length=self.length)
+        _check_offset(self, self.length, self.offset)
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Windows of one length, a new one at every step: a record is in all those that hold its time.
+
+    Args:
+        length: An int, or a timedelta.
+        every: How far apart windows begin; at most the length.
+        offset: As of `Tumbling`.
+    """
+
+    length: Any
+    every: Any = field(kw_only=True)
+    offset: Any = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self, length=self.length, every=self.every)
+        if self.every > self.length:
+            raise ValueError(
+                f"{self}: windows of {self.length} every {self.every} leave gaps, and lose records: make "
+                "every at most the length"
+            )
+        _check_offset(self, self.length, self.offset)
+
+
+class _Named(type):
+    """Has sessions of outputs be instances of `Session`, too: the name was theirs."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or isinstance(instance, OutputSession)
+
+
+@dataclass(frozen=True)
+class Session(metaclass=_Named):
+    """Windows that follow activity: records of a key closer than `gap` to one another are in one.
+
+    A session is ``[first, last + gap)``: a record at ``last + gap`` begins the next.
+
+    Args:
+        gap: An int, or a timedelta.
+    """
+
+    gap: Any = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self, gap=self.gap)
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """``Session[int]`` is what it was before there were windows: the type of an output's session."""
+        return OutputSession[item]
+
+
+@dataclass(frozen=True)
+class Count:
+    """Every so many records of a key, in the order of their times: `Window` tells the first and the last's.
+
+    The records that are left over when the stream ends are a last window, with fewer records. It is sent at
+    the time to which the input had come, which no event time determines: it may differ between two runs.
+
+    Args:
+        size: How many records.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        size = count_of("Count takes a number of records", self.size)
+        object.__setattr__(self, "size", size)  # frozen; an integer of numpy becomes an int
+
+
+WindowKind = Tumbling | Sliding | Session | Count
+
+
+def _check(kind: Any, **lengths: Any) -> None:
+    for name, given in lengths.items():
+        length: Any = given
+        least = type(length)(0)
+        if isinstance(length, bool) or not isinstance(length, int | timedelta):
+            raise TypeError(f"{name} of {kind} is an int or a timedelta, not {length!r}")
+        if length <= least:
+            raise ValueError(f"{kind}: {name} must be more than 0")
+    if len({type(length) for length in lengths.values()}) > 1:
+        raise TypeError(f"{kind} mixes ints and timedeltas: its lengths are all of one kind")
+
+
+def _check_offset(kind: Any, length: Any, offset: Any) -> None:
+    if isinstance(offset, bool) or not isinstance(offset, int | timedelta | datetime):
+        raise TypeError(f"offset of {kind} is an int, a timedelta or a datetime, not {offset!r}")
+    if offset != 0 and isinstance(offset, int) != isinstance(length, int):
+        raise TypeError(
+            f"{kind} mixes ints with timedeltas or datetimes: all that it is given is of one kind"
+        )
+    if isinstance(offset, datetime):
+        since_epoch("offset", offset)

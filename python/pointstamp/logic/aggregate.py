@@ -1,0 +1,47 @@
+"""`Stream.aggregate`: per time and key, the values folded into a state, and at the end into a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import pairs_with_one_nan
+from pointstamp.logic.folds import no_state
+from pointstamp.logic.per_time import PerTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.info import OperatorInfo
+
+__all__ = ["aggregate"]
+
+
+def aggregate(
+    fold: Callable[[Any, Any, Any], Any],
+    emit: Callable[[Any, Any], Any],
+    default: Callable[[], Any],
+) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
+    """The constructor of the operator, whose input is exchanged by key."""
+
+    def build(
+        capability: Capability, _info: OperatorInfo
+    ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
+        capability.drop()
+        by_time: PerTime[dict[Any, Any]] = PerTime(dict)
+
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+            for message, records in port:
+                states = by_time.at(message)
+                for key, value in pairs_with_one_nan(records):
+                    state = fold(key, value, states[key] if key in states else default())
+                    if state is None and default() is not None:
+                        raise TypeError(no_state("aggregate", fold))
+                    states[key] = state
+            for cap, states in by_time.closed(port.frontier):
+                with output.session(cap) as session:
+                    session.give_all(emit(key, state) for key, state in states.items())
+
+        return logic
+
+    return build

@@ -1,0 +1,87 @@
+"""Records that have arrived and are not final yet.
+
+Owns `Arrivals`: runs of records by key, each sorted by time once, from whose fronts the records before a time
+are taken. Records of one time come in the order of their arrival. A heap of next times finds the runs that
+have any, so that taking costs nothing for the others. Records from several runs are sorted by a sort that
+notices what is sorted already, and not at all where one run follows the other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any
+
+from pointstamp.logic.timed_rows import Keyed, Rows, Times, joined, part_of
+
+__all__ = ["Arrivals"]
+
+
+class Arrivals:
+    """Records until their times are final."""
+
+    __slots__ = ("_added", "_count", "_runs")
+
+    def __init__(self) -> None:
+        # By next time, and of one time by arrival: how much of it has been taken, and the columns.
+        self._runs: list[tuple[int, int, int, Times, list[Any], list[Any]]] = []
+        self._added = 0
+        self._count = 0
+
+    def add(self, columns: Keyed) -> int:
+        """Takes records in; returns the latest time of them, 0 where there are none."""
+        if columns[1]:
+            times, keys, values = _sorted(columns)
+            first = times if isinstance(times, int) else times[0]
+            self._count += len(keys)
+            self._added += 1
+            heappush(self._runs, (first, self._added, 0, times, keys, values))
+            return times if isinstance(times, int) else times[-1]
+        return 0
+
+    def take(self, until: int | None) -> Rows:
+        """Takes out the records before a time, or all, in the order of time."""
+        runs = self._runs
+        pieces: list[tuple[int, Keyed]] = []
+        while runs and (until is None or runs[0][0] < until):
+            _, number, start, times, keys, values = heappop(runs)
+            end = len(keys)
+            if until is not None and not isinstance(times, int) and times[-1] >= until:
+                end = bisect_left(times, until, start)
+                heappush(runs, (times[end], number, end, times, keys, values))
+            pieces.append((number, part_of((times, keys, values), start, end)))
+            self._count -= end - start
+        pieces.sort(key=itemgetter(0))
+        parts = [part for _, part in pieces]
+        return Rows(parts if _in_order(parts) else [_sorted(joined(parts))])
+
+    def least(self) -> int | None:
+        """The earliest time of a record that is held."""
+        return self._runs[0][0] if self._runs else None
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def _in_order(parts: list[Keyed]) -> bool:
+    """Whether each part is after the one before; each is in the order of time."""
+    latest = 0
+    for times, _, _ in parts:
+        first, last = (times, times) if isinstance(times, int) else (times[0], times[-1])
+        if first < latest:
+            return False
+        latest = last
+    return True
+
+
+def _sorted(columns: Keyed) -> Keyed:
+    """Returns records in the order of time; those of one time stay in their order."""
+    times, keys, values = columns
+    if isinstance(times, int):
+        return columns
+    ordered = sorted(times)
+    if ordered == times:
+        return columns
+    order = sorted(range(len(times)), key=times.__getitem__)
+    return ordered, [keys[at] for at in order], [values[at] for at in order]

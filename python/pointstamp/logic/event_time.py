@@ -1,0 +1,257 @@
+"""`event_time`: a stream whose frontier is the watermark of its records' own times.
+
+The operator breaks the path from its input: what may come out at which time follows from the records alone.
+It holds a capability at the watermark, the latest time that a record of this worker has told less the
+lateness that is allowed, and moves it on after every batch. So each worker has a watermark, and the
+stream's frontier is the least of them.
+
+A worker without records would hold that for ever. It holds nothing once its input has ended; and one that
+has had no record for `idle` seconds follows the others: it moves to the least watermark of the workers that
+are not idle, or to the greatest where all are. For that, workers tell one
+another of their watermarks, by a stream that comes round, as long as any of them is idle, and no longer.
+
+Cost: two passes over a batch's times, and of a batch that has late records, a compare for each record.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import PactKind, give_timed
+from pointstamp.logic.in_time_order import root_only
+from pointstamp.logic.planned import PlannedOperator
+from pointstamp.observability.own import speaks
+from pointstamp.plan.node import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
+    from pointstamp.api.scope import Scope
+    from pointstamp.event_time.clock import Clock
+    from pointstamp.event_time.units import Late
+    from pointstamp.plan.node import Output
+
+    # Of a batch, the latest time so far (-1: none), the least that is on time, and the lateness: what is on
+    # time (None: nothing), what is late, and the latest time now.
+    Split = Callable[[Any, int, int, int], tuple[Any, Late, int]]
+
+__all__ = ["event_times"]
+
+_TITLE = "event_time"
+_ACTIVE, _IDLE, _ENDED = range(3)
+
+
+def event_times(
+    scope: Scope,
+    read: Output,
+    split: Split,
+    clock: Clock,
+    *,
+    lateness: int,
+    idle: float | None,
+    name: str | None,
+    time_column: str | None = None,
+) -> tuple[Output, Output]:
+    """The operator: what is on time, in batches of mixed times, and what is late.
+
+    Records on time are sent at the watermark before their batch, as `split` gives them: columns ``(times,
+    records)``, or a record batch. Late ones are sent at the watermark that they came behind, however records
+    are cut into batches.
+
+    Args:
+        scope: Where.
+        read: The records, or columns.
+        split: Reads a batch.
+        clock: The unit of the times that `split` tells.
+        lateness: How far behind the latest a record may be, in units.
+        idle: After how many seconds without a record a worker no longer holds the others up; None: never.
+        name: What the program calls the operator.
+        time_column: Of columns, the one that tells the times.
+    """
+    root_only(scope, _TITLE)
+    if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float)):
+        raise TypeError(f"idle is a number of seconds, or None, not {idle!r}")
+    if idle is not None and not idle >= 0:
+        raise ValueError(f"idle is a number of seconds, at least 0, or None: not {idle}")
+    schema = read.schema
+    operator = PlannedOperator(scope, name or _TITLE)
+    operator.new_input(read, (PactKind.PIPELINE, None))
+    form = Form.TIMED if schema is None else Form.MIXED
+    on_time, on_time_made, capability = operator.new_output(schema, form=form, clock=clock)
+    on_time_made.time_column = time_column
+    late, late_made, late_capability = operator.new_output(schema, clock=clock)
+    for output in (0, 1):
+        operator.set_summary(0, output, None)
+    watermark = Watermark(on_time, capability, late, late_capability, split, lateness)
+    info = operator.info
+    speaks(info, watermark)
+    if scope.peers == 1 or idle is None or idle > threading.TIMEOUT_MAX:
+        watermark.retention = operator.retention([on_time_made, late_made])
+        operator.build(watermark.alone, tuple, start=True)
+        return on_time_made, late_made
+    handle, round_again = scope._feedback(1, None, retains=False, name=name and f"{name}: feedback")
+    operator.new_input(round_again, (PactKind.BROADCAST, None))
+    told, told_made, telling = operator.new_output()
+    for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
+        operator.set_summary(input, output, None)
+    watermark.retention = operator.retention([on_time_made, late_made])
+    if watermark.retention is not None:
+        operator.set_summary(1, 3, None)
+    neighbours = Neighbours(watermark, info, told, telling, idle)
+    operator.build(neighbours.run, tuple, start=True)
+    handle._connect(scope, told_made)
+    return on_time_made, late_made
+
+
+class Watermark:
+    """A worker's part: the latest time, and the capabilities that stand at the watermark."""
+
+    def __init__(
+        self,
+        on_time: OutputPort[Any],
+        capability: Capability,
+        late: OutputPort[Any],
+        late_capability: Capability,
+        split: Split,
+        lateness: int,
+    ) -> None:
+        self._on_time = (on_time, capability)
+        self._late = (late, late_capability)
+        self._split = split
+        self._lateness = lateness
+        self._latest = -1
+        self._stands = 0
+        self._sent = 0
+        self.floor = 0
+        self.ended = False
+        # What it says of the records that it has sent on: their times in the source are of another kind.
+        self.retention: Retention | None = None
+
+    def holding(self) -> tuple[str, str]:
+        """See `Speaks`."""
+        what = "No record has told it a time yet."
+        if self._latest >= 0:
+            what = f"The latest time of a record is {self._latest}, less the lateness {self._lateness}."
+        return what, "Its times move on with later records, or when its input ends."
+
+    @property
+    def own(self) -> int:
+        """Returns the time that this worker's records tell."""
+        return max(self._latest - self._lateness, 0)
+
+    @property
+    def time(self) -> int:
+        """No record before it is on time."""
+        return max(self.floor, self.own)
+
+    def run(self, data: FrontieredInput[Any]) -> bool:
+        """Passes on what has come; says whether anything has."""
+        if self.retention is not None:  # what is still to be read is not before the frontier
+            frontier: Any = data.frontier.elements
+            self.retention.settle(self._sent, frontier[0] if frontier else None)
+        any_came = False
+        for _, batch in data:
+            any_came = True
+            on_time, late, self._latest = self._split(batch, self._latest, self.floor, self._lateness)
+            if on_time is not None:
+                output, capability = self._on_time
+                if isinstance(on_time, tuple):
+                    give_timed(output, capability, on_time)
+                else:
+                    _send(output, capability, on_time)
+                self._sent = max(self._sent, self._stands)
+            output, capability = self._late
+            for watermark, part in late:
+                _send(output, capability.delayed(watermark), part)
+                self._sent = max(self._sent, watermark)
+        if not self.ended and not data.frontier:
+            self.ended = True
+            for _, capability in (self._on_time, self._late):
+                capability.drop()
+        self.settle()
+        return any_came
+
+    def alone(self, data: FrontieredInput[Any]) -> None:
+        """The logic of a worker that waits for no other."""
+        self.run(data)
+
+    def settle(self) -> None:
+        """Moves the capabilities to the watermark."""
+        if not self.ended and self.time > self._stands:
+            self._stands = self.time
+            for _, capability in (self._on_time, self._late):
+                capability.downgrade(self._stands)
+
+
+def _send(output: OutputPort[Any], capability: Capability, part: Any) -> None:
+    with output.session(capability) as session:
+        (session.give_all if isinstance(part, list) else session.give)(part)
+
+
+class Neighbours:
+    """Notices between the workers, so that one without records does not hold the others up."""
+
+    def __init__(
+        self,
+        watermark: Watermark,
+        info: Any,
+        told: OutputPort[Any],
+        telling: Capability,
+        patience: float,
+    ) -> None:
+        self._watermark = watermark
+        self._info = info
+        self._told = told
+        self._telling = telling
+        self._patience = patience
+        self._state = _ACTIVE
+        self._said: tuple[int, int] | None = None
+        self._others = {peer: (_ACTIVE, 0) for peer in range(info.peers) if peer != info.index}
+        self._last_record = time.monotonic()
+        self._alarm: float | None = None
+
+    def run(self, data: FrontieredInput[Any], notices: FrontieredInput[Any]) -> None:
+        """Runs the watermark, and then sees who waits for whom."""
+        for _, said in notices:
+            self._others.update({peer: (state, time) for peer, state, time in said if peer in self._others})
+        if self._state == _ENDED:
+            self._watermark.run(data)
+            return
+        now = time.monotonic()
+        if self._watermark.run(data):
+            self._last_record = now
+            self._state = _ACTIVE
+        if self._watermark.ended:
+            self._state = _ENDED
+        elif now >= self._last_record + self._patience:
+            self._state = _IDLE
+        else:
+            self._wake(now)
+        if self._state == _IDLE:
+            active = [time for state, time in self._others.values() if state == _ACTIVE]
+            idle = [time for state, time in self._others.values() if state == _IDLE]
+            follows = min(active) if active else max(idle, default=0)
+            self._watermark.floor = max(self._watermark.floor, follows)
+            self._watermark.settle()
+        self._tell()
+
+    def _wake(self, now: float) -> None:
+        due = self._last_record + self._patience
+        if self._alarm is None or now >= self._alarm:
+            self._alarm = due
+            self._info.activator.activate_after(due - now)
+
+    def _tell(self) -> None:
+        """Says what others want to know, once."""
+        saying = (self._state, self._watermark.own)
+        was_idle = self._said is not None and self._said[0] == _IDLE
+        asked = was_idle or any(state == _IDLE for state, _ in self._others.values())
+        if saying != self._said and (asked or self._state != _ACTIVE):
+            self._said = saying
+            with self._told.session(self._telling) as session:
+                session.give((self._info.index, *saying))
+        if self._state == _ENDED:
+            self._telling.drop()

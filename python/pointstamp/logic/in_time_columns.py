@@ -1,0 +1,184 @@
+"""Operators on rows in the order of time: a kernel, fed when times are final.
+
+A `Kernel` of the extension takes rows, and makes results of those whose times are final; the extension's
+operator feeds it. Where a `KeyedState` is given, it lists what the kernel keeps, and takes part in each
+activation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.logic.holding_back import NO_SNAPSHOT, HoldingBack
+from pointstamp.logic.in_time_order import root_only
+from pointstamp.logic.terms import terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pointstamp._core import Activator, Kernel, Retention
+    from pointstamp.api.scope import Scope
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.plan.node import Kind, Output, Read
+
+__all__ = ["Kept", "in_time_order", "kept_in"]
+
+
+def in_time_order(
+    scope: Scope,
+    kind: Kind,
+    sides: Sequence[tuple[Read, list[int] | None, int]],
+    kernel: Kernel,
+    output: Output,
+    state: KeyedState[Any, Any] | None,
+    *,
+    name: str | None,
+) -> Output:
+    """Adds the operator that feeds a kernel, and returns the output with the results.
+
+    Args:
+        scope: The scope of the operator.
+        kind: Its kind.
+        sides: One stream or two, in batches of mixed times, each with the columns by which rows are moved,
+            None where they are in place, and its column of times.
+        kernel: The kernel.
+        output: For the results.
+        state: The state that lists what is kept, which the kernel has been given already.
+        name: What the program calls the operator.
+
+    Raises:
+        GraphError: If the scope is not the outermost one.
+    """
+    root_only(scope, kind.name)
+    keeper = None if state is None else _Keeper(state)
+    reads = [read for read, _, _ in sides]
+    moved = [(key, at) for _, key, at in sides]
+    return scope._append(kind, reads, output, name=name, sides=moved, kernel=kernel, keeper=keeper).output
+
+
+class _Keeper:
+    """Takes part in the activations of an operator on behalf of its `KeyedState`."""
+
+    __slots__ = ("_holding_back", "_snapshot_at", "_state", "begins")
+
+    def __init__(self, state: KeyedState[Any, Any]) -> None:
+        self._state = state
+        self._holding_back: HoldingBack | None = None
+        self._snapshot_at = state.snapshot_at
+        self.begins = state.begins
+        """The time at which the operator begins: rows before it are in the state."""
+
+    def made(self, activator: Activator, retention: Retention | None) -> None:
+        """Takes what wakes the operator, and what says which rows it needs, if a source wants to know."""
+        self._state.on_snapshot(activator.activate)
+        if retention is not None:
+            self._holding_back = HoldingBack(retention)
+
+    def ran(self, batches: int, left_out: int, until: int | None, moved: bool, needed: int) -> int:
+        """Notes an activation, and returns the earliest time of a row that is needed.
+
+        Rows that a snapshot has are not needed.
+
+        Args:
+            batches: How many batches were taken.
+            left_out: How many rows were left out, as they are in the state.
+            until: The frontier; None when nothing can come any more.
+            moved: Whether the frontier is another than in the activation before.
+            needed: The earliest time of a row that the kernel needs.
+        """
+        self._state.left_out += left_out
+        if moved:
+            self._state.stands_at(until)
+        needed = max(needed, self._state.snapshot_at)
+        if self._holding_back is not None and until is not None:
+            self._holding_back.took(batches)
+            # Before the frontier moves, or a snapshot is taken, no row can be let go of.
+            if moved or self._state.snapshot_at != self._snapshot_at:
+                self._snapshot_at = self._state.snapshot_at
+                waits = needed == self._snapshot_at
+                self._holding_back.needs(needed, lambda: NO_SNAPSHOT if waits else None)
+        return needed
+
+
+def kept_in(state: KeyedState[Any, Any], scope: Scope, operator: str, kept: Kept, /, **given: Any) -> None:
+    """Has a `KeyedState` list what a kernel keeps, and the kernel go on with what was restored.
+
+    Args:
+        state: Which was given to the operator.
+        scope: Where the operator is.
+        operator: What it is called.
+        kept: How what is kept is listed.
+        given: Of the operator's arguments those that what is kept follows from.
+
+    Raises:
+        ValueError: If the state is another operator's already, or was restored for one of other terms.
+    """
+    columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
+    state.claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None).keep_in(kept)
+
+
+class Kept:
+    """Lists what a kernel keeps for a `KeyedState`, and hands over what was restored.
+
+    Args:
+        kernel: Whose.
+        keys: Of each kind of what is kept, the places of the key's columns.
+        shown: Makes of the rows of a key, a list for each kind, what is listed.
+        hidden: How many of the last columns are notes of the kernel's own, which are not listed.
+    """
+
+    __slots__ = ("_hidden", "_kernel", "_keys", "_shown")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        keys: list[list[int]],
+        shown: Callable[[tuple[list[Any], ...]], Any],
+        *,
+        hidden: int = 0,
+    ) -> None:
+        self._kernel = kernel
+        self._keys = keys
+        self._shown = shown
+        self._hidden = hidden
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`: a key of several columns is a tuple, and so is a list or a struct in a key."""
+        kinds = self._kernel.kept()
+        found: dict[Any, tuple[list[Any], ...]] = {}
+        for kind, batch in enumerate(kinds):
+            columns = [map(_listed_key, batch.column(at).to_pylist()) for at in self._keys[kind]]
+            keys = zip(*columns, strict=True)
+            listed = batch.select(range(batch.num_columns - self._hidden))
+            for key, row in zip(keys, listed.to_pylist(), strict=True):
+                rows = found.setdefault(key, tuple([] for _ in kinds))
+                rows[kind].append(row)
+        return {key[0] if len(key) == 1 else key: self._shown(rows) for key, rows in found.items()}
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`: what is restored comes as tables."""
+        raise TypeError("this snapshot is of an operator on records: restore it for one of those")
+
+    def tables(self) -> list[Any]:
+        """Returns the rows that are kept, as batches."""
+        return self._kernel.kept()
+
+    def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:
+        """Takes in what `tables` gave on all workers: what is this worker's of it."""
+        for kind, batches in enumerate(tables):
+            for batch in batches:
+                self._kernel.put(kind, batch, self._keys[kind], index, peers)
+
+
+def _listed_key(value: Any) -> Any:
+    """A value of a key as one of a dict: all NaNs are one, which is `math.nan`."""
+    if isinstance(value, float):
+        return value if value == value else math.nan
+    if isinstance(value, dict):
+        return tuple(map(_listed_key, value.values()))
+    return tuple(map(_listed_key, value)) if isinstance(value, list) else value

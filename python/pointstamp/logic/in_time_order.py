@@ -1,0 +1,246 @@
+"""The operator under all that go by key: logic over records in the order of time, once they are final.
+
+Its input is records by key in columns (see `rows`), each record on the worker of its key. It holds one
+capability, at or before all that is still to be sent: the earliest record that waits, or what the logic says
+that it will send without another record. What logic gives is sent together, whatever its times: the form is
+`Form.TIMED`. Records before the frontier of a snapshot that is gone on with are left out as they arrive: the
+state has them.
+
+Where a source acknowledges, the operator says which records it still needs (`Retention`): those that its
+logic needs; where the program gave it the state, those that the latest snapshot does not have.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ref
+
+from pointstamp._core import PactKind, give_timed, with_one_nan
+from pointstamp.errors import GraphError
+from pointstamp.logic.arrivals import Arrivals
+from pointstamp.logic.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
+from pointstamp.logic.planned import PlannedOperator
+from pointstamp.logic.timed_rows import Results, each_time
+from pointstamp.plan.node import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
+    from pointstamp.api.scope import Scope
+    from pointstamp.info import OperatorInfo
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.logic.timed_rows import Keyed, Rows
+    from pointstamp.plan.node import Output
+
+__all__ = ["Logic", "in_time_order", "root_only"]
+
+
+class Logic(Protocol):
+    """The work of an operator on records in the order of their times."""
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """Takes all records before `until`, which come once; None when none can come any more.
+
+        What it sends goes to `out`, with a time before `until` and not before its next time.
+        """
+
+    def next_time(self, until: int) -> int | None:
+        """The earliest time of what it will send if no record comes; None if nothing."""
+
+    def needs(self, until: int) -> int | None:
+        """The earliest time of a record before `until` that may still be needed, or `until`.
+
+        None, and always so: any record may be needed for as long as the operator runs.
+        """
+
+
+def root_only(scope: Scope, operator: str) -> None:
+    """Refuses a scope whose times are not one number.
+
+    Raises:
+        GraphError: It says what there is in loops.
+    """
+    if scope.dims != 1:
+        raise GraphError(
+            f"{operator} goes by event time, which is one number, and times in {scope!r} have {scope.dims} "
+            "coordinates: leave() the scope before, or use aggregate and state_machine inside it"
+        )
+
+
+def in_time_order(
+    scope: Scope,
+    keyed: Output,
+    name: str,
+    make: Callable[[], Logic],
+    state: KeyedState[Any, Any] | None = None,
+    *,
+    is_given: bool = False,
+) -> Output:
+    """The operator, and its results as a stream of event times.
+
+    Args:
+        scope: Where it is.
+        keyed: Columns ``(times, keys, values)``, at a time that is not after any of theirs.
+        name: What it is called.
+        make: Makes the logic; called once.
+        state: What it keeps.
+        is_given: Whether the program was given the state, and takes snapshots of it.
+    """
+    operator = PlannedOperator(scope, name)
+    operator.new_input(keyed.read_as(Form.TIMED), (PactKind.EXCHANGE_KEYS, None))
+    port, results, capability = operator.new_output(form=Form.TIMED)
+    if state is not None:
+        operator.note_kept(partial(_size, ref(state)))
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        ordered = Ordered(make(), capability, state)
+        ordered.retain(operator, results, info.activator.activate, is_given=is_given)
+        return ordered.run
+
+    logic = operator.constructed(build, capability)
+    del capability
+    operator.build(logic, lambda inputs: (*inputs, port))
+    return results
+
+
+def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
+    state = kept()
+    return None if state is None else state.size()
+
+
+class Ordered:
+    """Feeds the logic, and holds the capability for it."""
+
+    __slots__ = (
+        "_arrivals",
+        "_begins",
+        "_given",
+        "_held",
+        "_holding_back",
+        "_logic",
+        "_retention",
+        "_snapshot_at",
+        "_stands",
+        "_state",
+        "_until",
+    )
+
+    def __init__(self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None) -> None:
+        self._logic = logic
+        self._state = state
+        self._begins = 0 if state is None else state.begins
+        self._arrivals = Arrivals()
+        self._held: Capability | None = capability
+        self._stands = 0
+        self._until: int | None = -1
+        self._retention: Retention | None = None
+        self._given: KeyedState[Any, Any] | None = None
+        self._holding_back: HoldingBack | None = None
+        # Of `KeyedState.snapshot_at`, what was said last.
+        self._snapshot_at = 0
+        if logic.next_time(0) is None:
+            self._let_go()  # nothing was restored that is to be sent without a record
+
+    def retain(
+        self, operator: PlannedOperator, results: Output, wake: Callable[[], None], *, is_given: bool
+    ) -> None:
+        """Says from now on which records are needed, if a source wants to know.
+
+        Args:
+            operator: The operator that is being made.
+            results: Its output.
+            wake: Has the operator run.
+            is_given: Whether the program was given the state: what a snapshot has is not needed.
+        """
+        if is_given and self._state is not None:
+            self._given = self._state
+            self._given.on_snapshot(wake)
+        elif self._logic.needs(0) is None:
+            operator.retains_forever()
+            return
+        self._retention = operator.retention([results])
+        if self._retention is not None:
+            self._holding_back = HoldingBack(self._retention)
+
+    def _keep(self, until: int | None) -> None:
+        """Says what is needed at a frontier."""
+        if self._retention is None:
+            return
+        if until is None:
+            self._retention.keep(None, 0)
+            return
+        least = self._logic.needs(until) or 0
+        if self._given is not None:
+            self._snapshot_at = self._given.snapshot_at
+            least = max(least, self._snapshot_at)
+        self._retention.keep(until, min(least, until))
+        if self._holding_back is not None:
+            self._holding_back.needs(least, lambda: self._why(least, until))
+
+    def _why(self, least: int, until: int) -> str | None:
+        """Returns why records are needed for long, and what to do; None where that passes."""
+        if self._given is not None and least == self._snapshot_at:
+            return NO_SNAPSHOT
+        key = None if self._state is None else self._state.never_silent(until, TTLS)
+        if key is None:
+            return None
+        return (
+            f"key {key!r} has not been silent for its ttl since then. Give the operator a state=KeyedState() "
+            "and take snapshots of it: then offsets follow these"
+        )
+
+    def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+        """Takes what has come, and runs the logic if times have become final."""
+        add, begins, retention = self._arrivals.add, self._begins, self._retention
+        for message, (times, keys, values) in port:
+            time: Any = message.time
+            if self._holding_back is not None:
+                self._holding_back.took()
+            part = times, with_one_nan(keys), values
+            latest = add(part if time >= begins else self._later(part))
+            if retention is not None:
+                retention.take(time, max(time, latest))
+            if self._held is None or time < self._stands:
+                self._held = message.retain()
+                self._stands = time
+        frontier: list[Any] = port.frontier.elements
+        until = frontier[0] if frontier else None
+        if until == self._until:
+            if self._given is not None and self._snapshot_at != self._given.snapshot_at:
+                self._keep(until)
+            return  # nothing that has come is final
+        self._until = until
+        out = Results()
+        self._logic.run(self._arrivals.take(until), until, out)
+        if self._held is None:
+            self._keep(until)
+            return
+        for columns in out.columns:
+            give_timed(output, self._held, columns)
+        self._keep(until)
+        if until is None:
+            self._let_go()
+            return
+        needs = [time for time in (self._arrivals.least(), self._logic.next_time(until)) if time is not None]
+        if not needs:
+            self._let_go()
+        elif min(needs) > self._stands:
+            self._stands = min(needs)
+            self._held.downgrade(self._stands)
+
+    def _later(self, columns: Keyed) -> Keyed:
+        """Returns the records that are not in the state already."""
+        assert self._state is not None
+        times, keys, values = columns
+        places = [at for at, time in enumerate(each_time(times, len(keys))) if time >= self._begins]
+        self._state.left_out += len(keys) - len(places)
+        if isinstance(times, list):
+            times = [times[at] for at in places]
+        return times, [keys[at] for at in places], [values[at] for at in places]
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            self._held.drop()
+            self._held = None

@@ -1,0 +1,229 @@
+"""Joins in time: the logic of interval joins, as-of joins and joins with a table that changes.
+
+Both sides come as one stream (`sides`), in the order of time, so that a record meets what is there already
+and is kept for what comes. It is kept until the frontier says that nothing can match it any more; a key
+without records leaves nothing. What is kept is plain data by key, which a `KeyedState` lists.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.logic.timed_rows import Results, Rows
+
+__all__ = ["AsOf", "Interval", "Table"]
+
+_LEFT, _RIGHT = 0, 1
+
+
+class Interval:
+    """Pairs whose times are no further apart than asked for.
+
+    Per key and side it keeps ``[time, value, matched]`` in the order of time. An entry is due when no match
+    can come: a left one after ``time + upper``, a right one after ``time - lower``.
+
+    Args:
+        state: Where it is listed.
+        lower: The least that a right record's time may be after the left one's, in units.
+        upper: The most.
+        outer: Whether the left, and the right, come without a match, too: with None in its place, when they
+            are due.
+    """
+
+    def __init__(self, state: KeyedState[Any, Any], lower: int, upper: int, outer: tuple[bool, bool]) -> None:
+        # How long after its own time a record of each side can be matched.
+        self._lasts = (upper, -lower)
+        self._reach = ((lower, upper), (-upper, -lower))
+        self._outer = outer
+        self._kept: tuple[dict[Any, deque[list[Any]]], ...] = ({}, {})
+        self._due: list[tuple[int, int, int, Any]] = []
+        self._entries = 0
+        self._state = state
+        state.keep_in(self)
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Logic`."""
+        times: list[int] = []
+        pairs: list[Any] = []
+        for time, key, (side, value) in rows:
+            if self._due and self._due[0][0] < time:
+                self._expire(time, times, pairs)
+            matched = False
+            least, most = self._reach[side]
+            for entry in self._kept[1 - side].get(key, ()):
+                if entry[0] > time + most:
+                    break
+                if entry[0] >= time + least:
+                    entry[2] = matched = True
+                    pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
+                    times.append(time)
+                    pairs.append((key, pair))
+            if self._lasts[side] >= 0:
+                self._keep(side, key, [time, value, matched])
+            elif self._outer[side] and not matched:
+                times.append(time)
+                pairs.append(self._alone(side, key, value))
+        self._expire(until, times, pairs)
+        out.give(times, pairs)
+        self._state.stands_at(until)
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`: of each key what is kept of the left and of the right, ``[time, value, matched]``."""
+        left, right = self._kept
+        return {
+            key: tuple([list(entry) for entry in kept.get(key, ())] for kept in (left, right))
+            for key in dict.fromkeys([*left, *right])
+        }
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        for side, entries in enumerate(state):
+            for entry in entries:
+                self._keep(side, key, entry)
+
+    def _keep(self, side: int, key: Any, entry: list[Any]) -> None:
+        kept = self._kept[side].get(key)
+        if kept is None:
+            kept = self._kept[side][key] = deque()
+            self._watch(side, key, entry[0])
+        kept.append(entry)
+
+    def _watch(self, side: int, key: Any, time: int) -> None:
+        self._entries += 1
+        heappush(self._due, (time + self._lasts[side], self._entries, side, key))
+
+    def _expire(self, until: int | None, times: list[int], pairs: list[Any]) -> None:
+        """Lets go of what was due before a time. A key's side is in the heap once, with its oldest."""
+        while self._due and (until is None or self._due[0][0] < until):
+            due, _, side, key = heappop(self._due)
+            kept = self._kept[side][key]
+            while kept and kept[0][0] + self._lasts[side] == due:
+                _, value, matched = kept.popleft()
+                if self._outer[side] and not matched:
+                    times.append(due)
+                    pairs.append(self._alone(side, key, value))
+            if kept:
+                self._watch(side, key, kept[0][0])
+            else:
+                del self._kept[side][key]
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: what is kept, and for outer joins what that has been matched with."""
+        reach = max(0, *self._lasts)
+        return max(until - (2 * reach if any(self._outer) else reach), 0)
+
+    @staticmethod
+    def _alone(side: int, key: Any, value: Any) -> tuple[Any, tuple[Any, Any]]:
+        return key, ((value, None) if side == _LEFT else (None, value))
+
+    def next_time(self, until: int) -> int | None:
+        """See `Logic`."""
+        return self._due[0][0] if self._due and any(self._outer) else None
+
+
+class AsOf:
+    """Each left record with the latest right one at or before its time.
+
+    Args:
+        state: Where it is listed: of each key the time and the value of its latest right record.
+        within: How far back that may be, in units; None: any time.
+        left: Whether left records come without one, too, with None in its place.
+    """
+
+    def __init__(self, state: KeyedState[Any, Any], within: int | None, *, left: bool) -> None:
+        self._within = within
+        self._left = left
+        self._state = state
+        self._latest: dict[Any, tuple[int, Any]] = {}
+        # When the record of a key may be too old: one entry for each, which are watched.
+        self._due: list[tuple[int, int, Any]] = []
+        self._watched: set[Any] = set()
+        self._entries = 0
+        state.keep_in(self)
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Logic`."""
+        # Of one time, the right side comes first.
+        records = sorted(rows, key=lambda record: (record[0], -record[2][0]))
+        latest, within = self._latest, self._within
+        times: list[int] = []
+        pairs: list[Any] = []
+        for time, key, (side, value) in records:
+            if side == _RIGHT:
+                self._take(key, time, value)
+                continue
+            found = latest.get(key)
+            if found is not None and (within is None or time - found[0] <= within):
+                times.append(time)
+                pairs.append((key, (value, found[1])))
+            elif self._left:
+                times.append(time)
+                pairs.append((key, (value, None)))
+        out.give(times, pairs)
+        self._forget(until)
+        self._state.stands_at(until)
+
+    def _take(self, key: Any, time: int, value: Any) -> None:
+        if self._within is not None and key not in self._watched:
+            self._watched.add(key)
+            self._entries += 1
+            heappush(self._due, (time + self._within, self._entries, key))
+        self._latest[key] = (time, value)
+
+    def _forget(self, until: int | None) -> None:
+        within = self._within
+        while within is not None and self._due and (until is None or self._due[0][0] < until):
+            due, entry, key = heappop(self._due)
+            found = self._latest.get(key)
+            if found is not None and found[0] + within > due:
+                heappush(self._due, (found[0] + within, entry, key))
+            else:
+                self._watched.discard(key)
+                self._latest.pop(key, None)
+
+    def next_time(self, until: int) -> int | None:
+        """It sends nothing without a record."""
+        return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        return None if self._within is None else max(until - self._within, 0)
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return dict(self._latest)
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return {}
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        self._take(key, *state)
+
+
+class Table(AsOf):
+    """Each left record with its key's row as of its time: a right one is the new row, None ends it.
+
+    Args:
+        state: Where it is listed: of each key the time and the row.
+        ttl: How long after its time a row is gone, in units; None: only once there is another.
+        left: As of `AsOf`.
+    """
+
+    def __init__(self, state: KeyedState[Any, Any], ttl: int | None, *, left: bool) -> None:
+        super().__init__(state, None if ttl is None else ttl - 1, left=left)  # times are whole units
+
+    def _take(self, key: Any, time: int, value: Any) -> None:
+        if value is None:
+            self._latest.pop(key, None)
+        else:
+            super()._take(key, time, value)

@@ -1,0 +1,285 @@
+"""`KeyedStream.process`: user functions over the records and timers of a key, in the order of event time.
+
+The events of a key are ordered by event time. At one time the state expires first, then the timer runs, then
+the records come in the order of their arrival. Expiry is `ttl` after the key was last touched: by a record,
+or by a timer that set its state. Every event finds the state as this order leaves it, however far the
+frontier moved in a step: a state that is due is dropped before the next event of its key, and the frontier
+only frees memory earlier.
+
+Timers are in a heap, one entry each. A timer that is taken back leaves the heap when it would be due, or when
+more than half of the entries were taken back. Setting a timer twice for a time sets it once. A timer runs
+when its time is final, so that a snapshot at that time still has it. The operator holds its capability back
+to the earliest timer. A snapshot of the state has the timers, too.
+
+At the end of the stream event time goes on to its end: all timers run, also those that timers set. They run
+key by key, so that a key whose timers set timers without end is found after `MOST_IN_TURN` of them.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pointstamp.errors import CapabilityError, TimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp.event_time.clock import Clock
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.logic.timed_rows import Results, Rows
+
+__all__ = ["MOST_IN_TURN", "KeyContext", "Process"]
+
+MOST_IN_TURN = 10_000
+"""Timers that the timers of one key may set after the stream has ended."""
+
+
+class KeyContext:
+    """A key at an event time: the argument of the functions of `KeyedStream.process`.
+
+    Attributes:
+        key: The key.
+        time: The event time of the record or the timer.
+    """
+
+    __slots__ = ("_process", "_time", "key")
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._time = 0
+        self.key: Any = None
+
+    @property
+    def time(self) -> Any:
+        """The event time of the record or the timer."""
+        return self._process.clock.shown(self._time)
+
+    @property
+    def state(self) -> Any:
+        """The key's state; None where there is none. Setting it to None forgets it.
+
+        With `ttl=`, setting a state touches the key: it expires `ttl` after this time. Changing a state in
+        place does not.
+
+        Raises:
+            CapabilityError: When it is set after the function that was given the context has returned.
+        """
+        return self._process.state.states.get(self.key)
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        process = self._process
+        if process._context is not self:
+            _refuse_kept()
+        kept = process.state
+        if state is None:
+            kept.states.pop(self.key, None)
+            return
+        if kept.ttl is not None:
+            kept.touch(self.key, self._time)
+        kept.states[self.key] = state
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream has ended and only timers are left.
+
+        A timer that sets a timer each time it runs stops here: ``if not context.ended``. When the end becomes
+        known depends on the order of steps, not on event time: a result that depends on `ended` may differ
+        between two runs.
+        """
+        return self._process._ends
+
+    def emit(self, record: Any) -> None:
+        """Sends a record, at this time.
+
+        Raises:
+            CapabilityError: After the function that was given the context has returned.
+        """
+        process = self._process
+        if process._context is not self:
+            _refuse_kept()
+        process._times.append(self._time)
+        process._records.append(record)
+
+    def set_timer(self, time: Any) -> None:
+        """Asks for `on_timer` at a later time. It runs whether or not the key still has a state then.
+
+        Raises:
+            TimeError: For a time that is not after this one; for the 10,001st timer that the timers of a key
+                set after the stream has ended.
+            CapabilityError: After the function that was given the context has returned.
+        """
+        if self._process._context is not self:
+            _refuse_kept()
+        due = self._process.clock.unit(time)
+        if due <= self._time:
+            raise TimeError(f"a timer for {time} is not after {self.time}, where it was set")
+        self._process._set(due, self.key)
+
+    def cancel_timer(self, time: Any) -> None:
+        """Takes a timer back, if it is set.
+
+        Raises:
+            CapabilityError: After the function that was given the context has returned.
+        """
+        if self._process._context is not self:
+            _refuse_kept()
+        self._process._cancel(self._process.clock.unit(time), self.key)
+
+
+def _refuse_kept() -> NoReturn:
+    raise CapabilityError(
+        "a context of process was kept, and used when its time was over: emit, and set timers, while the "
+        "function runs that was given it"
+    )
+
+
+def _refuse_returned(which: str, function: Any, returned: Any) -> NoReturn:
+    name = getattr(function, "__qualname__", repr(function))
+    raise TypeError(
+        f"{which} of process, {name}, returned {returned!r:.100}, which goes nowhere: send records with "
+        "context.emit(record), and return nothing"
+    )
+
+
+class Process:
+    """The logic of `KeyedStream.process`."""
+
+    def __init__(
+        self,
+        state: KeyedState[Any, Any],
+        clock: Clock,
+        on_record: Callable[[KeyContext, Any], Any],
+        on_timer: Callable[[KeyContext], Any] | None,
+    ) -> None:
+        self.state = state
+        self.clock = clock
+        self._on_record = on_record
+        self._on_timer = on_timer
+        # The timers in the heap, and whether they are still set.
+        self._timers: dict[tuple[int, Any], bool] = {}
+        self._due: list[tuple[int, int, Any]] = []
+        self._entries = 0
+        self._cancelled = 0
+        self._context: KeyContext | None = None
+        self._times: list[int] = []
+        self._records: list[Any] = []
+        self._ends = False
+        self._in_turn = 0
+        state.keep_in(self)
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Logic`."""
+        self._context = context = KeyContext(self)
+        touch = self.state.touch if self.state.ttl is not None else None
+        for time, key, value in rows:
+            if self._due and self._due[0][0] <= time:
+                self._fire(time + 1, context)
+            context.key, context._time = key, time
+            if touch is not None:
+                touch(key, time)
+            if (returned := self._on_record(context, value)) is not None:
+                _refuse_returned("on_record", self._on_record, returned)
+        if until is None:
+            self._finish(context)
+        else:
+            self._fire(until, context)
+        self.state.forget_until(until)
+        out.give(self._times, self._records)
+        self._times, self._records = [], []
+        self._context = None
+
+    def _set(self, due: int, key: Any) -> None:
+        if self._on_timer is None:
+            raise TypeError("a timer was set, and process has no on_timer: give it a function of a context")
+        if self._ends:
+            self._in_turn += 1
+            if self._in_turn > MOST_IN_TURN:
+                self._refuse_endless(key)
+        known = self._timers.get((due, key))
+        self._timers[due, key] = True
+        if known is None:
+            self._entries += 1
+            heappush(self._due, (due, self._entries, key))
+        elif not known:
+            self._cancelled -= 1
+
+    def _cancel(self, due: int, key: Any) -> None:
+        if not self._timers.get((due, key)):
+            return
+        self._timers[due, key] = False
+        self._cancelled += 1
+        if self._cancelled > 64 and 2 * self._cancelled > len(self._due):
+            self._due = [entry for entry in self._due if self._timers[entry[0], entry[2]]]
+            heapify(self._due)
+            self._timers = {timer: True for timer, is_set in self._timers.items() if is_set}
+            self._cancelled = 0
+
+    def _refuse_endless(self, key: Any) -> NoReturn:
+        function = self._on_timer
+        name = getattr(function, "__qualname__", repr(function))
+        raise TimeError(
+            f"on_timer of process, {name}, set {MOST_IN_TURN:,} timers one after the other for the key "
+            f"{key!r:.100} after the stream had ended, and would never end: set one only "
+            "`if not context.ended`"
+        )
+
+    def _fire(self, until: int | None, context: KeyContext) -> None:
+        """Runs the timers that are due before a time, or all."""
+        expire = self.state.expire if self.state.ttl is not None else None
+        while self._due and (until is None or self._due[0][0] < until):
+            due, _, key = heappop(self._due)
+            if not self._timers.pop((due, key)):
+                self._cancelled -= 1
+            elif self._on_timer is not None:
+                context.key, context._time = key, due
+                if expire is not None:
+                    expire(key, due)
+                if (returned := self._on_timer(context)) is not None:
+                    _refuse_returned("on_timer", self._on_timer, returned)
+
+    def _finish(self, context: KeyContext) -> None:
+        """Runs all timers, key by key, and puts what was sent in the order of time."""
+        self._ends = True
+        self._timers = {timer: True for timer, is_set in self._timers.items() if is_set}
+        self._cancelled = 0
+        by_key: dict[Any, list[tuple[int, int, Any]]] = {}
+        for entry in sorted(self._due):
+            if (entry[0], entry[2]) in self._timers:
+                by_key.setdefault(entry[2], []).append(entry)
+        for due in by_key.values():
+            self._due, self._in_turn = due, 0
+            self._fire(None, context)
+        if len(by_key) > 1:
+            order = sorted(range(len(self._times)), key=self._times.__getitem__)
+            self._times = [self._times[at] for at in order]
+            self._records = [self._records[at] for at in order]
+
+    def next_time(self, until: int) -> int | None:
+        """Returns the time of the first timer."""
+        return self._due[0][0] if self._due else None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: a timer may be of any record before it."""
+        return None if self._on_timer is not None else self.state.known_since(until)
+
+    def listed(self) -> dict[Any, Any]:
+        """See `Keeper`."""
+        return self.state.states
+
+    def notes(self) -> dict[Any, Any]:
+        """See `Keeper`: when the timers of each key are due."""
+        found: dict[Any, list[int]] = {}
+        for due, key in sorted(self._timers, key=itemgetter(0)):
+            if self._timers[due, key]:
+                found.setdefault(key, []).append(due)
+        return found
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """See `Keeper`."""
+        if state is not None:
+            self.state.states[key] = state
+        for due in note or ():
+            self._set(due, key)

@@ -1,0 +1,84 @@
+"""Two keyed streams as one: what joins in time read.
+
+The values of both are ``(side, value)``, 0 for the left and 1 for the right, in one stream: its frontier is
+that of both together, so that the operator behind it sees both sides in the order of time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import GraphError
+from pointstamp.logic.timed import map_timed
+from pointstamp.plan import shape
+from pointstamp.plan.node import Form, Output
+
+if TYPE_CHECKING:
+    from pointstamp.api.scope import Scope
+    from pointstamp.logic.timed_rows import Keyed, Times
+
+__all__ = ["both_sides", "left_or_inner", "pairs_of"]
+
+
+def both_sides(left: Any, right: Any, name: str | None) -> Output:
+    """The records of two keyed or windowed streams of one scope, with the side that each is of.
+
+    Args:
+        left: The left one.
+        right: The right one.
+        name: The name of the join, where the program gives one.
+
+    Raises:
+        TypeError: If the right one is something else, or their times are of different kinds.
+        GraphError: If they are of different scopes.
+    """
+    if type(left) is not type(right):
+        raise TypeError(
+            f"a {type(left).__name__} joins another {type(left).__name__}, not {right!r}: call "
+            "key_by on both sides"
+        )
+    if left.scope is not right.scope:
+        raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
+    left._clock.join(right._clock)
+    scope: Scope = left.scope
+    sides = [
+        map_timed(scope, stream._output, _tag(side), f"{name}: side" if name else "side")
+        for side, stream in enumerate((left, right))
+    ]
+    reads = [side.read_as(Form.TIMED) for side in sides]
+    together = name and f"{name}: concatenate"
+    return scope._append(shape.CONCATENATE, reads, Output(Form.TIMED), name=together).output
+
+
+def _tag(side: int) -> Any:
+    def tag(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
+        return times, keys, [(side, value) for value in values]
+
+    return tag
+
+
+def pairs_of(how: str) -> tuple[bool, bool]:
+    """Whether the left and the right side's records come also where they match nothing.
+
+    Raises:
+        ValueError: If there is no such join.
+    """
+    kinds = {"inner": (False, False), "left": (True, False), "right": (False, True), "outer": (True, True)}
+    if how not in kinds:
+        raise ValueError(f"a join is one of {', '.join(kinds)}, not {how!r}")
+    return kinds[how]
+
+
+def left_or_inner(join: str, how: str) -> bool:
+    """Whether the left side's records come also where they match nothing, of a join that looks things up.
+
+    Raises:
+        ValueError: If it is neither ``"left"`` nor ``"inner"``.
+    """
+    left, right = pairs_of(how)
+    if right:
+        raise ValueError(
+            f"{join} looks up a record of the right side for each of the left: how is 'left' or 'inner', not "
+            f"{how!r}. For records of the right side without a match use interval_join or a window join"
+        )
+    return left

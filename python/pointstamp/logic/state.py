@@ -1,0 +1,413 @@
+"""State by key, of one operator on one worker.
+
+Owns `KeyedState`: the one kind of state that operators by key have, whether they keep a state of the user's,
+windows, or records that wait for their match. It is plain data that can be listed, written as bytes and read
+back. It is as of a frontier: it has taken in every record before it, and none after. With a time to live, a
+key is forgotten when no record of it has come for so long, in event time; a heap has one entry for each key,
+so that forgetting follows the keys that are due.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from pointstamp._core import stable_hash, with_one_nan
+from pointstamp._validation import suggesting
+from pointstamp.errors import CodecError
+from pointstamp.logic import snapshots as written
+from pointstamp.logic.terms import Terms, whole_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["Keeper", "KeyedState", "claimed"]
+
+FEW = 64
+"""Entries of a heap that are not worth looking through for those that are past."""
+
+SAMPLE = 32
+"""Keys whose size is measured for an estimate of all."""
+
+K = TypeVar("K")
+S = TypeVar("S")
+
+
+class Keeper(Protocol):
+    """Logic that keeps what it has by key in a form of its own, or more than a state for each key."""
+
+    def listed(self) -> dict[Any, Any]:
+        """The state of each key, as plain data that is not changed any more."""
+
+    def notes(self) -> dict[Any, Any]:
+        """Returns notes that a snapshot needs of some keys besides."""
+
+    def put(self, key: Any, state: Any, note: Any) -> None:
+        """Takes a key of a snapshot in: what was listed, and noted, of it; None where it was not."""
+
+
+@runtime_checkable
+class Tabular(Keeper, Protocol):
+    """A keeper of rows: a snapshot has them as columns."""
+
+    def tables(self) -> list[Any]:
+        """Record batches of what is kept, of each kind one."""
+
+    def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:
+        """Takes in those of all workers of a run: what is this worker's of them."""
+
+
+@suggesting
+class KeyedState(Generic[K, S]):
+    """The state that an operator keeps for each key of this worker: methods of keyed streams take one.
+
+    What the state of a key is depends on the operator, whose documentation says it. It may be read where the
+    worker does not step: in `main`, between steps, or after the run.
+
+    Attributes:
+        frontier: Every record before this time is taken in, and none at or after it, in units of the
+            stream's times (of datetimes, microseconds since 1970); None when no more can come.
+        left_out: How many records have come that are before the frontier of the snapshot that it began with:
+            it has them already.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     state = ps.KeyedState()
+        ...     with worker.dataflow() as scope:
+        ...         sales = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)])
+        ...         by_name = sales.key_by(lambda sale: sale[0], lambda sale: sale[1])
+        ...         by_name.scan(int, lambda total, amount: total + amount, state=state)
+        ...     worker.run()
+        ...     return dict(state.items())
+        >>> ps.execute(main)
+        [{'ann': 8, 'bob': 2}]
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_born",
+        "_born_in_order",
+        "_claimed",
+        "_due",
+        "_entries",
+        "_keeper",
+        "_notes",
+        "_seen",
+        "_tables",
+        "_terms",
+        "_wake",
+        "begins",
+        "frontier",
+        "left_out",
+        "snapshot_at",
+        "states",
+        "ttl",
+    )
+
+    def __init__(self) -> None:
+        self.frontier: int | None = 0
+        # What is before it was taken in by the run that the snapshot is of.
+        self.begins = 0
+        self.left_out = 0
+        self.states: dict[K, S] = {}
+        self.ttl: int | None = None
+        self._keeper: Keeper | None = None
+        self._notes: dict[K, Any] = {}
+        self._seen: dict[K, int] = {}
+        # With a time to live: the time of the first record of each key that is known.
+        self._born: dict[K, int] = {}
+        # A heap of the times in `_born`, `(time, number, key)`, and of some that are not valid any more.
+        self._born_in_order: list[tuple[int, int, K]] = []
+        # The frontier of the latest snapshot; before there is one, that of the snapshot it began with, or 0.
+        self.snapshot_at = 0
+        # Called when a snapshot is taken.
+        self._wake: Callable[[], None] | None = None
+        self._due: list[tuple[int, int, K]] = []
+        self._entries = 0
+        # The operator's; before it has one, those of the snapshot.
+        self._terms: Terms | None = None
+        self._claimed = False
+        # Of a snapshot of rows: of each kind the batches, and which worker of how many this is.
+        self._tables: tuple[list[list[Any]], int, int] | None = None
+
+    def __repr__(self) -> str:
+        until = "at the end" if self.frontier is None else f"before {self.frontier}"
+        return f"<KeyedState {until}: {len(self)} keys>"
+
+    def _listed(self) -> dict[K, S]:
+        """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
+        return self.states if self._keeper is None else self._keeper.listed()
+
+    def __getitem__(self, key: K) -> S:
+        return self._listed()[key]
+
+    def get(self, key: K, default: Any = None) -> Any:
+        """The state of a key; `default` where there is none."""
+        return self._listed().get(key, default)
+
+    def items(self) -> Iterator[tuple[K, S]]:
+        """Each key with its state."""
+        return iter(list(self._listed().items()))
+
+    def __len__(self) -> int:
+        return len(self._listed())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._listed()
+
+    def size(self) -> tuple[int, int] | None:
+        """Returns the number of keys, and about how many bytes they take with their states, by a sample.
+
+        None where the operator keeps them in another form: listing that takes long.
+        """
+        if self._keeper is not None:
+            return None
+        rows = len(self.states)
+        some = list(islice(self.states.items(), SAMPLE))
+        measured = sum(getsizeof(key) + getsizeof(state) for key, state in some)
+        return rows, getsizeof(self.states) + measured * rows // max(1, len(some))
+
+    # ------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> bytes:
+        """The state as bytes, as of `frontier`: what it is of, and what it has.
+
+        Raises:
+            ValueError: If it is no operator's yet.
+            CodecError: If a key or a state cannot be pickled. Then offsets do not move on, either.
+        """
+        if self._terms is None:
+            raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
+        made = self._as_bytes(self._terms.now())
+        # Not before: what has no snapshot is still needed, and `_as_bytes` may raise.
+        if self.frontier is not None:
+            self.snapshot_at = self.frontier
+        if self._wake is not None:
+            self._wake()
+        return made
+
+    def _as_bytes(self, of: Terms) -> bytes:
+        """Returns the state as bytes, for terms."""
+        header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
+        if isinstance(self._keeper, Tabular):
+            return written.write(
+                [(*header, True), *[written.write_table(batch) for batch in self._keeper.tables()]]
+            )
+        states = self._listed()
+        notes = self._notes if self._keeper is None else self._keeper.notes()
+        seen = self._seen
+        # One that has no state may be known all the same: it has a timer.
+        entries = [
+            (key, key in states, states.get(key), seen.get(key), notes.get(key))
+            for key in dict.fromkeys([*states, *seen, *notes])
+        ]
+        return written.write([(*header, False), *entries])
+
+    @classmethod
+    def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
+        """The state of a worker, from the snapshots of all workers of a run, of however many.
+
+        It is for the operator that it was taken of: one of the same kind, with the same terms and functions.
+        The operator leaves out records before the snapshot's frontier, and counts them in `left_out`, so
+        that a source may begin earlier. A snapshot of a run that had ended is gone on with from the
+        beginning of time. Reading a snapshot can run code, as unpickling does: restore what you wrote.
+
+        Args:
+            snapshots: What `snapshot` returned on each worker, at one frontier; none of them is an empty
+                state.
+            index: The worker's number.
+            peers: How many workers there are now.
+
+        Raises:
+            TypeError: For one snapshot that is not in a list, and for what is not bytes.
+            ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
+            CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
+        """
+        if not 0 <= index < peers:
+            raise ValueError(f"there is no worker {index} of {peers}")
+        if isinstance(snapshots, bytes | bytearray | memoryview):
+            raise TypeError(
+                "restore takes a list of the snapshots of all workers: of one worker, restore([snapshot])"
+            )
+        made: KeyedState[Any, Any] = cls()
+        frontiers = set()
+        tables: list[list[Any]] = []
+        of: list[Terms] = []
+        for snapshot in snapshots:
+            frontier, terms, of_rows, entries = _parts(snapshot)
+            frontiers.add(frontier)
+            of.append(terms)
+            if of_rows:
+                tables += [[] for _ in range(len(entries) - len(tables))]
+                for kind, table in zip(tables, entries, strict=True):
+                    kind.append(written.read_table(table))
+                continue
+            keys = with_one_nan([entry[0] for entry in entries])
+            for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
+                if stable_hash(key) % peers == index:
+                    if has_state:
+                        made.states[key] = state
+                    if seen is not None:
+                        made._seen[key] = seen
+                    if note is not None:
+                        made._notes[key] = note
+        made._terms = whole_run(of, index, peers)
+        if len(frontiers) > 1:
+            raise ValueError(f"these snapshots are not of one frontier, but {sorted(frontiers, key=str)}")
+        made.frontier = frontiers.pop() if frontiers else 0
+        made._tables = (tables, index, peers) if tables else None
+        return made
+
+    # ------------------------------------------------------------ for operators
+
+    def claim(self, terms: Terms, ttl: int | None) -> KeyedState[K, S]:
+        """Makes it the state of an operator.
+
+        Raises:
+            ValueError: If it is another's already, or what was restored is of other terms.
+        """
+        if self._claimed:
+            raise ValueError("this KeyedState is another operator's already: make one for each")
+        if self._terms is not None:
+            terms.accept(self._terms)
+        self._terms = terms
+        self._claimed = True
+        self.ttl = ttl
+        if self.frontier is None:
+            self.frontier = 0  # that run had ended: this one has all its records before it
+        self.begins = self.snapshot_at = self.frontier
+        if ttl is None:
+            self._seen = {}  # it is not brought up to date
+            return self
+        # A key that has been seen and has no state is due, too.
+        for key in dict.fromkeys([*self.states, *self._seen]):
+            self._due_after(key, self._seen.setdefault(key, self.frontier))
+            self._is_born(key, self.frontier)
+        return self
+
+    def on_snapshot(self, wake: Callable[[], None]) -> None:
+        """Has a function called when a snapshot is taken."""
+        self._wake = wake
+
+    def _is_born(self, key: K, time: int) -> None:
+        """Notes the first record of a key that was not known."""
+        self._born[key] = time
+        self._entries += 1
+        heappush(self._born_in_order, (time, self._entries, key))
+        if len(self._born_in_order) > 2 * len(self._born) + FEW:  # most are not valid any more
+            self._born_in_order = [born for born in self._born_in_order if self._born.get(born[2]) == born[0]]
+            heapify(self._born_in_order)
+
+    def _oldest(self) -> tuple[int, K] | None:
+        """Returns the key that has been known for longest, with the time of its first record."""
+        heap, born = self._born_in_order, self._born
+        while heap and born.get(heap[0][2]) != heap[0][0]:
+            heappop(heap)
+        return (heap[0][0], heap[0][2]) if heap else None
+
+    def known_since(self, until: int) -> int | None:
+        """Returns the time of the first record of the key that has been known for longest.
+
+        That is `until` where no key is known, and None without a time to live.
+        """
+        if self.ttl is None:
+            return None
+        oldest = self._oldest()
+        return until if oldest is None else min(oldest[0], until)
+
+    def never_silent(self, until: int, ttls: int) -> K | None:
+        """Returns a key that has been known for many times its time to live; None where there is none."""
+        oldest = None if self.ttl is None else self._oldest()
+        if oldest is None or self.ttl is None or until - oldest[0] < ttls * self.ttl:
+            return None
+        return oldest[1]
+
+    def keep_in(self, keeper: Keeper) -> None:
+        """Hands what was restored over to the logic that keeps it from now on."""
+        states, notes = self.states, self._notes
+        self.states, self._notes = {}, {}
+        self._keeper = keeper
+        if self._tables is not None:
+            if not isinstance(keeper, Tabular):
+                raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
+            tables, self._tables = self._tables, None
+            keeper.put_tables(*tables)
+        for key in dict.fromkeys([*states, *notes]):
+            keeper.put(key, states.get(key), notes.get(key))
+
+    def _due_after(self, key: K, time: int) -> None:
+        assert self.ttl is not None
+        self._entries += 1
+        heappush(self._due, (time + self.ttl, self._entries, key))
+
+    def touch(self, key: K, time: int) -> None:
+        """Notes an event that touches a key. Forgets its state if it was silent for too long before."""
+        if self.is_past(key, time):
+            self.states.pop(key, None)
+
+    def is_past(self, key: K, time: int) -> bool:
+        """Notes an event that touches a key. Returns whether it was silent for too long before."""
+        assert self.ttl is not None
+        seen = self._seen.get(key)
+        self._seen[key] = time
+        if seen is None:
+            self._due_after(key, time)
+            self._is_born(key, time)
+            return False
+        if time - seen < self.ttl:
+            return False
+        self._is_born(key, time)
+        return True
+
+    def expire(self, key: K, time: int) -> None:
+        """Forgets the state of a key that has been silent for too long at a time, which does not touch it."""
+        assert self.ttl is not None
+        seen = self._seen.get(key)
+        if seen is not None and time - seen >= self.ttl:
+            self.states.pop(key, None)
+
+    def stands_at(self, until: int | None) -> None:
+        """Takes note of the frontier. What was restored stands where it did until the input is there, too."""
+        if until is None or (self.frontier is not None and until > self.frontier):
+            self.frontier = until
+
+    def forget_until(self, until: int | None) -> None:
+        """Takes note of the frontier, and forgets the keys that are due by then."""
+        self.stands_at(until)
+        due = self._due
+        while until is not None and due and due[0][0] <= until:
+            then, _, key = heappop(due)
+            seen = self._seen[key]
+            if self.ttl is not None and seen + self.ttl > then:
+                self._due_after(key, seen)
+            else:
+                self.states.pop(key, None)
+                del self._seen[key], self._born[key]
+
+
+def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = None) -> KeyedState[Any, Any]:
+    """The state of an operator: the one that it was given, or a new one.
+
+    Raises:
+        ValueError: If it is another's already, or of other terms.
+    """
+    kept: KeyedState[Any, Any] = KeyedState() if state is None else state
+    return kept.claim(terms, ttl)
+
+
+def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
+    """Returns the parts of a snapshot: frontier, terms, whether its entries are tables, and the entries.
+
+    Raises:
+        CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
+    """
+    parts = written.read(snapshot)
+    try:
+        header, *entries = parts
+        frontier, operator, given, index, peers, of_rows = header
+    except (TypeError, ValueError):
+        raise CodecError("this snapshot has a right checksum and says nothing: no run wrote it") from None
+    return frontier, Terms(operator, given, index, peers), of_rows, entries

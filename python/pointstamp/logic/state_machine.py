@@ -1,0 +1,64 @@
+"""`Stream.state_machine`: keyed state that outlives times, and is changed in the order of times.
+
+A value waits until its time is closed: only then are all values of earlier times here. Closed times are
+applied least first in the order of their coordinates, which is a linear extension of the order of times.
+Values of one time and key are applied in the order of their arrival.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import pairs_with_one_nan
+from pointstamp.logic.folds import outputs_of
+from pointstamp.logic.per_time import MOST, PerTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.info import OperatorInfo
+
+__all__ = ["state_machine"]
+
+
+def state_machine(
+    fold: Callable[[Any, Any, Any], tuple[Any, Iterable[Any]]], default: Callable[[], Any]
+) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
+    """The constructor of the operator, whose input is exchanged by key."""
+
+    def build(
+        capability: Capability, _info: OperatorInfo
+    ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
+        capability.drop()
+        states: defaultdict[Any, Any] = defaultdict(default)
+        waiting: PerTime[list[tuple[Any, Any]]] = PerTime(list)
+
+        def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+            for message, records in port:
+                waiting.at(message).extend(pairs_with_one_nan(records))
+            for cap, records in waiting.closed(port.frontier):
+                with output.session(cap) as session:
+                    for first in range(0, len(records), MOST):
+                        session.give_all(applied(records[first : first + MOST]))
+
+        def applied(records: list[tuple[Any, Any]]) -> list[Any]:
+            """Changes the states by some records; returns the outputs."""
+            made: list[Any] = []
+            for key, value in records:
+                returned: Any = fold(key, value, states[key])
+                # Almost all functions return (state, [...]), which needs no further look.
+                if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
+                    returned = outputs_of(returned, fold)
+                state, outputs = returned
+                if state is None:
+                    states.pop(key, None)
+                else:
+                    states[key] = state
+                made += outputs
+            return made
+
+        return logic
+
+    return build

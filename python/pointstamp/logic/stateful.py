@@ -1,0 +1,258 @@
+"""Logic that keeps a state for each key, and changes it with each record, in the order of time.
+
+Each class is one operator's logic over a `KeyedState`. A state that becomes None is forgotten at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import running
+from pointstamp.expr.reducers import TopK
+from pointstamp.logic.folds import no_pair, outputs_of
+from pointstamp.logic.timed_rows import Rows, each_time, part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pointstamp._core import Reduction
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.logic.timed_rows import Keyed, Results
+
+__all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "Running", "Scan"]
+
+
+class Stateful:
+    """The common part of stateful logic: the state, and the keys that are due."""
+
+    def __init__(self, state: KeyedState[Any, Any]) -> None:
+        self.state = state
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """Takes records in, and forgets what is due."""
+        for part in rows.parts():
+            first, count = 0, len(part[1])
+            if self.state.ttl is not None:
+                is_past, states = self.state.is_past, self.state.states
+                for at, (time, key) in enumerate(zip(each_time(part[0], count), part[1], strict=True)):
+                    if is_past(key, time):
+                        self.apply(part_of(part, first, at), out)
+                        first = at
+                        states.pop(key, None)
+            self.apply(part_of(part, first, count), out)
+        self.state.forget_until(until)
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """Takes records in, a part of those that are final."""
+        raise NotImplementedError
+
+    def next_time(self, until: int) -> int | None:
+        """It sends nothing without a record."""
+        return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`: a state follows from all records since its key came up."""
+        return self.state.known_since(until)
+
+
+class Scan(Stateful):
+    """The state after each record."""
+
+    def __init__(
+        self, state: KeyedState[Any, Any], init: Callable[[], Any], f: Callable[[Any, Any], Any]
+    ) -> None:
+        super().__init__(state)
+        self._init = init
+        self._f = f
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """See `Stateful`."""
+        f, init, states = self._f, self._init, self.state.states
+        results: list[Any] = []
+        append = results.append
+        times, keys, values = part
+        for key, value in zip(keys, values, strict=True):
+            try:
+                state = states[key]
+            except KeyError:
+                state = init()
+            states[key] = state = f(state, value)
+            append((key, state))
+        out.give(times, results)
+
+
+class Running(Stateful):
+    """A count, sum, extreme or mean so far, after each record; the loop over records is in Rust."""
+
+    def __init__(self, state: KeyedState[Any, Any], kind: Reduction, of: Callable[[Any], Any] | None) -> None:
+        super().__init__(state)
+        self._kind = kind
+        self._of = of
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """See `Stateful`."""
+        times, keys, values = part
+        if self._of is not None:
+            of = self._of
+            values = [of(value) for value in values]
+        out.give(times, running(self._kind, self.state.states, keys, values))
+
+
+class MapWithState(Stateful):
+    """One result for each record, by a function of state and record."""
+
+    def __init__(self, state: KeyedState[Any, Any], f: Callable[[Any, Any], Any]) -> None:
+        super().__init__(state)
+        self._f = f
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """See `Stateful`."""
+        f, states = self._f, self.state.states
+        get = states.get
+        results: list[Any] = []
+        append = results.append
+        times, keys, values = part
+        for key, value in zip(keys, values, strict=True):
+            made = f(get(key), value)
+            if (type(made) is not tuple and not isinstance(made, (tuple, list))) or len(made) != 2:
+                raise TypeError(no_pair("map_with_state", f, made))
+            state, result = made
+            if state is None:
+                states.pop(key, None)
+            else:
+                states[key] = state
+            append((key, result))
+        out.give(times, results)
+
+
+class FlatMapWithState(Stateful):
+    """Any number of results for each record, by a function of state and record."""
+
+    def __init__(self, state: KeyedState[Any, Any], f: Callable[[Any, Any], Any]) -> None:
+        super().__init__(state)
+        self._f = f
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """See `Stateful`."""
+        f, states = self._f, self.state.states
+        get = states.get
+        each, keys, values = part
+        times: list[int] = []
+        results: list[Any] = []
+        for time, key, value in zip(each_time(each, len(keys)), keys, values, strict=True):
+            returned = f(get(key), value)
+            # Almost all functions return (state, [...]), which needs no further look.
+            if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
+                returned = outputs_of(returned, f, "flat_map_with_state")
+            state, made = returned
+            if state is None:
+                states.pop(key, None)
+            else:
+                states[key] = state
+            for result in made:
+                times.append(time)
+                results.append((key, result))
+        out.give(each if isinstance(each, int) else times, results)
+
+
+class Dedup(Stateful):
+    """The first record of each key; with a time to live, the first after a silence."""
+
+    def apply(self, part: Keyed, out: Results) -> None:
+        """See `Stateful`."""
+        states = self.state.states
+        times: list[int] = []
+        results: list[Any] = []
+        for time, key, value in Rows([part]):
+            if key not in states:
+                states[key] = True
+                times.append(time)
+                results.append(value)
+        out.give(times, results)
+
+
+class Largest(Stateful):
+    """The greatest few of each key, sent at each time that changes them."""
+
+    def __init__(self, state: KeyedState[Any, Any], k: int, by: Callable[[Any], Any] | None) -> None:
+        super().__init__(state)
+        self._top = TopK(k, by)
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """See `Stateful`: a time is looked at whole."""
+        touch = self.state.touch if self.state.ttl is not None else None
+        changed: dict[Any, list[Any]] = {}
+        now = 0
+        times: list[int] = []
+        results: list[Any] = []
+        for time, key, value in rows:
+            if time != now:
+                results += self._changes(changed)
+                times += [now] * (len(results) - len(times))
+                now = time
+            if touch is not None:
+                touch(key, time)
+            changed.setdefault(key, []).append(value)
+        results += self._changes(changed)
+        times += [now] * (len(results) - len(times))
+        out.give(times, results)
+        self.state.forget_until(until)
+
+    def _changes(self, changed: dict[Any, list[Any]]) -> list[Any]:
+        """Takes the values of one time in, and returns the keys whose greatest have changed."""
+        states = self.state.states
+        results: list[Any] = []
+        for key, values in changed.items():
+            before = states.get(key, [])
+            after = self._top.finish([*before, *values])
+            if after != before:
+                states[key] = after
+                results.append((key, list(after)))
+        changed.clear()
+        return results
+
+
+class PerTime:
+    """The records of each key and time folded into one."""
+
+    def __init__(self, init: Callable[[], Any] | None, f: Callable[[Any, Any], Any]) -> None:
+        self._init = init
+        self._f = f
+
+    def run(self, rows: Rows, until: int | None, out: Results) -> None:
+        """Each time is in one call, whole. The results of all times are sent together."""
+        times, keys, values = rows.columns
+        if isinstance(times, int):
+            out.give(times, self._fold(keys, values))
+            return
+        at: list[int] = []
+        results: list[Any] = []
+        first = 0
+        while first < len(times):
+            end = bisect_right(times, times[first], first)
+            results += self._fold(keys[first:end], values[first:end])
+            at += [times[first]] * (len(results) - len(at))
+            first = end
+        out.give(at, results)
+
+    def _fold(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """Folds the records of one time."""
+        f, init = self._f, self._init
+        states: dict[Any, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            try:
+                state = states[key]
+            except KeyError:
+                states[key] = value if init is None else f(init(), value)
+            else:
+                states[key] = f(state, value)
+        return list(states.items())
+
+    def next_time(self, until: int) -> int | None:
+        """It keeps nothing."""
+        return None
+
+    def needs(self, until: int) -> int | None:
+        """See `Logic`."""
+        return until

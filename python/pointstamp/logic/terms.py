@@ -1,0 +1,117 @@
+"""The terms of an operator's state: a snapshot has them, and they are compared where it is restored.
+
+Owns `Terms`. What is kept has a form that follows from the operator and from some of its arguments: a
+session's gap, the columns of a key. These are its terms, in words; a state of other terms would be read
+wrongly, or lose what it has, and is refused. Functions are not compared: nothing tells whether two are the
+same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pointstamp.api.scope import Scope
+    from pointstamp.event_time.clock import Clock
+
+__all__ = ["Terms", "terms_of", "whole_run"]
+
+_TIMES = "times"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The operator of a state, the arguments that its form follows from, and the worker.
+
+    Args:
+        operator: Which.
+        given: The arguments by name, as they are shown.
+        index: The worker's number.
+        peers: How many workers there are.
+        clock: What knows the kind of times, which records may tell; None where `given` says it.
+    """
+
+    operator: str
+    given: Mapping[str, str]
+    index: int
+    peers: int
+    clock: Clock | None = field(default=None, compare=False)
+
+    def now(self) -> Terms:
+        """The terms with what is known of the times by now."""
+        told = None if self.clock is None else self.clock.told()
+        given = dict(self.given) if told is None else {**self.given, _TIMES: told}
+        return Terms(self.operator, given, self.index, self.peers)
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in self.given.items())
+        return f"{self.operator}({given})"
+
+    def accept(self, restored: Terms) -> None:
+        """Looks at the terms of a snapshot that this operator is to go on from.
+
+        Raises:
+            ValueError: If they are of another operator, or differ; or the worker is not the one that the
+                state was restored for.
+        """
+        ours = self.now()
+        if not _agree(ours, restored):
+            raise ValueError(
+                f"this snapshot is of {restored}, and was given to {ours}: an operator goes on from a "
+                "snapshot of its own kind, with the same terms"
+            )
+        if (ours.index, ours.peers) != (restored.index, restored.peers):
+            raise ValueError(
+                f"this state was restored for worker {restored.index} of {restored.peers}, and was given to "
+                f"worker {ours.index} of {ours.peers}: write restore(snapshots, index=worker.index, "
+                "peers=worker.peers)"
+            )
+
+
+def terms_of(scope: Scope, operator: str, clock: Clock | None = None, /, **given: Any) -> Terms:
+    """The terms of an operator in a scope. An argument that is None is left out."""
+    shown = {name: str(value) for name, value in given.items() if value is not None}
+    return Terms(operator, shown, scope.index, scope.peers, clock)
+
+
+def _agree(one: Terms, other: Terms) -> bool:
+    """Whether they are of one operator. A worker that had no record may not know the kind of times."""
+    names = {*one.given, *other.given} - {_TIMES}
+    known = {terms.given[_TIMES] for terms in (one, other) if _TIMES in terms.given}
+    same = all(one.given.get(name) == other.given.get(name) for name in names)
+    return one.operator == other.operator and same and len(known) <= 1
+
+
+def whole_run(snapshots: list[Terms], index: int, peers: int) -> Terms | None:
+    """The terms that snapshots have which are gone on with together: one of each worker of a run.
+
+    Args:
+        snapshots: Their terms.
+        index: The worker that goes on.
+        peers: How many there are now.
+
+    Raises:
+        ValueError: If they are of several operators, or not of all workers, each once.
+    """
+    if not snapshots:
+        return None
+    first = max(snapshots, key=lambda terms: len(terms.given))
+    for other in snapshots:
+        if not _agree(first, other):
+            raise ValueError(f"these snapshots are not of one operator, but of {first} and of {other}")
+    sizes = sorted({terms.peers for terms in snapshots})
+    if len(sizes) > 1:
+        raise ValueError(
+            f"these snapshots are not of one run, but of runs of {sizes[0]} and {sizes[1]} workers"
+        )
+    found = sorted(terms.index for terms in snapshots)
+    if found != list(range(first.peers)):
+        shown = ", ".join(map(str, found))
+        raise ValueError(
+            f"these snapshots are of the workers {shown} of {first.peers}: restore takes one of each worker, "
+            f"0 to {first.peers - 1}"
+        )
+    return Terms(first.operator, first.given, index, peers)

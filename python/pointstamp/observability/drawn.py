@@ -1,0 +1,126 @@
+"""Drawings of a scope: its graph, and pictures of it.
+
+What draws them is imported with the first picture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pointstamp.errors import GraphError
+from pointstamp.observability.graph import Graph
+
+if TYPE_CHECKING:
+    from pointstamp import _core
+    from pointstamp.lowering.building import Building
+    from pointstamp.observability.plans import PlanView
+
+__all__ = ["Drawn"]
+
+
+class Drawn:
+    """The part of a `Scope` that draws it."""
+
+    __slots__ = ("_graph", "_installed")
+
+    address: tuple[int, ...]
+    name: str
+    _building: Building
+
+    def __init__(self) -> None:
+        self._installed: _core.Installed | None = None
+        self._graph: Graph | None = None
+
+    @property
+    def _outer(self) -> Drawn | None:
+        return getattr(self, "parent", None)
+
+    @property
+    def graph(self) -> Graph:
+        """The dataflow's operators, scopes and edges, once its block has ended.
+
+        Raises:
+            GraphError: While the dataflow is being built.
+        """
+        root: Drawn = self
+        while root._outer is not None:
+            root = root._outer
+        if root._graph is None:
+            if root._installed is None:
+                raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+            root._graph = Graph.from_data(root._installed.data())
+        return root._graph
+
+    def plan(self, *, lowered: bool = False) -> PlanView:
+        """The plan of the dataflow so far: what its methods have added, which can be printed and drawn.
+
+        Args:
+            lowered: Shows the steps that became operators, once the dataflow's block has ended: functions
+                that follow one another are one step, and arrangements stand where they are made.
+
+        Raises:
+            GraphError: If it is to be shown as it is lowered, and has not been yet.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         scope.to_stream([1, 2]).map(str).filter(str.isdigit).probe()
+            ...     return scope.plan(lowered=True)
+            >>> for step in str(ps.execute(main)[0]).splitlines():
+            ...     print(step.partition("<doctest")[0].rstrip())
+            1  to_stream
+            2  map > filter  reads 1
+            3  probe         reads 2
+        """
+        from pointstamp.observability.plans import PlanView
+
+        building = self._building
+        if lowered and not building.noted:
+            raise GraphError(
+                f"the dataflow '{self.name}' is lowered when its `with` block ends: plan() shows what it has"
+            )
+        return PlanView(building.plan.nodes, building.steps() if lowered else None)
+
+    def to_mermaid(self) -> str:
+        """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.
+
+        Raises:
+            GraphError: While the dataflow is being built.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         scope.to_stream(list("ab")).exchange(ord).inspect(str)
+            ...     return scope.to_mermaid()
+            >>> print(ps.execute(main)[0])
+            flowchart LR
+              n0_1(["to_stream"])
+              n0_2["exchange"]
+              n0_3["inspect"]
+              n0_1 == exchange ==> n0_2
+              n0_2 --> n0_3
+        """
+        from pointstamp.observability.drawing import to_mermaid
+
+        return to_mermaid(self.graph, self.address)
+
+    def to_dot(self) -> str:
+        """The scope in the language of Graphviz.
+
+        Raises:
+            GraphError: While the dataflow is being built.
+        """
+        from pointstamp.observability.drawing import to_dot
+
+        return to_dot(self.graph, self.address)
+
+    def _repr_html_(self) -> str | None:
+        """Returns the picture that notebooks show; while the scope is being built, its `repr`."""
+        from pointstamp.observability.drawing import to_svg
+
+        try:
+            return to_svg(self.graph, self.address)
+        except GraphError:
+            return None

@@ -1,0 +1,357 @@
+"""Saying what a computation waits for: when it is asked, interrupted, or stands still.
+
+Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a
+text on standard error for signals and for `stall_report=`. Signals are only taken over where the program has
+no handler of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp import _core
+from pointstamp._core import ProbeHandle
+from pointstamp._interrupts import too_early
+from pointstamp.errors import add_note
+from pointstamp.observability.asking import PATIENCE
+from pointstamp.observability.explanation import Explanation, explain
+from pointstamp.observability.graph import Place
+from pointstamp.observability.told import Silent, Told
+from pointstamp.runtime.threads import Helper, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pointstamp.observability.asking import Asking
+    from pointstamp.types import Time
+
+__all__ = [
+    "FORGOTTEN",
+    "Awaited",
+    "Report",
+    "explained",
+    "probes_of",
+    "reporting",
+    "say",
+    "say_forgotten",
+    "standing",
+    "waits_for_probes",
+    "what_holds",
+]
+
+FORGOTTEN = 10.0
+"""Seconds without an event after which a wait for inputs that `main` left open is reported."""
+
+BRIEF = 0.2
+"""Seconds that the workers of this process have to answer while a worker waits for them."""
+
+QUICK = 1.0
+"""Seconds that workers have to answer when the program is to end."""
+
+STUCK = 5
+"""Seconds after SIGTERM in which the main thread has to come to its handler; else the program just ends."""
+
+SAYING = 15
+"""Seconds that the handler has to say what is waited for."""
+
+Asked = list[tuple[ProbeHandle, "Time | None"]]
+
+
+def explained(
+    asking: Asking, worker: _core.Worker | None, probes: Asked, seconds: float | None = None
+) -> Explanation:
+    """Asks every worker, and explains what probes wait for, or without probes what all dataflows do.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called, whose view counts.
+        probes: The probes, and the times that are asked about.
+        seconds: How long the workers of this process have to answer.
+    """
+    tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds)
+    own = next((one for one in tellers if isinstance(one, Told)), None)
+    if worker is not None:
+        own = next((one for one in tellers if isinstance(one, Told) and one.worker == worker.index), own)
+    number = -1 if own is None else own.worker
+    explanations = []
+    for probe, time in probes:
+        addresses = [own.numbers.get(place) for place in probe.places()] if own is not None else []
+        places = [Place(address, False, 0) for address in addresses if address is not None]
+        frontier = list(probe.frontier)
+        explanations.append(explain(tellers, number, at=places, before=time, frontier=frontier))
+    if len(explanations) == 1:
+        return explanations[0]
+    held = next((explanation for explanation in explanations if explanation), None)
+    return held if held is not None else explain(tellers, number)
+
+
+class Awaited(NamedTuple):
+    """A wait until nothing is possible at some places but at or after some times.
+
+    Attributes:
+        places: The places, as `ProbeHandle.places` tells them.
+        times: The times; where there are none, that nothing is possible at all.
+    """
+
+    places: list[tuple[int, int]]
+    times: list[Time]
+
+
+def what_holds(
+    asking: Asking, worker: _core.Worker | None, awaited: Awaited | None, seconds: float | None = None
+) -> Explanation:
+    """Asks every worker, and explains what holds up what is waited for, or without it what all dataflows do.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called.
+        awaited: What is waited for.
+        seconds: How long the workers of this process have to answer, and those of others then; None for as
+            long as they usually need.
+    """
+    tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds, seconds)
+    told = [one for one in tellers if isinstance(one, Told)]
+    own = told[0].worker if told else -1
+    if awaited is None:
+        return explain(tellers, own)
+    numbers = told[0].numbers if told else {}
+    places = [Place(numbers[place], False, 0) for place in awaited.places if place in numbers]
+    return explain(tellers, own, at=places, beyond=awaited.times)
+
+
+def probes_of(condition: Callable[[], Any]) -> Asked:
+    """The probes that a condition refers to: what it closes over, globals, attributes of these."""
+    found: dict[int, ProbeHandle] = {}
+    values: list[Any] = [getattr(condition, "__self__", None)]
+    for cell in getattr(condition, "__closure__", None) or ():
+        with suppress(ValueError):  # an empty cell
+            values.append(cell.cell_contents)
+    code = getattr(condition, "__code__", None)
+    known = getattr(condition, "__globals__", {})
+    values.extend(known[name] for name in getattr(code, "co_names", ()) if name in known)
+    for value in list(values):
+        values.extend(list(getattr(value, "__dict__", {}).values())[:50])
+    for value in values:
+        if isinstance(value, ProbeHandle):
+            found[id(value)] = value
+    return [(probe, None) for probe in found.values()]
+
+
+def waits_for_probes(condition: Callable[[], Any]) -> bool:
+    """Whether a condition depends on probes, and on nothing that another thread or process may change."""
+    if not probes_of(condition):
+        return False
+    names = getattr(getattr(condition, "__code__", None), "co_names", ())
+    known = getattr(condition, "__globals__", {})
+    values = [known[name] for name in names if name in known]
+    for cell in getattr(condition, "__closure__", None) or ():
+        with suppress(ValueError):  # an empty cell
+            values.append(cell.cell_contents)
+    plain = (ProbeHandle, int, tuple, _core.InputHandle)
+    return all(
+        isinstance(value, plain) or type(value).__module__.startswith("pointstamp") for value in values
+    )
+
+
+def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], Any] | None) -> bool:
+    """Says on standard error that a wait of `main` cannot end, since it has left inputs open.
+
+    Of several workers, the first that has such an input says it. Nothing is said where something else is
+    waited for, too: a source, an operator, or a worker that runs the program's own code.
+
+    Args:
+        asking: Asks the workers.
+        worker: The worker of this thread.
+        condition: What `step_while` waits for; None for `run`.
+
+    Returns:
+        Whether there is nothing to be said any more.
+    """
+    try:
+        explanation = explained(asking, worker, [] if condition is None else probes_of(condition), BRIEF)
+    except Exception:  # the computation may have ended meanwhile, and says why itself
+        return True
+    causes = explanation.causes
+    if any(not silent.ended for silent in explanation.silent) or not causes:
+        return False
+    if any(cause.kind != "input" for cause in causes):
+        return False
+    if worker.index != min(-1 if cause.worker is None else cause.worker for cause in causes):
+        return False
+    waits = "worker.run()" if condition is None else "worker.step_while(...)"
+    cure = "Close it" if condition is None else "Advance it, or close it,"
+    say(
+        f"{waits} waits for an input that main has left open, and nothing has happened for "
+        f"{asking.patience:g} s. {cure} before {waits}.\n{explanation}"
+    )
+    return True
+
+
+def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseException) -> None:
+    """Notes on Ctrl-C what was waited for, once.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker on whose thread this is called; None on any other thread.
+        error: What interrupted the wait.
+    """
+    if isinstance(error, KeyboardInterrupt) and not getattr(error, "__notes__", None):
+        note(error, str(explained(asking, worker, [], QUICK)))
+
+
+class Report:
+    """Says on standard error what a computation waits for, where the program has not asked from inside.
+
+    Args:
+        asking: Who is asked.
+        worker: The worker of the main thread, once there is one; None where workers have threads of their
+        own.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._process = os.getpid()
+        self._answering: list[Helper] = []
+        self.worker: _core.Worker | None = None
+        self.guard: _core.Guard | None = None
+
+    def text(self, *, here: bool, seconds: float | None = None) -> str:
+        """Explains what all dataflows wait for; `here` on the thread of the worker that is known."""
+        worker = self.worker if here else None
+        return str(explained(self._asking, worker, [], seconds))
+
+    def on_interruption(self, error: BaseException) -> None:
+        """Notes on Ctrl-C what was waited for."""
+        interrupted(self._asking, self.worker, error)
+
+    def on_terminate(self, number: int, frame: object) -> None:
+        """Says what is waited for, and ends as the signal would have ended this process; another does now.
+
+        So does the guard, where saying takes too long. A process that was forked has nothing to say.
+        """
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() == self._process:
+            if self.guard is not None:
+                self.guard.renew(SAYING)
+            with suppress(Exception):
+                say(self.text(here=True, seconds=QUICK))
+        signal.raise_signal(number)
+
+    def on_request(self, number: int, frame: object) -> None:
+        """Says what is waited for, when the workers have come to the end of their steps."""
+        if os.getpid() == self._process:
+            answering = Helper(self._answer, "pointstamp-report", daemon=True)
+            self._answering = [*(one for one in self._answering if one.is_alive()), answering]
+            answering.start()
+
+    def _answer(self) -> None:
+        with suppress(Exception):  # the computation may have ended meanwhile
+            say(self.text(here=False))
+
+    def end(self) -> None:
+        """Waits for the threads that answer: none is left to run while the interpreter is taken down."""
+        join(self._answering, 0.1)
+
+    def watch(self, seconds: float, ended: threading.Event) -> None:
+        """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
+        before: object = None
+        since = monotonic()
+        said = False
+        idle: set[int] = set()
+        while not ended.wait(seconds / 4):
+            tellers = self._asking.everyone(seconds=min(seconds / 4, PATIENCE))
+            now = standing(tellers, idle)
+            if now != before:
+                before, since, said = now, monotonic(), False
+            elif now and not said and monotonic() - since >= seconds:
+                said = True
+                own = next((one.worker for one in tellers if isinstance(one, Told)), -1)
+                say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
+
+
+def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
+    """Returns a value that changes whenever something moves; it is empty where nothing is outstanding.
+
+    A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
+    in an operator there is something, and in `main` there may be, unless there was nothing when it last
+    answered.
+
+    Args:
+        tellers: What each worker said, and who said nothing.
+        idle: The workers that had nothing outstanding when they last answered; kept up to date.
+    """
+    parts: list[object] = []
+    for one in tellers:
+        if isinstance(one, Told):
+            idle.add(one.worker)
+            for number, dataflow in one.dataflows.items():
+                held = tuple(sorted((stamp, count) for stamp, count in dataflow.pointstamps.items() if count))
+                if held:
+                    idle.discard(one.worker)
+                    parts.append((one.worker, number, held))
+        elif one.at and not one.ended and (one.inside or one.worker not in idle):
+            parts.append((one.worker, one.at))
+    return tuple(parts)
+
+
+@contextmanager
+def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[None]:
+    """While the block runs, signals are answered, and a standstill is reported.
+
+    Args:
+        report: Who answers.
+        stall: After how many seconds without movement to report by oneself; None for never.
+        alone: Whether this is the process that reports for all.
+    """
+    taken = _take_signals(report)
+    ended = threading.Event()
+    watcher = None
+    try:
+        if stall is not None and alone:
+            watcher = Helper(partial(report.watch, stall, ended), "pointstamp-stalls", daemon=True)
+            watcher.start()
+        yield
+    finally:
+        ended.set()
+        for number, before in taken.items():
+            signal.signal(number, before)
+        if report.guard is not None:
+            report.guard.end()
+        report.end()
+        if watcher is not None:
+            join([watcher], 0.1, ended.set)
+
+
+def _take_signals(report: Report) -> dict[int, Any]:
+    """Handles signals that have no handler yet; those that it took, with what was there."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    taken: dict[int, Any] = {}
+    handlers: list[tuple[str, Any]] = [("SIGTERM", report.on_terminate), ("SIGUSR1", report.on_request)]
+    for name, handler in handlers:
+        number = getattr(signal, name, None)  # not on every system
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, too_early):
+            taken[number] = signal.signal(number, handler)
+    if signal.SIGTERM in taken:
+        report.guard = _core.Guard(STUCK)
+    return taken
+
+
+def say(text: str) -> None:
+    """Writes a text to standard error."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"pointstamp: {text}\n")
+        sys.stderr.flush()
+
+
+def note(error: BaseException, text: str) -> None:
+    """Adds a note to an exception; where tracebacks do not show notes, it is said at once."""
+    if not add_note(error, text):
+        say(text)

@@ -1,0 +1,1 @@
+"""Workers and what runs them: threads, processes, sessions."""

@@ -1,0 +1,122 @@
+"""A session's dataflow, as a notebook or the prompt holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.observability.drawing import to_dot, to_mermaid, to_svg
+from pointstamp.runtime.interactive.inputs import LiveInput
+from pointstamp.runtime.interactive.outputs import LiveOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from pointstamp.observability.graph import Graph as DataflowGraph
+    from pointstamp.runtime.interactive.flow import Flow
+    from pointstamp.runtime.interactive.served import Reached
+
+__all__ = ["Live"]
+
+INPUTS = ("InputHandle", "ArrowInput", "CollectionInput", "ColumnInput")
+
+
+class Live:
+    """A dataflow of a session. `Interactive.dataflow` makes it.
+
+    What the function that built it returned is reached by name, as an attribute or by ``[...]``: `LiveInput`
+    and `LiveOutput`. ``await dataflow`` is `settle`. In a notebook it is shown as a picture. It ends when
+    nothing refers to it any more, too.
+
+    Attributes:
+        name: Its name.
+        graph: Its operators, scopes and edges.
+        inputs: Its inputs, by name.
+        outputs: Its outputs, by name.
+    """
+
+    def __init__(self, flow: Flow, reached: Iterable[Reached], graph: DataflowGraph) -> None:
+        self.name = flow.name
+        self.graph = graph
+        self.inputs: dict[str, LiveInput] = {}
+        self.outputs: dict[str, LiveOutput] = {}
+        self._flow = flow
+        weakref.finalize(self, flow.unheld).atexit = False
+        dims = next(iter(graph.scopes.values())).dims
+        for each, kind, strict in reached:
+            if kind in INPUTS:
+                self.inputs[each] = LiveInput(flow, each, kind, dims, strict)
+            else:
+                self.outputs[each] = LiveOutput(flow, each, kind)
+
+    def __getitem__(self, name: str | int) -> Any:
+        found: LiveInput | LiveOutput | None = self.inputs.get(str(name)) or self.outputs.get(str(name))
+        if found is None:
+            names = ", ".join(repr(each) for each in (*self.inputs, *self.outputs))
+            raise KeyError(f"dataflow {self.name!r} has no {name!r}; it has {names or 'nothing to reach'}")
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.inputs, *self.outputs]
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Waits until nothing is on its way to the outputs that the inputs have left behind.
+
+        Inputs have left a time behind when they were advanced past it, or closed. A dataflow without inputs
+        is waited for to its end.
+
+        Args:
+            timeout: For how many seconds at most; None for as long as it takes.
+
+        Raises:
+            StallError: When it is not over in time; it says what is waited for.
+            PointstampError: If the dataflow is closed meanwhile, by another thread.
+            BaseException: What the dataflow, or a command before this one, raised.
+        """
+        wait_for = self._flow.waiting(f"dataflow {self.name!r}", timeout)
+        with self._flow.settling():
+            wait_for(self._flow.ask("settle", None))
+
+    def __await__(self) -> Generator[Any, None, None]:
+        with self._flow.settling():
+            yield from asyncio.wrap_future(self._flow.ask("settle", None)).__await__()
+
+    def close(self) -> None:
+        """Ends the dataflow, complete or not. Closing it twice does nothing.
+
+        Where other dataflows import a trace of it, its inputs are closed. It ends with the last of these.
+        """
+        self._flow.end()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, because it was closed or replaced, or its workers have ended."""
+        return self._flow.over
+
+    def to_mermaid(self) -> str:
+        """The graph as a flowchart of Mermaid."""
+        return to_mermaid(self.graph, self._root())
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz."""
+        return to_dot(self.graph, self._root())
+
+    def _repr_html_(self) -> str:
+        return to_svg(self.graph, self._root())
+
+    def _root(self) -> tuple[int, ...]:
+        return next(iter(self.graph.scopes))
+
+    def __repr__(self) -> str:
+        parts = [repr(each) for each in (*self.inputs.values(), *self.outputs.values())]
+        state = " (closed)" if self.closed else ""
+        return f"<dataflow {self.name!r}{state}: {', '.join(parts) or 'nothing to reach'}>"

@@ -1,0 +1,218 @@
+"""An output of a session's dataflow, as a notebook or the prompt holds it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._validation import warn_usage
+from pointstamp.order import Antichain
+from pointstamp.runtime.interactive.commands import Taken
+
+if TYPE_CHECKING:
+    from pointstamp.runtime.interactive.flow import Flow, Waiting
+    from pointstamp.types import Time
+
+__all__ = ["LiveOutput", "watched_in"]
+
+
+class LiveOutput:
+    """An output of a session's dataflow: a stream, a collection, or a probe.
+
+    Whichever it is, it answers as a `ProbeHandle` does which times may still appear there. The answer comes
+    from one worker, behind all that was sent before. A time that is over for it is over for all.
+
+    Attributes:
+        name: Its name.
+        kind: What it is on the workers, such as ``"Stream"``.
+    """
+
+    def __init__(self, flow: Flow, name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+        self._flow = flow
+        # What was asked for by a call that ended before it was returned: the next call returns it.
+        self._left: deque[Future[Any]] = deque()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be read any more, since its dataflow has ended."""
+        return self._flow.over
+
+    @property
+    def frontier(self) -> Antichain:
+        """The least times that may still appear there; a copy."""
+        return Antichain(self._told("frontier", self.name))
+
+    def less_than(self, time: Time) -> bool:
+        """Whether a time strictly less than `time` may still appear there.
+
+        Raises:
+            TimeError: If it is no time of the place that is watched.
+            BaseException: What the dataflow, or a command before this one, raised.
+        """
+        return bool(self._told("probe", self.name, "less_than", (time,)))
+
+    def less_equal(self, time: Time) -> bool:
+        """Whether `time`, or one less than it, may still appear there.
+
+        Raises:
+            TimeError: If it is no time of the place that is watched.
+            BaseException: What the dataflow, or a command before this one, raised.
+        """
+        return bool(self._told("probe", self.name, "less_equal", (time,)))
+
+    def done(self) -> bool:
+        """Whether nothing appears there any more."""
+        return bool(self._told("probe", self.name, "done", ()))
+
+    def _told(self, what: str, *arguments: Any) -> Any:
+        """Returns the answer of worker 0."""
+        return self._waiting(None)(self._flow.ask(what, *arguments, worker=0))[0]
+
+    def _waiting(self, timeout: float | None) -> Waiting:
+        what = f"output {self.name!r} of dataflow {self._flow.name!r}"
+        return self._flow.waiting(what, timeout, [self.name])
+
+    def read(self, timeout: float | None = None) -> list[tuple[Time, Any]]:
+        """Returns the unread records of complete times, once all times are that the inputs have left behind.
+
+        Args:
+            timeout: For how many seconds at most; None for as long as it takes.
+
+        Returns:
+            Times in order, each with its records, sorted where they can be; of a collection its changes
+            ``(record, diff)``; of columns a list of record batches.
+
+        Warns:
+            UsageWarning: If there is nothing, and an input has not left the time of what was sent.
+
+        Raises:
+            StallError: When it is not over in time; it says what is waited for. Nothing is lost.
+            TypeError: If a record cannot be sent from its process. It is gone; the others come with the
+                next call.
+            BaseException: What the dataflow, or a command before this one, raised. Nothing is lost.
+        """
+        read = self._read(True, timeout)
+        if not read and (unfinished := sorted(self._flow.unfinished)):
+            name = unfinished[0]
+            warn_usage(
+                f"read() of output {self.name!r} returns nothing: input {name!r} was given something at time "
+                f"{self._flow.times[name]!r}, where it still stands, and only times that all inputs left "
+                "are complete. Call advance_to() with a later time, or close(), on the input before read()"
+            )
+        return read
+
+    def take(self) -> list[tuple[Time, Any]]:
+        """Returns the unread records of the times that are complete now, without waiting."""
+        return self._read(False, None)
+
+    async def next(self) -> list[tuple[Time, Any]]:
+        """Reads as `read`, with `await`. The next call returns what a cancelled one leaves."""
+        with self._flow.settling():
+            await asyncio.wrap_future(self._flow.ask("settle", self._kept()))
+        telling = self._flow.ask("frontier", self.name, worker=0)
+        frontier = await asyncio.shield(asyncio.wrap_future(telling))
+        asked: list[Future[Any]] = []
+        try:
+            self._ask(frontier[0], asked)
+            taken = [await asyncio.shield(asyncio.wrap_future(future)) for future in asked]
+            return self._handed([part for all_of_one in taken for part in all_of_one], asked)
+        except BaseException:
+            self._leave(asked)
+            raise
+
+    def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
+        kept, wait_for = self._kept(), self._waiting(timeout)
+        if wait:
+            with self._flow.settling():  # which raises errors of what was sent before taking anything
+                wait_for(self._flow.ask("settle", kept))
+        frontier = wait_for(self._flow.ask("frontier", self.name, worker=0))[0]
+        asked: list[Future[Any]] = []
+        try:
+            self._ask(frontier, asked)
+            taken = [wait_for(future) for future in asked]
+            return self._handed([part for all_of_one in taken for part in all_of_one], asked)
+        except BaseException:
+            self._leave(asked)
+            raise
+
+    def _ask(self, frontier: list[Time], asked: list[Future[Any]]) -> None:
+        """Asks all workers for what is there before a frontier, behind what was asked for and not taken.
+
+        One worker has seen the frontier, so that nothing before it is on its way to any: all hand out
+        the same times, each of which is whole.
+        """
+        asked.append(self._flow.ask("read", self.name, frontier))  # may fail, before anything is taken up
+        while self._left:
+            asked.append(self._left.popleft())
+
+    def _leave(self, asked: list[Future[Any]]) -> None:
+        """Keeps what was asked for and is not returned, for the next call."""
+        failed = (future.done() and (future.cancelled() or future.exception()) for future in asked)
+        self._left.extend(future for future, has in zip(asked, failed, strict=True) if not has)
+
+    def _handed(self, taken: list[Taken], asked: list[Future[Any]]) -> list[tuple[Time, Any]]:
+        """Returns what all workers kept; if some of it was refused, the rest is left in `asked`, alone."""
+        refused = next((part.refused for part in taken if part.refused is not None), None)
+        if refused is None:
+            return self._joined([part.kept for part in taken])
+        rest: Future[list[Taken]] = Future()
+        rest.set_result([Taken(part.kept) for part in taken])
+        asked[:] = [rest]
+        raise refused
+
+    def _kept(self) -> str:
+        if self.kind == "ProbeHandle":
+            raise TypeError(
+                f"output {self.name!r} is a probe, which keeps no records: ask less_than(), or return the "
+                "stream itself"
+            )
+        return self.name
+
+    def _joined(self, parts: list[list[tuple[Time, Any]]]) -> list[tuple[Time, Any]]:
+        """Returns what all workers kept, by time."""
+        by_time: dict[Time, list[Any]] = {}
+        for time, what in (pair for part in parts for pair in part):
+            by_time.setdefault(time, []).append(what)
+        if self.kind == "Collection":
+            by_time = {time: _summed(changes) for time, changes in by_time.items()}
+        if "Arrow" not in self.kind and "Column" not in self.kind:
+            by_time = {time: _sorted(records) for time, records in by_time.items()}
+        return [(time, by_time[time]) for time in sorted(by_time) if by_time[time]]
+
+    def __repr__(self) -> str:
+        return f"<output {self.name!r}: {self.kind}{' (closed)' if self.closed else ''}>"
+
+
+def _summed(changes: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    sums: dict[Any, int] = {}
+    for record, diff in _core.pairs_with_one_nan(changes):
+        sums[record] = sums.get(record, 0) + diff
+    return [(record, diff) for record, diff in sums.items() if diff != 0]
+
+
+def _sorted(records: list[Any]) -> list[Any]:
+    # Records without an order stay in that of their arrival. How they say so is theirs: comparing arrays
+    # raises ValueError.
+    with suppress(Exception):
+        return sorted(records)
+    return records
+
+
+def watched_in(flow: Flow, output: object) -> str:
+    """The name of an output that an input of the same dataflow is to watch.
+
+    Raises:
+        TypeError: If it is no output of a session's dataflow.
+        ValueError: If it is one of another dataflow.
+    """
+    if not isinstance(output, LiveOutput):
+        raise TypeError(f"the probe is an output of dataflow {flow.name!r}, not {output!r}")
+    if output._flow is not flow:
+        raise ValueError(f"{output!r} is of another dataflow, and the input of dataflow {flow.name!r}")
+    return output.name

@@ -1,0 +1,279 @@
+"""`Interactive`: what a notebook or the prompt holds of a cluster in the background."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import suppress
+from itertools import count
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._validation import main_of, suggesting, warn_usage
+from pointstamp.config import Config
+from pointstamp.errors import ConfigError, PointstampError
+from pointstamp.runtime.interactive.commands import in_short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pointstamp.runtime.interactive.cluster import SessionWorkers
+    from pointstamp.runtime.interactive.flow import Flow
+    from pointstamp.runtime.interactive.handles import Live
+
+__all__ = ["Interactive"]
+
+PATIENCE = 1.0
+"""Seconds that a function has to come back when the cell that runs it was interrupted."""
+
+CLOSED = (
+    "the session was closed, and its dataflows ended with it: make another one with "
+    "pointstamp.Interactive(...), and build them there"
+)
+
+RESTARTED = (
+    "the session was restarted, which ended its dataflows: build them again with session.dataflow(...)"
+)
+
+INTERRUPTED = (
+    "a function that the workers of the session ran was interrupted, and had not come back after "
+    f"{PATIENCE:g} s: the workers were ended, with all dataflows. Build them again with session.dataflow(...)"
+)
+
+
+@suggesting
+class Interactive:
+    """A cluster in the background, for notebooks and the prompt: dataflows that are fed and read meanwhile.
+
+    The workers are threads of this program, or with `processes` processes of this machine, to which functions
+    are sent as `execute(main, processes=)` does. They end with the ``with`` block or `close`, when nothing
+    refers to the session any more, and with the program.
+
+    An exception of an operator ends the workers, with all their dataflows; it is raised by what is asked
+    next. The next `dataflow` starts new workers. An interrupted wait (Ctrl-C) interrupts nothing else.
+
+    Args:
+        workers: Worker threads, in each process; in place of a configuration.
+        processes: Processes to start; None for threads of this program.
+        config: Other settings, of one process: a dashboard, say.
+        timeout: Seconds for which a call that is given no timeout of its own waits for the workers, before
+            it raises `StallError`, with what they wait for; None for as long as it takes.
+
+    Raises:
+        ConfigError: If the configuration cannot work.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> session = ps.Interactive(workers=2)
+        >>> def words(scope):
+        ...     lines, stream = scope.new_input()
+        ...     return {"lines": lines, "counts": stream.flat_map(str.split).counts()}
+        >>> flow = session.dataflow(words)
+        >>> flow.lines.send("to be or not to be")
+        >>> flow.lines.advance_to(1)
+        >>> flow.counts.read()
+        [(0, [('be', 2), ('not', 1), ('or', 1), ('to', 2)])]
+        >>> flow
+        <dataflow 'words': <input 'lines' at 1>, <output 'counts': Stream>>
+        >>> session.close()
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        processes: int | None = None,
+        config: Config | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ConfigError(f"timeout is a number of seconds, more than 0, not {timeout!r}")
+        if config is None:
+            config = Config(workers=workers)
+        elif workers != 1:
+            raise ConfigError("give the number of workers in the config, or without one, not both")
+        if config.processes != 1 or config.addresses:
+            raise ConfigError("a session starts its processes itself: give processes= beside the config")
+        if processes is not None:
+            Config(processes=processes)  # which says what is wrong with the number
+        self._config = config
+        self._processes = processes
+        self._timeout = timeout
+        self._numbers = count()
+        self._built: dict[tuple[str, str, str], tuple[weakref.ref[Any], weakref.WeakSet[Flow]]] = {}
+        # The last are those that work; before them are some that cannot be interrupted and have yet to end.
+        self._running: list[SessionWorkers] = []
+        self._ends = weakref.finalize(self, _close, self._running, CLOSED)
+        self._cluster()
+
+    def _cluster(self) -> SessionWorkers:
+        """The workers; new ones, where those that there were have ended."""
+        self._check_open()
+        from pointstamp.runtime.interactive.cluster import FORCE, SessionWorkers  # with all that it imports
+
+        if not self._running or self._running[-1].over:
+            shared = self._config.dashboard is not None or self._config.log is not None
+            for old in [old for old in self._running if not old.gone]:
+                if not old.wait(FORCE if shared else 0) and shared:
+                    raise PointstampError(
+                        "the workers of before still run the program's own code, and hold the page's port or "
+                        "the files of the log: call again when that has returned"
+                    )
+            ended = [old for old in self._running if old.gone]
+            self._running[:] = [old for old in self._running if not old.gone]
+            self._running.append(SessionWorkers(self._config, self._processes, self._timeout))
+            _tell_unreported(ended)
+        return self._running[-1]
+
+    def _check_open(self) -> None:
+        if not self._ends.alive:
+            raise ConfigError("this session is closed: make another one with pointstamp.Interactive(...)")
+
+    def dataflow(self, build: Callable[..., Any], *, name: str | None = None, dims: int = 1) -> Live:
+        """Builds a dataflow on every worker: ``flow = session.dataflow(build)``, or ``@session.dataflow``.
+
+        Args:
+            build: Called with the scope on each worker. It returns what is to be reached from here: inputs,
+                streams, collections, probes; one, a tuple, or a `dict` with names for them.
+            name: The dataflow's name; left out, the function's.
+            dims: How many coordinates its timestamps have.
+
+        Raises:
+            BaseException: What `build` raised on a worker; then none has the dataflow.
+        """
+        from pointstamp.runtime.interactive.flow import Flow, result_of
+        from pointstamp.runtime.interactive.handles import Live
+
+        main_of("Interactive.dataflow", build)
+        cluster = self._cluster()
+        number = next(self._numbers)
+        if name is None:
+            name = getattr(build, "__name__", "Dataflow")
+        packed = cluster.pack(build)
+        building = None
+        # An interruption may come when the workers have been told, or have done, all of it.
+        try:
+            building = cluster.ask("build", number, packed, name, dims)
+            reached = result_of(cluster, building, f"building {name!r}", None)[0]
+            installing = cluster.ask("install", number)
+            graph, places = result_of(cluster, installing, f"building {name!r}", None)[0]
+            flow = Flow(cluster, number, name, places)
+            live = Live(flow, reached, graph)
+            self._replaces(build, flow)
+            return live
+        except BaseException:
+            if not cluster.over:
+                cluster.tell("discard", number, wait=False)
+                if building is not None:
+                    self._comes_back(cluster, building)
+            raise
+
+    def _replaces(self, build: Callable[..., Any], flow: Flow) -> None:
+        """Notes that a dataflow is the newer of those whose function has been defined again, as cells do."""
+        if not isinstance(build, FunctionType) or "<" in build.__qualname__:
+            return  # functions in functions differ from call to call
+        self._built = {key: entry for key, entry in self._built.items() if entry[1]}
+        key = (build.__module__, build.__qualname__, flow.name)
+        definition, flows = self._built.get(key, (None, None))
+        if flows is None or definition is None or definition() is not build:
+            for old in list(flows or ()):
+                old.replaced()
+            flows = weakref.WeakSet()
+            self._built[key] = weakref.ref(build), flows
+        flows.add(flow)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> list[Any]:
+        """Calls ``function(worker, *arguments)`` on every worker; what they return, in their order.
+
+        Other dataflows of the session run on while it steps the worker.
+
+        Raises:
+            StallError: When it is not over after so many seconds; it goes on.
+            BaseException: What it raised on a worker.
+        """
+        from pointstamp.runtime.interactive.flow import result_of
+
+        main_of("Interactive.run", function)
+        cluster = self._cluster()
+        running = cluster.ask("run", cluster.pack(function), arguments)
+        try:
+            return result_of(cluster, running, f"{function!r}", timeout)
+        except KeyboardInterrupt:
+            self._comes_back(cluster, running)
+            raise
+
+    def _comes_back(self, cluster: SessionWorkers, running: Any) -> None:
+        """Waits a while for a function of a cell that was interrupted; else ends the workers."""
+        with suppress(BaseException):
+            running.exception(PATIENCE)
+        if not running.done():
+            cluster.end(INTERRUPTED)
+            cluster.interrupt()
+
+    def explain(self) -> str:
+        """Explains what the workers wait for: who holds which time, and what to do about it."""
+        return self._cluster().explain()
+
+    def restart(self) -> None:
+        """Ends the workers with all dataflows, whatever they do, and starts new ones.
+
+        Workers that native code holds are waited for at most 2 seconds, and end when that returns; for 5
+        seconds more where the configuration has a dashboard or a log, which two computations cannot share.
+
+        Warns:
+            UsageWarning: As `close`.
+
+        Raises:
+            PointstampError: If the old workers hold the port of the dashboard or the files of the log.
+        """
+        self._check_open()
+        _close(self._running, RESTARTED, PATIENCE)
+        self._cluster()
+
+    def close(self) -> None:
+        """Ends the workers with all dataflows. Closing it twice does nothing.
+
+        Warns:
+            UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
+        """
+        if self._ends.detach() is not None:
+            _close(self._running, CLOSED)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return not self._ends.alive
+
+    def __enter__(self) -> Interactive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<Interactive session (closed)>"
+        workers = self._config.workers
+        where = f"{workers} worker{'s' if workers > 1 else ''}"
+        if self._processes is not None:
+            where += f" in each of {self._processes} processes"
+        return f"<Interactive session: {where}>"
+
+
+def _close(running: list[SessionWorkers], why: str, force: float | None = None) -> None:
+    clusters = list(running)
+    for cluster in clusters:
+        cluster.end(why)
+    running[:] = [cluster for cluster in clusters if not cluster.close(force)]
+    _tell_unreported(clusters)
+
+
+def _tell_unreported(clusters: list[SessionWorkers]) -> None:
+    """Warns of errors of workers that no call has raised, and none will."""
+    errors = [error for cluster in clusters for error in cluster.unreported()]
+    if errors:
+        warn_usage(
+            f"the session's workers have ended, with errors that no call has raised: {in_short(errors)}"
+        )

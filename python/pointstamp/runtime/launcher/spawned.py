@@ -1,0 +1,116 @@
+"""The main program of a process that `execute(main, processes=)` started.
+
+Two sockets join it to the program. What the process is to do comes in on the first, and the results go out.
+When the program ends, however that came about, the second closes, and the process ends itself and what it has
+started.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+from pointstamp.config import Config
+from pointstamp.errors import ClusterError, in_words, place_of
+from pointstamp.runtime.execution import execute
+from pointstamp.runtime.launcher.asked import let_in
+from pointstamp.runtime.launcher.channel import frame, receive
+from pointstamp.runtime.launcher.leash import hold
+from pointstamp.runtime.launcher.shipped import unpack
+
+
+def begin(descriptor: int, port: int, end: int, more: tuple[int, ...]) -> None:
+    """Runs the part of this process.
+
+    Args:
+        descriptor: The end of the channel to the program.
+        port: The descriptor of the socket that listens on this process's address.
+        end: The descriptor of the leash.
+        more: Descriptors that the function of the program uses.
+    """
+    for inherited in (descriptor, port, end, *more):
+        os.set_inheritable(inherited, False)
+    hold(socket.socket(fileno=end))  # before any of the user's code, which an import may be
+    let_in()
+    with socket.socket(fileno=descriptor) as channel, socket.socket(fileno=port) as listener:
+        _take_part(channel, listener)
+
+
+def _take_part(channel: socket.socket, listener: socket.socket) -> None:
+    # Lines are written whole, also where PYTHONUNBUFFERED is set: several processes write to one stream.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None, where there is no such stream
+            stream.reconfigure(line_buffering=True, write_through=False)
+    try:
+        told = receive(channel)
+        sys.argv[:] = told["argv"]
+        try:
+            main = unpack(told["main"], told["named"])
+        except BaseException as error:
+            channel.sendall(frame(_failure(error)))
+            return
+        channel.sendall(frame({"ready": True}))
+        receive(channel)  # until all are ready
+    except (EOFError, ConnectionError):
+        return  # the program has ended
+    try:
+        config = Config(**told["config"])
+        results = execute(main, config=config, listener=listener, stall_report=told["stall_report"])
+        answer = _results(results, told["config"])
+    except BaseException as error:
+        answer = frame(_failure(error))
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+    with suppress(ConnectionError):
+        channel.sendall(answer)
+        channel.shutdown(socket.SHUT_WR)
+
+
+def _results(results: list[Any], config: dict[str, Any]) -> bytes:
+    """The results of this process's workers; what cannot be sent is an error that names the worker."""
+    try:
+        return frame({"results": results})
+    except Exception as error:
+        first = config["process"] * config["workers"]
+        index = next(index for index, result in enumerate(results) if not _travels(result))
+        kind = type(results[index]).__name__
+        refused = TypeError(
+            f"the result of worker {first + index}, of type {kind}, cannot be sent from its process: "
+            f"{error}. Return plain data, such as capture.extract()"
+        )
+        return frame(_failure(refused))
+
+
+def _travels(result: object) -> bool:
+    try:
+        pickle.dumps(result, protocol=5)
+    except Exception:
+        return False
+    return True
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """An exception, and what it says in words, for a program that cannot make one like it."""
+    trace = error.__traceback__
+    words = in_words(error, trace.tb_next if trace is not None else None)
+    notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]
+    packed = None
+    with suppress(Exception):
+        packed = pickle.dumps(error, protocol=5)
+        if type(pickle.loads(packed)) is not type(error):  # it would not arrive either
+            packed = None
+    return {
+        "error": packed,
+        "words": words,
+        "notes": notes,
+        "place": place_of(error),
+        "echo": isinstance(error, ClusterError),
+        "interrupted": isinstance(error, KeyboardInterrupt),
+    }

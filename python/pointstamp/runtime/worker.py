@@ -1,0 +1,385 @@
+"""A worker, as a program's `main` sees it: it builds dataflows and steps them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+
+from pointstamp._core import InputHandle, ProbeHandle
+from pointstamp._validation import suggesting, without_with
+from pointstamp.api.scope import Scope
+from pointstamp.errors import GraphError, StallError
+from pointstamp.info import Traffic
+from pointstamp.observability.stalls import explained, interrupted, probes_of, say_forgotten, waits_for_probes
+from pointstamp.pacts import Broadcast, Exchange
+from pointstamp.plan import shape
+from pointstamp.runtime.threads import raise_deferred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pointstamp import _core
+    from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.observability.asking import Asking
+    from pointstamp.observability.explanation import Explanation
+    from pointstamp.observability.streaming import Log, Logs
+    from pointstamp.types import Time
+
+__all__ = ["Sequencer", "Worker"]
+
+T = TypeVar("T")
+
+
+@suggesting
+class Worker:
+    """One of the workers that run a computation. `execute` makes it and passes it to `main`.
+
+    Attributes:
+        index: Its number, from 0.
+        peers: How many workers there are, in all processes.
+    """
+
+    __slots__ = ("_logs", "asking", "core", "index", "peers")
+
+    index: int
+    peers: int
+
+    def __init__(self, core: _core.Worker, asking: Asking) -> None:
+        self.core = core
+        self.asking = asking
+        self._logs: Logs | None = None
+        self.index = core.index
+        self.peers = core.peers
+
+    def dataflow(self, name: str = "Dataflow", *, dims: int = 1) -> _Building:
+        """Builds a dataflow: ``with worker.dataflow() as scope:``.
+
+        It is installed when the block ends, and discarded when the block raises. Every worker must build the
+        same graph; workers that differ are found out at installation.
+
+        Args:
+            name: For messages.
+            dims: How many coordinates its timestamps have.
+
+        Raises:
+            GraphError: At the end of the block, if the graph cannot run or another worker's differs.
+        """
+        if dims < 0:
+            raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
+        return _Building(self.core, name, dims)
+
+    def step(self) -> bool:
+        """Runs every operator that has something to do once.
+
+        Returns:
+            False once no dataflow is left.
+        """
+        return self.core.step()
+
+    def step_or_park(self, timeout: float | None = None) -> bool:
+        """Steps; where there is nothing to do, sleeps first until there is.
+
+        Args:
+            timeout: How many seconds to sleep at most; None waits for an event.
+
+        Returns:
+            False once no dataflow is left.
+        """
+        return self.core.step_or_park(timeout)
+
+    def step_while(self, condition: Callable[[], bool], *, timeout: float | None = None) -> None:
+        """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins.
+
+        Args:
+            condition: Called before each step.
+            timeout: For how many seconds at most; None for as long as it holds.
+
+        Raises:
+            StallError: When the condition still holds after that time. It says what is waited for: which
+                input, operator or worker holds which time, since when, and what to do about it.
+        """
+        try:
+            over = self.core.step_while(condition, timeout, self._lasting(condition))
+        except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
+            interrupted(self.asking, self.core, error)
+            raise
+        if not over:
+            explanation = explained(self.asking, self.core, probes_of(condition))
+            raise StallError(
+                f"the condition of step_while still holds after {timeout:g} s\n{explanation}", explanation
+            )
+
+    def explain(self, probe: ProbeHandle, time: Time | None = None) -> Explanation:
+        """Says why a time is still possible at a probe: who holds it, where, and what to do about it.
+
+        All workers are asked, also those that sleep and those of other processes. One that runs the program's
+        own code does not answer, and is named with the line that it runs. Call it outside of operators.
+
+        Args:
+            probe: What waits.
+            time: Explains why ``probe.less_than(time)`` holds; left out, what holds the probe's frontier.
+
+        Returns:
+            The explanation, whose `str` is for people.
+
+        Raises:
+            PointstampError: From inside an operator: its worker answers between two steps.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         probe = stream.map(lambda x: x + 1).probe()
+            ...     numbers.send(1)
+            ...     worker.step()
+            ...     [cause] = worker.explain(probe, 1).causes
+            ...     print(cause.kind, cause.operator, cause.time, cause.way)
+            >>> ps.execute(main) and None
+            input input 0 ('input', 'map', 'probe')
+        """
+        return explained(self.asking, self.core, [(probe, time)])
+
+    def run(self) -> None:
+        """Steps until every dataflow is complete. Inputs that are open keep theirs from completing.
+
+        After 10 seconds in which nothing happens, a line on standard error says so if all that is waited for
+        are inputs that `main` has left open. `execute` has `stall_report=` for other waits.
+        """
+        if self._logs is not None:
+            self._logs.close()
+        try:
+            self.core.run(self._lasting(None))
+        except KeyboardInterrupt as error:  # of a step; that of a sleep has been noted
+            interrupted(self.asking, self.core, error)
+            raise
+
+    def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], bool]] | None:
+        """After how many seconds a wait is looked at, and by what.
+
+        Args:
+            condition: That of `step_while`; None for `run`.
+        """
+        patience = self.asking.patience
+        if patience is None or (condition is not None and not waits_for_probes(condition)):
+            return None
+        return patience, partial(say_forgotten, self.asking, self.core, condition)
+
+    def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
+        """A stream of record batches of what this worker does from now on, in one of its dataflows.
+
+        `pointstamp.observability.log` says what the columns are. Dataflows that were installed before have no
+        rows that name their operators. Those that read a log are in none: they would have to read of
+        themselves for ever. A batch has the events of some `every` seconds; its time counts these.
+
+        The log ends when it was closed, `run` was called, or `main` has returned, and no other dataflow is
+        left on this worker.
+
+        Args:
+            scope: Of a dataflow of this worker, whose times have one coordinate.
+            every: After how many seconds events are sent.
+            name: The operator's name.
+
+        Returns:
+            A handle to close it, and the stream.
+
+        Raises:
+            ConfigError: If `every` is not above 0, or pyarrow is not installed.
+            GraphError: If the scope's times have another number of coordinates.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow("watches") as scope:
+            ...         log, events = worker.new_log(scope)
+            ...         rows = events.to_records().filter(lambda row: row["kind"] == "send")
+            ...         sent = rows.map(lambda row: row["count"]).capture()
+            ...     with worker.dataflow("works") as scope:
+            ...         scope.to_stream(range(1000)).map(str).probe()
+            ...     worker.run()
+            ...     return sum(sum(counts) for _, counts in sent.extract())
+            >>> ps.execute(main)
+            [2000]
+        """
+        if self._logs is None:
+            from pointstamp.observability.streaming import Logs
+
+            self._logs = Logs(self.core)
+        return self._logs.add(scope, every, name)
+
+    def installed_dataflows(self) -> list[int]:
+        """The numbers of the dataflows that are not complete."""
+        return self.core.installed_dataflows()
+
+    def drop_dataflow(self, dataflow: int) -> None:
+        """Removes a dataflow, complete or not. Every worker must."""
+        self.core.drop_dataflow(dataflow)
+        raise_deferred()  # what has interrupted an operator's end
+
+    def barrier(self) -> None:
+        """Returns once every worker has called it as often as this one."""
+        # A dataflow of its own each time: one that stayed would keep `run` from ever returning.
+        arrived: InputHandle[Any] = InputHandle()
+        probe = ProbeHandle()
+        with self.dataflow("Barrier") as scope:
+            arrived.to_stream(scope).probe_with(probe)
+        arrived.close()
+        self.step_while(lambda: not probe.done())
+
+    @overload
+    def sequencer(self, *, of: None = None) -> Sequencer[Any]: ...
+    @overload
+    def sequencer(self, *, of: type[T]) -> Sequencer[T]: ...
+    def sequencer(self, *, of: Any = None) -> Sequencer[Any]:
+        """One total order, seen by every worker, of what any worker pushes. Every worker must make it.
+
+        Args:
+            of: The type of the items, as in `Scope.new_input`.
+        """
+        return Sequencer(self)
+
+    def traffic(self) -> Traffic:
+        """Returns the traffic of this process to the others so far; zeros where there are none."""
+        return Traffic(*self.core.traffic())
+
+    def __repr__(self) -> str:
+        return f"<Worker {self.index} of {self.peers}>"
+
+
+class _Building:
+    """The block in which a dataflow is built."""
+
+    __slots__ = ("_dims", "_ended", "_name", "_scope", "_worker")
+
+    def __init__(self, worker: _core.Worker, name: str, dims: int) -> None:
+        self._worker = worker
+        self._name = name
+        self._dims = dims
+        self._scope: Scope | None = None
+        self._ended = False  # installed, or given up
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            without_with("worker.dataflow()", name)
+
+    def __enter__(self) -> Scope:
+        if self._scope is not None:
+            raise GraphError("this dataflow was built already: call worker.dataflow() again for another")
+        self._scope = Scope(self._worker.begin_dataflow(self._name, self._dims), None)
+        return self._scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.lower()
+            self.install()
+        else:
+            self.discard()
+
+    def lower(self) -> None:
+        """Makes operators of what the block has appended.
+
+        Raises:
+            GraphError: If something is missing, as the other end of a loop: the dataflow is given up.
+        """
+        assert self._scope is not None
+        try:
+            self._scope._building.complete()
+        except BaseException:
+            self.discard()
+            raise
+
+    def install(self) -> None:
+        """Has the worker run the dataflow from its next step on."""
+        assert self._scope is not None
+        try:
+            self._scope._installed = self._worker.install(self._scope.core)
+        except BaseException:
+            self._scope._building.end("its dataflow was given up")
+            raise
+        finally:
+            self._ended = True
+            self._scope._building.let_go()
+
+    def discard(self) -> None:
+        """Gives the dataflow up; twice does nothing more."""
+        assert self._scope is not None
+        if not self._ended:
+            self._ended = True
+            self._scope._building.end("its dataflow was given up")
+            try:
+                self._scope._building.give_up()
+            finally:
+                self._worker.discard(self._scope.core)
+
+
+@suggesting
+class Sequencer(Generic[T]):
+    """One total order, seen by every worker, of what any worker pushes.
+
+    Worker 0 decides the order and sends it to all. Items arrive while the worker steps; `next` returns them
+    one at a time.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     sequencer = worker.sequencer()
+        ...     sequencer.push(worker.index)
+        ...     seen = []
+        ...     while len(seen) < worker.peers:
+        ...         worker.step_or_park()
+        ...         while (item := sequencer.next()) is not None:
+        ...             seen.append(item)
+        ...     return seen
+        >>> first, second = ps.execute(main, workers=2)
+        >>> first == second and sorted(first) == [0, 1]
+        True
+    """
+
+    __slots__ = ("_arrived", "_expected", "_input")
+
+    def __init__(self, worker: Worker) -> None:
+        self._input: InputHandle[Any] = InputHandle()
+        self._arrived: dict[int, T] = {}
+        self._expected = 0
+        position = 0
+
+        def number(items: list[T]) -> list[tuple[int, T]]:
+            nonlocal position
+            start = position
+            position += len(items)
+            return list(zip(range(start, position), items, strict=True))
+
+        arrived = self._arrived
+        with worker.dataflow("Sequencer") as scope:
+            (
+                self._input.to_stream(scope)
+                ._forward(shape.EXCHANGE, Exchange(_to_worker_zero), name="to one")
+                .map_batch(number)
+                ._forward(shape.BROADCAST, Broadcast(), name="to all")
+                .inspect(lambda numbered: arrived.__setitem__(*numbered))
+            )
+
+    def push(self, item: T) -> None:
+        """Adds an item, which is sent when the worker steps.
+
+        Raises:
+            TypeError: If it is None, which from `next` says that nothing has arrived.
+        """
+        if item is None:
+            raise TypeError("a sequencer's item cannot be None: next() returns that when nothing has arrived")
+        self._input.send(item)
+
+    def next(self) -> T | None:
+        """The next item of the order, or None when it has not arrived yet."""
+        if self._expected not in self._arrived:
+            return None
+        self._expected += 1
+        return self._arrived.pop(self._expected - 1)
+
+
+def _to_worker_zero(_item: object) -> int:
+    return 0
