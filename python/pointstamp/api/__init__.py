@@ -1,1 +1,1 @@
-"""What programs call: scopes, streams, collections, and the inputs that feed them. Methods append nodes."""
+"""The classes that programs call: scopes, streams, collections and inputs. Methods append nodes."""

@@ -1,1 +1,1 @@
-"""What is computed of records and rows: windows, reducers, expressions over batches."""
+"""Windows, reducers, and expressions over batches."""
