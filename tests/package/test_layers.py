@@ -84,8 +84,8 @@ def package(tmp_path: Path) -> Path:
 def test_the_package_has_no_circle(package: Path) -> None:
     arrows = python_files.arrows(package)
     assert graph.circles(arrows) == []
-    assert {"scope.py", "worker.py"} <= arrows["__init__.py"]
-    assert "api/stream.py" in arrows["scope.py"]
+    assert {"api/scope.py", "runtime/worker.py"} <= arrows["__init__.py"]
+    assert "api/stream.py" in arrows["api/scope.py"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_package_has_no_circle(package: Path) -> None:
     [
         "from pointstamp.api.scope import Scope",
         "from pointstamp import Scope",
-        "from ..scope import Scope",
+        "from .scope import Scope",
         "import pointstamp.api.scope",
         "def late():\n    from pointstamp.api.scope import Scope",
         "class Late:\n    def late(self):\n        if 1:\n            import pointstamp.api.scope as later",

@@ -17,9 +17,9 @@ TOGETHER = "tests/spark/"
 FIRST = (
     TOGETHER,
     "tests/package/test_benches.py",
-    "tests/seeing/test_reports.py",
+    "tests/observability/test_reports.py",
     "tests/failures/test_garbage.py",
-    "tests/seeing/test_session_ends.py",
+    "tests/observability/test_session_ends.py",
     "tests/package/test_examples.py",
     "tests/processes/test_faults.py",
     "tests/connectors/test_postgres.py",

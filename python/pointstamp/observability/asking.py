@@ -32,11 +32,11 @@ PATIENCE = 1.0
 DISTANCE = 1.0
 """Seconds more that the other processes have."""
 
-_PACKAGE = __file__.rpartition("seeing")[0]
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
-_EXECUTION = f"{_PACKAGE}execution.py"
+_EXECUTION = os.path.join(_PACKAGE, "runtime", "execution.py")
 
-_WORKER = f"{_PACKAGE}worker.py"
+_WORKER = os.path.join(_PACKAGE, "runtime", "worker.py")
 
 _NOT_THEIRS = (_PACKAGE, threading.__file__.rpartition("threading")[0], "<frozen ")
 

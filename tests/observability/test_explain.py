@@ -367,7 +367,9 @@ def test_a_simulated_run_knows_the_lines_too() -> None:
         return said
 
     [text] = simulate(main, workers=1, seed=3)
-    assert f"The input 'bids' ({__name__.rpartition('.')[2]}.py:" in text.replace("tests/seeing/", ""), text
+    assert f"The input 'bids' ({__name__.rpartition('.')[2]}.py:" in text.replace(
+        "tests/observability/", ""
+    ), text
 
 
 def test_what_is_passed_holds_nothing_and_an_unattached_probe_says_so() -> None:
