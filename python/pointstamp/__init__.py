@@ -53,15 +53,12 @@ from pointstamp.tls import TLS
 from pointstamp.types import Summary, Time
 
 if TYPE_CHECKING:
-    from pointstamp.api.arranged import Arranged, Trace
-    from pointstamp.api.arrow_input import ArrowInput
-    from pointstamp.api.arrow_stream import ArrowStream
-    from pointstamp.api.collection import Collection
+    from pointstamp.api.arrow_stream import ArrowInput, ArrowStream
+    from pointstamp.api.collection import Arranged, Collection, Trace, Variable
     from pointstamp.api.collection_input import CollectionInput
     from pointstamp.api.column_collection import ColumnCollection
     from pointstamp.api.column_input import ColumnInput
     from pointstamp.api.keyed_stream import KeyedStream
-    from pointstamp.api.variable import Variable
     from pointstamp.api.windowed_stream import WindowedStream
     from pointstamp.encoders import register_encoder
     from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
@@ -76,8 +73,8 @@ else:
     __getattr__ = later(
         __name__,
         {
-            "Arranged": "pointstamp.api.arranged",
-            "ArrowInput": "pointstamp.api.arrow_input",
+            "Arranged": "pointstamp.api.collection",
+            "ArrowInput": "pointstamp.api.arrow_stream",
             "ArrowStream": "pointstamp.api.arrow_stream",
             "CapabilitySet": "pointstamp.logic.capability_set",
             "Collection": "pointstamp.api.collection",
@@ -92,9 +89,9 @@ else:
             "Notificator": "pointstamp.logic.notify",
             "Session": "pointstamp.expr.windows",
             "Sliding": "pointstamp.expr.windows",
-            "Trace": "pointstamp.api.arranged",
+            "Trace": "pointstamp.api.collection",
             "Tumbling": "pointstamp.expr.windows",
-            "Variable": "pointstamp.api.variable",
+            "Variable": "pointstamp.api.collection",
             "Vertex": "pointstamp.logic.vertex",
             "Window": "pointstamp.expr.windows",
             "WindowedStream": "pointstamp.api.windowed_stream",

@@ -30,7 +30,7 @@ __all__ = [
     "refuse_async",
     "refuse_generator",
     "several",
-    "stream_of",
+    "stream_given",
     "suggesting",
     "unknown_attribute",
     "warn_usage",
@@ -280,7 +280,7 @@ def probe_of(handle: Any) -> Any:
     return handle
 
 
-def stream_of(operator: str, thing: Any) -> Any:
+def stream_given(operator: str, thing: Any) -> Any:
     """The stream that an operator reads.
 
     Raises:
@@ -379,7 +379,7 @@ class Early(threading.local):
         """Warns of the calls whose captures have events now. The worker of this thread has ended."""
         calls, self._calls = self._calls, []
         for capture, line in calls:
-            if capture.core.event(0) is not None:
+            if capture._queue.event(0) is not None:
                 warn_usage(
                     "extract() was called before the dataflow took a step, and returned nothing; the results "
                     "came later: call worker.run(), or step() until a probe has passed, and extract() then",

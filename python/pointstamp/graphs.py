@@ -32,8 +32,8 @@ from pointstamp.plan import collections
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pointstamp.api.collection import Variable
     from pointstamp.api.scope import Scope
-    from pointstamp.api.variable import Variable
 
 __all__ = [
     "bfs",

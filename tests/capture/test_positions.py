@@ -24,7 +24,7 @@ def positions(path: Path) -> list[Position]:
     """The position after each event."""
     reader = EventReader(path, allow_pickle=True)
     found = [reader.position]
-    while not isinstance(reader.core.next(False), bool):
+    while not isinstance(reader._feed.next(False), bool):
         found.append(reader.position)
     return found
 

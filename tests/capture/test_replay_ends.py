@@ -21,9 +21,9 @@ def test_a_reader_that_is_waited_for_ends_with_the_computation() -> None:
     waits = threading.Event()
 
     class Waiting(ps.EventReader):
-        def begin(self) -> Any:
+        def _begin(self) -> Any:
             waits.set()
-            return super().begin()
+            return super()._begin()
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:

@@ -106,8 +106,8 @@ def test_a_large_event_of_two_captures_is_refused_as_that(tmp_path: Path) -> Non
     whole = path.read_bytes()
     path.write_bytes(whole[:500_000])
     reader = EventReader(path, allow_pickle=True, follow=True)
-    reader.begin()
-    while reader.core.next(True) is not None:
+    reader._begin()
+    while reader._feed.next(True) is not None:
         pass  # up to the middle of the event
     path.write_bytes(whole.replace(b"a" * 1000, b"b" * 1000))
     with pytest.raises(ps.CodecError, match=r"words\.events: it was written anew"):
@@ -134,7 +134,7 @@ def test_a_position_of_what_was_written_anew(tmp_path: Path) -> None:
     write(path, 1, 20)
     reader = EventReader(path, allow_pickle=True)
     places = []
-    while not isinstance(reader.core.next(False), bool):
+    while not isinstance(reader._feed.next(False), bool):
         places.append(reader.position)
     places.append(reader.position)  # of one that was let go of
     assert places[-1] == places[-2]

@@ -122,10 +122,10 @@ def test_bad_lines_of_a_file_are_left_out_and_counted(case: Any) -> None:
         with worker.dataflow() as scope:
             rows = scope.read(make(path, on_error="skip"))
             (rows if hasattr(rows, "key_by") else rows.to_records()).inspect(seen.append)
-        asking = worker.asking
+        asking = worker._asking
         while len(seen) < len(good):
             worker.step()
-        counted.extend(asking.data(worker.core))
+        counted.extend(asking.data(worker._engine))
         worker.run()
 
     seen: list[Any] = []

@@ -20,9 +20,9 @@ def built(build: Callable[[_core.Scope], Any]) -> tuple[Any, list[tuple[str, str
     """Builds a dataflow and runs it: what `build` returned, and the operators' names and lines."""
 
     def main(worker: ps.Worker) -> Any:
-        core = worker.core.begin_dataflow("flow", 1)
+        core = worker._engine.begin_dataflow("flow", 1)
         made = build(core)
-        installed = worker.core.install(core)
+        installed = worker._engine.install(core)
         worker.run()
         graph = installed.data()
         return made, [(name, line.rpartition("/")[2]) for _, name, _, _, line, _ in graph["operators"]]
@@ -113,13 +113,13 @@ def test_a_probe_stands_at_the_minimum_time_until_its_operator_is_made() -> None
         probe = ProbeHandle()
         assert probe.done()
         assert repr(probe) == "<ProbeHandle attached nowhere>"
-        probe.expect(1)
-        probe.expect(1)
+        probe._expect(1)
+        probe._expect(1)
         assert probe.less_than(1)
         assert not probe.less_than(0)
         assert not probe.done()
         assert repr(probe) == "<ProbeHandle frontier=[0]>"
-        probe.unexpect(1)
+        probe._unexpect(1)
         assert probe.less_than(1)
         assert not probe.done()
         with worker.dataflow() as scope:
@@ -140,14 +140,14 @@ def test_a_probe_stands_at_the_minimum_time_until_its_operator_is_made() -> None
 def test_a_probe_is_expected_at_places_of_several_dimensions() -> None:
     def main(worker: ps.Worker) -> None:
         probe = ProbeHandle()
-        probe.expect(2)
-        probe.expect(1)
+        probe._expect(2)
+        probe._expect(1)
         with worker.dataflow() as scope:
-            scope.core.empty().probe_with(probe)
+            scope._engine.empty().probe_with(probe)
         worker.step()
         assert not probe.done()
         assert probe.less_than((0, 1))
-        probe.unexpect(2)
+        probe._unexpect(2)
         worker.run()
         assert probe.done()
 
@@ -161,7 +161,7 @@ def refused_by(build: Callable[[_core.Stream, Schema], Any], schema: pa.Schema) 
     """Returns the error with which a function that makes an operator refuses its arguments."""
 
     def main(worker: ps.Worker) -> Any:
-        core = worker.core.begin_dataflow("flow", 1)
+        core = worker._engine.begin_dataflow("flow", 1)
         given = Schema(schema)
         _, stream = core.feedback(1, given)
         try:
@@ -169,7 +169,7 @@ def refused_by(build: Callable[[_core.Stream, Schema], Any], schema: pa.Schema) 
         except Exception as error:
             return type(error), str(error)
         finally:
-            worker.core.discard(core)
+            worker._engine.discard(core)
 
     (refused,) = ps.execute(main)
     return refused  # type: ignore[no-any-return]
@@ -187,11 +187,11 @@ def caught_columns(build: Callable[[_core.Stream, Schema], _core.Stream], batch:
     """The schema of what an operator sends for a batch."""
 
     def main(worker: ps.Worker) -> Any:
-        core = worker.core.begin_dataflow("flow", 1)
+        core = worker._engine.begin_dataflow("flow", 1)
         schema = Schema(batch.schema)
         handle: _core.InputHandle[Any] = _core.InputHandle()
         queue = caught(build(core.input_from(handle, StreamKind.COLUMNS), schema))
-        worker.core.install(core)
+        worker._engine.install(core)
         _core.send_columns(handle, batch, schema)
         handle.close()
         worker.run()
@@ -329,14 +329,14 @@ def test_loops_take_streams_of_their_own_kind() -> None:
     )
 
     def main(worker: ps.Worker) -> None:
-        scope = worker.core.begin_dataflow("flow", 1)
+        scope = worker._engine.begin_dataflow("flow", 1)
         (columns, rows), (records, _) = scope.feedback(1, own), scope.feedback(1)
         with pytest.raises(ps.GraphError, match="record batches came where records are read"):
             records.connect(rows)
         columns.connect(rows)
         with pytest.raises(ps.GraphError, match="closed already"):
             columns.connect(rows)
-        worker.core.discard(scope)
+        worker._engine.discard(scope)
 
     ps.execute(main)
 
@@ -437,7 +437,7 @@ def test_an_error_names_the_stage() -> None:
                 (StageKind.MAP, "fine", lambda x: x, 1, None),
                 (StageKind.MAP, "not so", lambda x: 1 // x, 1, (0, 0)),
             ]
-            _core.chain(scope.core.to_stream([0]), stages, [])
+            _core.chain(scope._engine.to_stream([0]), stages, [])
         worker.run()
 
     with pytest.raises(ZeroDivisionError) as raised:
@@ -464,11 +464,11 @@ TIMES = (StageKind.MAP_TIMED, "times", abs, 1, None)
 )
 def test_a_chain_that_is_none_is_refused(stages: Any, outputs: Any, says: str) -> None:
     def main(worker: ps.Worker) -> None:
-        core = worker.core.begin_dataflow("flow", 1)
+        core = worker._engine.begin_dataflow("flow", 1)
         try:
             _core.chain(core.to_stream([1]), stages, outputs)
         finally:
-            worker.core.discard(core)
+            worker._engine.discard(core)
 
     with pytest.raises(ps.GraphError, match=says):
         ps.execute(main)
@@ -501,12 +501,12 @@ def test_a_chain_of_a_collection_is_one_operator() -> None:
 
 def test_a_chain_of_a_collection_reads_collections() -> None:
     def main(worker: ps.Worker) -> None:
-        core = worker.core.begin_dataflow("flow", 1)
+        core = worker._engine.begin_dataflow("flow", 1)
         try:
             stage = (CollectionStageKind.MAP, "map", abs, 1, None)
             _core.collection_chain(core.to_stream([1]), [stage], [])
         finally:
-            worker.core.discard(core)
+            worker._engine.discard(core)
 
     with pytest.raises(ps.GraphError, match="updates"):
         ps.execute(main)

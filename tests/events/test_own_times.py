@@ -71,7 +71,7 @@ def counted(build: Any) -> dict[str, int]:
         handle.send_batch(RECORDS)
         handle.close()
         worker.step_while(lambda: not probe.done())
-        asked = prometheus(state_of(worker.asking.data(worker.core, 60.0)))
+        asked = prometheus(state_of(worker._asking.data(worker._engine, 60.0)))
         open_.close()
         return asked
 
@@ -148,7 +148,7 @@ def test_an_operator_on_records_does_not_read_columns() -> None:
             with pytest.raises(
                 ps.GraphError, match="records came where records at times of their own are read"
             ):
-                scope.core.concatenate([timed, records])
+                scope._engine.concatenate([timed, records])
 
     ps.execute(main)
 
@@ -156,7 +156,7 @@ def test_an_operator_on_records_does_not_read_columns() -> None:
 def test_an_output_takes_what_it_was_made_for() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
-            core = scope.core.operator("both")
+            core = scope._engine.operator("both")
             records, _, first = core.new_output()
             timed, _, second = core.new_output(timed=True)
             with pytest.raises(

@@ -92,7 +92,7 @@ def test_events_that_nobody_took_are_counted_where_they_are_missing() -> None:
     recorder = _core.Recorder(True, 10)
 
     def main(worker: ps.Worker) -> Any:
-        worker.core.record(recorder)
+        worker._engine.record(recorder)
         with worker.dataflow() as scope:
             scope.to_stream(range(10)).map(str).probe()
         worker.run()

@@ -54,7 +54,7 @@ def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
         ahead.advance_to(5)
         worker.step_while(lambda: probe.less_than(1) or sums.less_than(5))
         worker.barrier()
-        asked = prometheus(state_of(worker.asking.data(worker.core, LONG))) if worker.index == 0 else None
+        asked = prometheus(state_of(worker._asking.data(worker._engine, LONG))) if worker.index == 0 else None
         worker.barrier()
         trace.close()
         return asked
@@ -101,7 +101,7 @@ def test_at_event_times_records_are_counted_and_not_the_batches_that_carry_them(
         numbers.close()
         worker.step_while(lambda: not all(probe.done() for probe in probes))
         worker.barrier()
-        asked = prometheus(state_of(worker.asking.data(worker.core, LONG))) if worker.index == 0 else None
+        asked = prometheus(state_of(worker._asking.data(worker._engine, LONG))) if worker.index == 0 else None
         worker.barrier()
         open_.close()
         return asked
@@ -126,7 +126,7 @@ def test_no_counter_goes_down_while_a_worker_is_busy() -> None:
         numbers.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
         if worker.index == 0:
-            thread = threading.Thread(target=look, args=(Steady(worker.asking),))
+            thread = threading.Thread(target=look, args=(Steady(worker._asking),))
             thread.start()
             step_until(worker, over)
             thread.join()
@@ -224,7 +224,7 @@ def test_what_was_kept_ends_with_its_dataflow() -> None:
         worker.step_while(lambda: not probe.done())
         worker.run()
         trace.close()
-        return parsed(prometheus(state_of(worker.asking.data(worker.core, LONG)))).get(
+        return parsed(prometheus(state_of(worker._asking.data(worker._engine, LONG)))).get(
             "pointstamp_operator_state_rows"
         )
 

@@ -209,7 +209,7 @@ def test_a_run_captures(reading: Any, spark: Any, tmp_path: Path, num_workers: i
     assert len(list(folder.glob("worker-*.events"))) == num_workers
     captured = reading.option("timeColumn", "time").load(str(folder))
     assert sorted((row.id, row.time) for row in captured.collect()) == [(n, n % 3) for n in range(100)]
-    assert all(EventReader(path).begin() for path in folder.glob("*.events"))
+    assert all(EventReader(path)._begin() for path in folder.glob("*.events"))
     before = {path: path.stat().st_ino for path in folder.iterdir()}
     assert out.count() == 7 * 3, "a second action runs it again"
     assert {path: path.stat().st_ino for path in folder.iterdir()} == before, "and the first capture counts"

@@ -53,16 +53,19 @@ impl ProbeHandle {
 
     /// Announces that it will be attached by an operator that is not made yet, where times have `dims` coordinates: until
     /// then the minimum time is possible there.
+    #[pyo3(name = "_expect")]
     fn expect(&self, dims: usize) {
         self.probe.expect(Point::minimum(dims));
     }
 
     /// Takes one such announcement back, of an operator that will not be made.
+    #[pyo3(name = "_unexpect")]
     fn unexpect(&self, dims: usize) {
         self.probe.unexpect(&Point::minimum(dims));
     }
 
     /// The operators by which it is attached, as (dataflow, number) pairs.
+    #[pyo3(name = "_places")]
     fn places(&self) -> Vec<(u32, u32)> {
         let places = self.places.lock();
         places.iter().map(|id| (id.dataflow, id.operator)).collect()

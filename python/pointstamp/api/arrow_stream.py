@@ -7,38 +7,72 @@ batch or a schema goes to Python: the extra ``arrow`` of the package installs it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
-from pointstamp._core import PactKind
-from pointstamp._validation import count_of, function_of, probe_of, several, stream_of
-from pointstamp.api.classes import stream_of as stream_from
-from pointstamp.api.column_arguments import aggregations_of, key_names
-from pointstamp.api.columnar import ALL, Columnar
+from pointstamp._core import InputHandle, PactKind
+from pointstamp._validation import (
+    column_name,
+    count_of,
+    function_of,
+    probe_of,
+    several,
+    stream_given,
+    suggesting,
+)
+from pointstamp.api.classes import collection_of, stream_of
+from pointstamp.api.column_arguments import aggregations_of, key_names, part_name
 from pointstamp.api.typed import ColumnOperators
 from pointstamp.errors import GraphError
+from pointstamp.event_time.clock import not_ahead
+from pointstamp.event_time.units import ends_of, layout_of, lengths_of, split_columns, unit_of, untold
+from pointstamp.expr.of_batches import checked_columns, checked_condition, filtering, with_columns
+from pointstamp.expr.windows import Count, Session
+from pointstamp.logic.event_time import event_times
+from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in
+from pointstamp.logic.in_time_order import root_only
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import reclock
-from pointstamp.pacts import Pipeline
-from pointstamp.plan import columns, records, shape
+from pointstamp.logic.rows import limited, sorted_per_time
+from pointstamp.logic.sides import left_or_inner, pairs_of
+from pointstamp.pacts import Exchange, Pipeline
+from pointstamp.plan import columns as kinds
+from pointstamp.plan import records, shape
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import timedelta
+    from typing import TypeAlias
 
     import pyarrow as pa
 
     from pointstamp._core import ProbeHandle
+    from pointstamp.api.column_collection import ColumnCollection
     from pointstamp.api.loops import LoopHandle
     from pointstamp.api.scope import Scope
     from pointstamp.api.stream import Stream
-    from pointstamp.plan.node import Kind
+    from pointstamp.event_time.units import Unit
+    from pointstamp.expr.windows import WindowKind
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.plan.node import Kind, Node, Read
     from pointstamp.types import Time
 
-__all__ = ["ArrowStream"]
+    Column: TypeAlias = Any
+
+__all__ = ["ArrowInput", "ArrowStream"]
+
+Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool, bool], str, str | None]
+
+ALL = "all rows"
+"""A column that is added where rows have no key, so that they have one and the same."""
+
+OWN_TIME = "own time"
+"""The column for the times of rows that have none: no column of a program's own."""
 
 
-class ArrowStream(ColumnOperators, Columnar):
+class ArrowStream(ColumnOperators):
     """A stream of Arrow record batches of one schema; moved, hashed and partitioned without the GIL.
 
     Every method adds a node to the dataflow's plan. Batches are of any size, as the stream carries them:
@@ -68,7 +102,68 @@ class ArrowStream(ColumnOperators, Columnar):
         [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
     """
 
-    __slots__ = ()
+    __slots__ = ("_output", "scope")
+
+    scope: Scope
+    _output: Output
+
+    def __init__(self, scope: Scope, output: Output) -> None:
+        self.scope = scope
+        self._output = output
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self._columns.to_pyarrow()
+
+    def __repr__(self) -> str:
+        return f"<ArrowStream of {', '.join(self.schema.names)} in {self.scope!r}>"
+
+    @property
+    def _columns(self) -> _core.Schema:
+        """The schema of the batches, as the extension knows it."""
+        assert self._output.schema is not None
+        return self._output.schema
+
+    @property
+    def _mixed(self) -> Read:
+        """The rows as they travel: in batches of mixed times where they are at event times."""
+        return self._output.read_as(self._output.form)
+
+    def _of(self, output: Output) -> ArrowStream:
+        """A stream of an output that is in the same scope."""
+        stream: Any = type(self)(self.scope, output)
+        return stream  # type: ignore[no-any-return]
+
+    def _add(self, kind: Kind, output: Output, *, name: str | None, **arguments: Any) -> ArrowStream:
+        """Adds a node that reads this stream, and makes another of columns."""
+        return self._of(self.scope._append(kind, [self._output], output, name=name, **arguments).output)
+
+    def _add_in_time(self, kind: Kind, sides: list[Read], output: Output, **arguments: Any) -> ArrowStream:
+        """Adds a node that reads rows in batches of mixed times."""
+        node: Node = self.scope._append(kind, sides, output, **arguments)
+        return self._of(node.output)
+
+    def _map_each(
+        self,
+        kind: Kind,
+        function: Callable[[Any], Any],
+        schema: _core.Schema,
+        *,
+        name: str | None,
+        changes: Iterable[str] = (),
+    ) -> ArrowStream:
+        """Each batch through a function that leaves rows at their times.
+
+        `changes` are the columns whose values it may change.
+        """
+        output, column = self._output, self._output.time_column
+        keeps = column is not None and column not in changes and column in schema.to_pyarrow().names
+        if keeps and output.form is Form.MIXED:
+            made = Output(Form.MIXED, schema, time_column=column)
+            return self._add_in_time(kind, [self._mixed], made, name=name, function=function)
+        made = Output(Form.COLUMNS, schema, time_type=output.time_type)
+        return self._add(kind, made, name=name, function=function)
 
     # ------------------------------------------------------------ columns
 
@@ -101,23 +196,23 @@ class ArrowStream(ColumnOperators, Columnar):
             [(0, [{'n': 2}, {'n': 4}])]
         """
         made = Output(Form.COLUMNS, self._columns if schema is None else _core.Schema(schema))
-        return self._add(columns.MAP_BATCHES, made, name=name, function=function_of("map_batches", fn))
+        return self._add(kinds.MAP_BATCHES, made, name=name, function=function_of("map_batches", fn))
 
     def inspect_batch(
         self, fn: Callable[[Time, pa.RecordBatch], Any], *, name: str | None = None
     ) -> ArrowStream:
         """Calls a function with the time and each batch, and passes the batches on."""
         function = function_of("inspect_batch", fn)
-        return self._add(columns.INSPECT_BATCH, self._output.like(), name=name, function=function)
+        return self._add(kinds.INSPECT_BATCH, self._output.like(), name=name, function=function)
 
     def to_records(self, *, name: str | None = None) -> Stream[dict[str, Any]]:
         """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
-        return self._records(columns.TO_RECORDS, name)
+        return self._records(kinds.TO_RECORDS, name)
 
     def _records(self, kind: Kind, name: str | None) -> Stream[Any]:
         """Adds a node that makes records."""
         node = self.scope._append(kind, [self._output], Output(Form.RECORDS), name=name)
-        made: Stream[Any] = stream_from(self.scope, node.output)
+        made: Stream[Any] = stream_of(self.scope, node.output)
         return made
 
     # ------------------------------------------------------------ by key
@@ -137,7 +232,7 @@ class ArrowStream(ColumnOperators, Columnar):
         """
         key = self._columns.key(key_names(by))
         made = Output(Form.COLUMNS, self._columns, placed=key)
-        return self._add(columns.EXCHANGE, made, name=name, key=key)
+        return self._add(kinds.EXCHANGE, made, name=name, key=key)
 
     def partition(self, parts: int, by: str | Sequence[str], *, name: str | None = None) -> list[ArrowStream]:
         """Splits the rows by their key into several streams, on their worker.
@@ -153,7 +248,7 @@ class ArrowStream(ColumnOperators, Columnar):
         parts = count_of("partition takes first a number of parts", parts, error=GraphError)
         key = self._columns.key(key_names(by))
         outputs = [self._output.like() for _ in range(parts)]
-        self.scope._append(columns.PARTITION, [self._output], *outputs, name=name, key=key)
+        self.scope._append(kinds.PARTITION, [self._output], *outputs, name=name, key=key)
         return [self._of(output) for output in outputs]
 
     def aggregate(
@@ -187,7 +282,7 @@ class ArrowStream(ColumnOperators, Columnar):
         key = self._columns.key(keys)
         schema = _core.aggregate_schema(self._columns, keys, wanted)
         made = Output(Form.COLUMNS, schema, placed=range(len(key)))
-        return self._add(columns.AGGREGATE, made, name=name, by=keys, key=key, aggregations=wanted)
+        return self._add(kinds.AGGREGATE, made, name=name, by=keys, key=key, aggregations=wanted)
 
     def distinct(self, by: str | Sequence[str] | None = None, *, name: str | None = None) -> ArrowStream:
         """One row of each key per time, sent when it is first seen; exchanged by key.
@@ -202,7 +297,7 @@ class ArrowStream(ColumnOperators, Columnar):
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
         """
-        return self._one_of_each(columns.DISTINCT, by, name)
+        return self._one_of_each(kinds.DISTINCT, by, name)
 
     def distinct_so_far(
         self, by: str | Sequence[str] | None = None, *, name: str | None = None
@@ -234,7 +329,7 @@ class ArrowStream(ColumnOperators, Columnar):
             >>> ps.example(build).extract()
             [(0, [{'n': 1}]), (1, [{'n': 0}])]
         """
-        return self._one_of_each(columns.DISTINCT_SO_FAR, by, name)
+        return self._one_of_each(kinds.DISTINCT_SO_FAR, by, name)
 
     def _one_of_each(self, kind: Kind, by: str | Sequence[str] | None, name: str | None) -> ArrowStream:
         key = self._columns.key(key_names(by) if by is not None else self.schema.names)
@@ -267,7 +362,7 @@ class ArrowStream(ColumnOperators, Columnar):
         in_place = (ours.placed == self._columns.key(by), theirs.placed == other._columns.key(by))
         schema, key = _core.join_schema(self._columns, other._columns, by, suffix)
         node = self.scope._append(
-            columns.JOIN,
+            kinds.JOIN,
             [ours, theirs],
             Output(Form.COLUMNS, schema, placed=key),
             name=name,
@@ -306,7 +401,7 @@ class ArrowStream(ColumnOperators, Columnar):
         """Splits the stream by a condition on the time: (false, true)."""
         function = function_of("branch_when", condition)
         outputs = (self._output.like(), self._output.like())
-        self.scope._append(columns.BRANCH_WHEN, [self._output], *outputs, name=name, function=function)
+        self.scope._append(kinds.BRANCH_WHEN, [self._output], *outputs, name=name, function=function)
         no, yes = map(self._of, outputs)
         return several("branch_when", "no, yes", (no, yes))
 
@@ -322,7 +417,7 @@ class ArrowStream(ColumnOperators, Columnar):
         made = single_output(
             self.scope,
             name or "reclock",
-            [(self._output, Pipeline()), (stream_of("reclock", clock)._output, Pipeline())],
+            [(self._output, Pipeline()), (stream_given("reclock", clock)._output, Pipeline())],
             reclock,
             notify=True,
             retains_forever=True,  # as of `Stream.reclock`
@@ -359,6 +454,766 @@ class ArrowStream(ColumnOperators, Columnar):
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
         return self._of(self._probed(probe_of(handle), name))
 
+    def scan(
+        self,
+        by: str | Sequence[str],
+        functions: Sequence[tuple[str, str]],
+        *,
+        ttl: Any = None,
+        column: str | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Each row with what its key's rows so far add up to, itself among them, in the order of time.
+
+        The columns are the rows' and one for each function, such as ``price_max``. Nulls are skipped.
+
+        Args:
+            by: The key's column, or columns.
+            functions: Pairs of a column and ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``.
+            ttl: A key is forgotten when no row of it has come for so long, in event time: a row at exactly so
+                long after the last finds it forgotten. None: never.
+            column: The times; left out: the column of `event_time`.
+            state: Where to keep it, to be listed, or restored from a snapshot: of each key a dict with the
+                time of its last row and what the functions know.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column or function, or no column of times is known.
+            OverflowError: When the dataflow runs, for a sum so far that its 64 bits cannot hold.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> schema = pa.schema([("at", pa.int64()), ("pen", pa.string()), ("bid", pa.int64())])
+            >>> def build(scope):
+            ...     bids = scope.to_stream([(1, "a", 3), (4, "a", 2), (2, "a", 5)]).to_arrow(schema)
+            ...     on_time, late = bids.event_time("at", lateness=9)
+            ...     best = on_time.scan("pen", [("bid", "max")])
+            ...     return best.select("at", "bid_max").to_records().capture()
+            >>> [tuple(row.values()) for _, rows in ps.example(build).extract() for row in rows]
+            [(1, 3), (2, 5), (4, 5)]
+        """
+        wanted = aggregations_of(functions, "scan")
+        if not wanted:
+            raise GraphError("scan takes pairs such as [('price', 'max')], at least one")
+        return self._by_key(kinds.SCAN, name, by, wanted, ttl, column, state)
+
+    def dedup(
+        self,
+        by: str | Sequence[str],
+        *,
+        ttl: Any = None,
+        column: str | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """The first row of each key, in the order of time.
+
+        Args:
+            by: The key's column, or columns.
+            ttl: A key is new again when no row of it has come for so long, as in `scan`; None: never.
+            column: As in `scan`.
+            state: As in `scan`.
+            name: The operator's name.
+        """
+        return self._by_key(kinds.DEDUP, name, by, [], ttl, column, state)
+
+    def _by_key(
+        self,
+        kind: Kind,
+        name: str | None,
+        by: str | Sequence[str],
+        functions: list[tuple[str, str]],
+        ttl: Any,
+        column: str | None,
+        state: KeyedState[Any, Any] | None,
+    ) -> ArrowStream:
+        keys = key_names(by)
+        times = column or self._output.time_column
+        if times is None:
+            raise untold()
+        at = _core.time_column_of(self._columns, times)
+        unit = unit_of(self.schema.field(at).type, lengths_of(self._output))
+        span = None if ttl is None else unit.span("ttl", ttl)
+        if span is not None and span <= 0:
+            raise ValueError(
+                f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
+            )
+        kernel = _core.Kernel.running(self._columns, keys, functions, times, span)
+        if state is not None:
+            kept = Kept(kernel, [list(range(len(keys)))], only_row)
+            kept_in(state, self.scope, kind.name, kept, by=keys, functions=functions, times=times)
+        made = Output(Form.MIXED, kernel.output(), time_column=times)
+        sides = [(self._mixed, self._columns.key(keys), at)]
+        return self._of(in_time_order(self.scope, kind, sides, kernel, made, state, name=name))
+
+    def interval_join(
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        lower: Any,
+        upper: Any,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+        suffix: str = "_right",
+        joined_at: str = "joined_at",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Pairs of rows with one key, the other's time in ``[time + lower, time + upper]``.
+
+        The columns are ours, the other's but for its key, and one that tells when both were there, the later
+        of their times: this is the time of the pair, an int64 where the times are integers. What matches
+        nothing is sent, where asked for, when nothing can match it any more, with nulls in the other's
+        columns. A null in a key matches nothing.
+
+        Args:
+            other: The right side; its column of times has the type of ours, or both are of integers.
+            on: The key's column, or columns, on both sides.
+            lower: An int in the unit of the times, or for timestamps a timedelta; may be negative.
+            upper: Not less than `lower`.
+            how: Whose rows without a match come all the same.
+            suffix: Added to names of the right side that the left side has, too.
+            joined_at: The name of the column with the time of the pair.
+            column: The times of both, or of each; left out: the columns of `event_time`.
+            state: Where to keep what can still be matched, to be listed, or restored from a snapshot: of
+                each key
+                the rows of the left and of the right as a pair of lists of dicts, in which ``matched`` says
+                whether a row has been.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or the columns of times or keys differ in type.
+        """
+        times = _times(self, other, column)
+        unit = _unit_of(self, times[0])
+        low, high = unit.span("lower", lower), unit.span("upper", upper)
+        if low > high:
+            raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
+        given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
+        kernel = _core.Kernel.interval_join(given, low, high)
+        made = (kinds.INTERVAL_JOIN, name, self, other, given[2], kernel, times, joined_at, _both, 2, state)
+        return _joined(*made, lower=low, upper=high)
+
+    def window_join(
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        window: WindowKind,
+        *,
+        how: Literal["inner", "left", "right", "outer"] = "inner",
+        suffix: str = "_right",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Every pair of both streams' rows with one key in one window, when the window is final.
+
+        The columns are ours, the other's but for its key, and ``window_start`` and ``window_end``
+        (exclusive), as those of `window`; results are at the window's last instant. Sessions are those of
+        both streams' rows together. A null in a key matches nothing, and is a session of its own.
+
+        Args:
+            other: The right side; its column of times has the type of ours, or both are of integers.
+            on: The key's column, or columns, on both sides.
+            window: `Tumbling`, `Sliding` or `Session`; lengths are ints in the unit of the times, or for
+                timestamps timedeltas.
+            how: Whose rows without any on the other side of their window come all the same, with nulls in
+                the other's columns.
+            suffix: As in `interval_join`.
+            column: As in `interval_join`.
+            state: Where to keep the rows of open windows, to be listed, or restored from a snapshot: of each
+                key those of the left and of the right as a pair of lists of dicts.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `interval_join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def rows(name, records):
+            ...         schema = pa.schema([("at", pa.int64()), ("user", pa.string()), (name, pa.string())])
+            ...         return scope.to_stream(records).to_arrow(schema).event_time("at", lateness=99)[0]
+            ...     clicks = rows("page", [(3, "ann", "home"), (12, "ann", "shop")])
+            ...     views = rows("ad", [(7, "ann", "shoes"), (31, "bob", "hats")])
+            ...     both = clicks.window_join(views, "user", ps.Tumbling(10))
+            ...     return both.select("page", "ad", "window_start").to_records().capture()
+            >>> ps.example(build).extract()
+            [(9, [{'page': 'home', 'ad': 'shoes', 'window_start': 0}])]
+        """
+        times = _times(self, other, column)
+        unit = _unit_of(self, times[0])
+        if isinstance(window, Count):
+            raise ValueError(
+                "a window join of columns is over tumbling or sliding windows or sessions, not "
+                f"{window}: join to_records() in such windows"
+            )
+        silence = unit.span("gap", window.gap) if isinstance(window, Session) else 0
+        layout = None if isinstance(window, Session) else layout_of(window, unit)
+        given = _terms(self, other, on, times, pairs_of(how), suffix, None)
+        kernel = _core.Kernel.window_join(given, layout, silence)
+        made = (kinds.WINDOW_JOIN, name, self, other, given[2], kernel, times, None, _both, 2, state)
+        return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
+
+    def asof_join(
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        within: Any = None,
+        how: Literal["left", "inner"] = "left",
+        suffix: str = "_right",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Each row with the latest of the other stream at or before its time, by key.
+
+        The columns are ours and the other's but for its key, null where there is no such row; the time of a
+        result is that of our row.
+
+        Args:
+            other: The right side; of each key its latest row is kept.
+            on: The key's column, or columns, on both sides.
+            within: How long before at most; an int or a timedelta. An older row of the other side
+                is freed.
+            how: ``"inner"`` leaves out rows without one.
+            suffix: As in `interval_join`.
+            column: As in `interval_join`.
+            state: As in `interval_join`: of each key the latest row of the other stream, as a dict.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `interval_join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def rows(at, name, records):
+            ...         schema = pa.schema([(at, pa.int64()), ("stock", pa.string()), (name, pa.int64())])
+            ...         return scope.to_stream(records).to_arrow(schema).event_time(at, lateness=9)[0]
+            ...     trades = rows("at", "amount", [(3, "A", 10), (7, "A", 20)])
+            ...     quotes = rows("quoted", "price", [(2, "A", 5), (6, "A", 8)])
+            ...     priced = trades.asof_join(quotes, "stock").select("at", "amount", "price")
+            ...     return priced.to_records().capture()
+            >>> [row for _, rows in ps.example(build).extract() for row in rows]
+            [{'at': 3, 'amount': 10, 'price': 5}, {'at': 7, 'amount': 20, 'price': 8}]
+        """
+        times = _times(self, other, column)
+        span = None if within is None else _unit_of(self, times[0]).span("within", within)
+        if span is not None and span < 0:
+            raise ValueError(f"within is how long before a row the other may be, at least 0, not {within}")
+        outer = (left_or_inner("asof_join", how), False)
+        given = _terms(self, other, on, times, outer, suffix, None)
+        kernel = _core.Kernel.asof_join(given, span, None)
+        made = (kinds.ASOF_JOIN, name, self, other, given[2], kernel, times, times[0], _only, 1, state)
+        return _joined(*made, hidden=1, within=span)
+
+    def table_join(
+        self,
+        table: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        ends: str | None = None,
+        ttl: Any = None,
+        how: Literal["inner", "left"] = "inner",
+        suffix: str = "_right",
+        column: str | tuple[str, str] | None = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Each row with its key's row of a table, as of the row's time.
+
+        Args:
+            table: The table's changes: a row is the new row of its key from its time on.
+            on: The key's column, or columns, on both sides.
+            ends: A column of booleans of the table: where it is true, the row ends its key's row, and is
+                none.
+            ttl: A row of the table ends when there has been no new one of its key for so long, in event time:
+                at exactly so long after its time it is gone, as in `scan`. None: never.
+            how: ``"inner"``: a row without one of the table is left out; ``"left"``: it has nulls in its
+                place.
+            suffix: As in `interval_join`.
+            column: As in `interval_join`.
+            state: As in `interval_join`: of each key the row of the table, as a dict.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `interval_join`.
+        """
+        times = _times(self, table, column)
+        span = None if ttl is None else _unit_of(self, times[0]).span("ttl", ttl)
+        if span is not None and span <= 0:
+            raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
+        outer = (left_or_inner("table_join", how), False)
+        given = _terms(self, table, on, times, outer, suffix, None)
+        within = None if span is None else span - 1  # times are whole units
+        kernel = _core.Kernel.asof_join(given, within, ends)
+        made = (kinds.TABLE_JOIN, name, self, table, given[2], kernel, times, times[0], _only, 1, state)
+        return _joined(*made, hidden=1, ttl=span, ends=ends)
+
+    # ------------------------------------------------------------ columns
+
+    def _mapped(
+        self,
+        kind: Kind,
+        function: Callable[[Any], Any],
+        schema: pa.Schema | None = None,
+        *,
+        name: str | None,
+        changes: Iterable[str] = (),
+    ) -> ArrowStream:
+        """Each batch through a function that changes some columns; an empty one tells the schema."""
+        import pyarrow as pa
+
+        operator = kind.name
+        if schema is None:
+            before = self.schema
+            found = checked_columns(function, operator, before).schema
+            # What has a column's name keeps its type where the two differ in layout only.
+            schema = pa.schema([_as_before(field, before) for field in found])
+        made = schema
+        return self._map_each(
+            kind,
+            lambda batch: _cast(function(batch), made, operator),
+            _core.Schema(made),
+            name=name,
+            changes=changes,
+        )
+
+    def filter(self, condition: Column, *, name: str | None = None) -> ArrowStream:
+        """The rows for which a condition is true.
+
+        Args:
+            condition: An expression of pyarrow (``pc.field("n") > 1``) or Polars (``pl.col("n") > 1``),
+                which is evaluated a batch at a time, or a function of a batch that returns a column of
+                booleans.
+            name: The operator's name.
+
+        Examples:
+            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([(1,), (2,), (3,)]).to_arrow(pa.schema([("n", pa.int64())]))
+            ...     return numbers.filter(pc.field("n") > 1).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 2}, {'n': 3}])]
+        """
+        function = filtering(condition)
+        checked_condition(function, condition, self.schema)
+        return self._mapped(kinds.FILTER, function, self.schema, name=name)
+
+    def select(self, *columns: str, name: str | None = None) -> ArrowStream:
+        """These columns, in this order.
+
+        Raises:
+            GraphError: If there is no such column, or one is named twice.
+        """
+        for column in columns:
+            self._has(column_name("select", column))
+        _differ(columns, columns)
+        return self._mapped(kinds.SELECT, lambda batch: batch.select(list(columns)), name=name)
+
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
+        """The same rows, with new names for some columns.
+
+        Args:
+            names: The new name of each column that gets one.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or two get one name.
+        """
+        if not isinstance(names, Mapping):
+            raise TypeError(f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {names!r}")
+        for column in names:
+            self._has(column)
+        new = [names.get(column, column) for column in self.schema.names]
+        _differ(names.values(), new)
+        moved = {*names, *names.values()}
+        return self._mapped(kinds.RENAME, lambda batch: batch.rename_columns(new), name=name, changes=moved)
+
+    def with_columns(self, **columns: Column) -> ArrowStream:
+        """The rows with further columns, or others in the place of those of the same names.
+
+        Args:
+            columns: For each name an expression of pyarrow or Polars, or a function of a batch that returns a
+                column; as in `filter`.
+
+        Examples:
+            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([(1,), (2,)]).to_arrow(pa.schema([("n", pa.int64())]))
+            ...     return numbers.with_columns(double=pc.field("n") * 2).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 1, 'double': 2}, {'n': 2, 'double': 4}])]
+        """
+        return self._mapped(kinds.WITH_COLUMNS, with_columns(columns), name=None, changes=columns)
+
+    def _has(self, name: str) -> None:
+        if name not in self.schema.names:
+            raise GraphError(f"there is no column '{name}': the columns are {', '.join(self.schema.names)}")
+
+    # ------------------------------------------------------------ rows of a time
+
+    def sort(
+        self, by: str | Sequence[str], *, descending: bool = False, name: str | None = None
+    ) -> ArrowStream:
+        """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
+
+        Args:
+            by: The column, or columns, that they are compared by; NaNs come after numbers, and nulls last.
+                None of them, ``[]``, leaves the rows in the order in which they came.
+            descending: The greatest first.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or its values have no order.
+        """
+        places = _core.order_columns(self._columns, key_names(by))
+        return self._on_one_worker(kinds.SORT, sorted_per_time(places, descending), name)
+
+    def limit(self, rows: int, *, name: str | None = None) -> ArrowStream:
+        """The first rows of each time to come, of all workers; after `sort`, the first in order.
+
+        Args:
+            rows: How many, at most.
+            name: The operator's name.
+
+        Raises:
+            TypeError: If `rows` is no int.
+            ValueError: If it is less than 0.
+        """
+        rows = count_of("limit takes a number of rows", rows, least=0)
+        return self._on_one_worker(kinds.LIMIT, limited(rows), name)
+
+    def _with_one_key(self, name: str | None) -> ArrowStream:
+        """The rows with one more column, which is the same in all: what goes by key takes them together."""
+        import pyarrow as pa
+
+        schema = self.schema.append(pa.field(ALL, pa.int8()))
+        return self._mapped(
+            kinds.WITH_ONE_KEY,
+            lambda batch: _with(batch, pa.array([0] * batch.num_rows, pa.int8()), schema),
+            schema,
+            name=part_name(name, kinds.WITH_ONE_KEY.name),
+        )
+
+    def _without_one_key(self, name: str | None) -> ArrowStream:
+        """The rows without the column of `_with_one_key`."""
+        names = [column for column in self.schema.names if column != ALL]
+        return self.select(*names, name=part_name(name, kinds.SELECT.name))
+
+    def _on_one_worker(self, kind: Kind, build: Callable[..., Any], name: str | None) -> ArrowStream:
+        names, schema = self.schema.names, self._columns
+        together = self._with_one_key(name).unary_frontier(Exchange(ALL), name or kind.name, build)
+        made = Output(Form.COLUMNS, schema)
+        shaped: ArrowStream = together._add(kind, made, name=name, function=lambda batch: batch.select(names))
+        return shaped
+
+    # ------------------------------------------------------------ event time
+
+    def event_time(
+        self,
+        column: str,
+        *,
+        lateness: Any = 0,
+        idle: float | None = 10.0,
+        ahead: timedelta | None = None,
+        name: str | None = None,
+    ) -> tuple[ArrowStream, ArrowStream]:
+        """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
+
+        Args:
+            column: Of integers, timestamps or dates, none of them null or before 0 (1970). A time is the
+                column's own number, in its unit.
+            lateness: How far behind the latest a row may be: an int in the column's unit, or for timestamps a
+                timedelta.
+            idle: As in `Stream.event_time`.
+            ahead: As in `Stream.event_time`, of timestamps.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or it tells no times.
+            TimeError: When the dataflow runs, for a time that is null, or below 0.
+        """
+        at = _core.time_column_of(self._columns, column_name("event_time", column))
+        unit = unit_of(self.schema.field(at).type)
+        units = unit.span("lateness", lateness)
+        if units < 0:
+            raise ValueError(f"lateness is at least 0, not {lateness}")
+        on_time, late = event_times(
+            self.scope,
+            self._output,
+            split_columns(at, not_ahead(ahead, unit.span), unit.lengths),
+            unit.clock(),
+            lateness=units,
+            idle=idle,
+            name=name,
+            time_column=column,
+        )
+        return several("event_time", "on_time, late", (self._of(on_time), self._of(late)))
+
+    def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
+        """Each row at the time that a column tells, which is not before the row's own; nothing is held.
+
+        Raises:
+            GraphError: If there is no such column, or it tells no times.
+            TimeError: When the dataflow runs, for a time that is null, or before the row's.
+        """
+        root_only(self.scope, "delay")
+        at = _core.time_column_of(self._columns, column_name("delay", column))
+        return self._add(kinds.DELAY, Output(Form.COLUMNS, self._columns), name=name, at=at)
+
+    def as_collection(self, *, diffs: bool = False, name: str | None = None) -> ColumnCollection:
+        """The rows as a collection of columns: each is there once, from its time on.
+
+        Args:
+            diffs: The last two columns are ``time`` and ``diff``, as `ColumnCollection.updates` gives them,
+                and are no part of the rows: from that time on so many more of the row are there.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If a collection cannot keep a column, or there are no two such columns.
+            TimeError: When the dataflow runs, for an update whose time is before that of its batch.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.to_stream([{"n": 1}, {"n": 2}]).to_arrow(pa.schema([("n", pa.int64())]))
+            ...     return rows.as_collection().count().to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [((1, 1), 1), ((2, 1), 1)])]
+        """
+        schema = _core.collect_schema(self._columns, diffs, self.scope.dims)
+        made = Output(Form.UPDATES, schema)
+        node = self.scope._append(kinds.AS_COLLECTION, [self._output], made, name=name, diffs=diffs)
+        collection: ColumnCollection = collection_of(self.scope, node.output)
+        return collection
+
+    def window(
+        self,
+        window: WindowKind,
+        by: str | Sequence[str],
+        aggregations: Sequence[tuple[str, str]],
+        *,
+        column: str | None = None,
+        early: Any = None,
+        state: KeyedState[Any, Any] | None = None,
+        name: str | None = None,
+    ) -> ArrowStream:
+        """Aggregations per key and window of event time, sent when the window is final, at its last instant.
+
+        The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), and the
+        aggregations'. The bounds are of the type of the times, and int64 where those are integers; a window
+        that reaches beyond the greatest time ends there, and holds it. Rows are added up as they come, in
+        Rust; a window that closes leaves nothing.
+
+        Windows of the results, also after a `filter`, `with_columns` and the like, are by the instants at
+        which these are sent, so that a window of windows falls into the same place. ``column="window_end"``
+        takes the instants after, which are in the next window.
+
+        Args:
+            window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
+                times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
+            by: The key's column, or columns; none of them, ``[]``, takes all rows together.
+            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``, and
+                those for which values are kept until the window closes, in the order of time in sessions and
+                counted windows.
+            column: The times; left out: the column of `event_time`, or for results of windows the instants at
+                which they are sent.
+            early: Results so far at every multiple of this length, for the keys that have changed since; an
+                int or a timedelta, of tumbling and sliding windows. None: only final ones.
+            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
+                of
+                lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
+                since the last early results; of sessions and counted windows a dict with ``first``, ``last``
+                and ``rows``, and what the aggregations know. Rows then wait until their times are final.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column or function, or no column of times is known.
+            OverflowError: When the dataflow runs, for a sum that its type cannot hold, as in `aggregate`.
+        """
+        root_only(self.scope, "window")
+        times = column or self._output.time_column
+        if times is None and self._output.time_type is not None:
+            told = self._with_own_times(name)
+            return told.window(window, by, aggregations, column=OWN_TIME, early=early, state=state, name=name)
+        if times is None:
+            raise untold()
+        at = _core.time_column_of(self._columns, times)
+        unit = unit_of(self.schema.field(at).type, lengths_of(self._output))
+        keys = key_names(by)
+        if not keys:
+            together = self._with_one_key(name)
+            whole = together.window(
+                window, ALL, aggregations, column=times, early=early, state=state, name=name
+            )
+            return whole._without_one_key(name)
+        wanted = aggregations_of(aggregations, "window")
+        if early is None and state is None and not isinstance(window, Session | Count):
+            layout = layout_of(window, unit)
+            schema = _core.window_schema(self._columns, keys, wanted, times, layout)
+            return self._add_in_time(
+                kinds.WINDOW,
+                [self._mixed],
+                results_of_windows(schema, schema.to_pyarrow().names[len(keys)]),
+                name=name,
+                by=keys,
+                aggregations=wanted,
+                column=times,
+                layout=layout,
+                in_place=self._output.placed == self._columns.key(keys),
+            )
+        return self._windows_in_order(window, keys, wanted, times, unit, early, state, name)
+
+    def _with_own_times(self, name: str | None) -> ArrowStream:
+        """The results of windows with one more column, which tells their times."""
+        import pyarrow as pa
+
+        told = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
+        made = Output(Form.COLUMNS, _core.own_times_schema(self._columns, told))
+        return self._add(kinds.OWN_TIMES, made, name=part_name(name, kinds.OWN_TIMES.name), told=told)
+
+    def _windows_in_order(
+        self,
+        window: WindowKind,
+        keys: list[str],
+        wanted: list[tuple[str, str]],
+        times: str,
+        unit: Unit,
+        early: Any,
+        state: KeyedState[Any, Any] | None,
+        name: str | None,
+    ) -> ArrowStream:
+        """Windows whose rows wait until their times are final: runs, early results, or a listed state."""
+        follows = isinstance(window, Session | Count)
+        tick = None if early is None else unit.span("early", early)
+        if tick is not None and (tick <= 0 or follows):
+            raise ValueError(
+                f"early results come at every multiple of a length of more than 0, of tumbling and "
+                f"sliding windows, "
+                f"not of {early} and {window}"
+            )
+        terms = (self._columns, keys, wanted, times)
+        bounds: Any
+        if isinstance(window, Session | Count):
+            bounds = ends_of(window, unit)
+            kernel = _core.Kernel.window_runs(*terms, bounds)
+        else:
+            bounds = layout_of(window, unit)
+            kernel = _core.Kernel.windows(*terms, bounds, tick)
+        key = self._columns.key(keys)
+        if state is not None:
+            first = list(range(len(keys)))
+            kept = Kept(kernel, [first] if follows else [first, key], only_row if follows else tuple)
+            given = {"window": bounds, "by": keys, "aggregations": wanted, "times": times, "early": tick}
+            kept_in(state, self.scope, f"window {type(window).__name__}", kept, **given)
+        at = _core.time_column_of(self._columns, times)
+        schema = kernel.output()
+        made = results_of_windows(schema, schema.to_pyarrow().names[len(keys)])
+        sides = [(self._mixed, None if self._output.placed == key else key, at)]
+        return self._of(
+            in_time_order(self.scope, kinds.WINDOW_IN_ORDER, sides, kernel, made, state, name=name)
+        )
+
+
+@suggesting
+class ArrowInput:
+    """Introduces record batches at its current time: an `InputHandle` for columns.
+
+    ``ArrowInput(schema)``, then `to_stream`. Batches that are tiny wait until there are enough rows, the time
+    advances, `flush()` is called, or the worker steps.
+
+    Args:
+        schema: A `pyarrow.Schema`, or another object with ``__arrow_c_schema__``.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> rows = ps.ArrowInput(pa.schema([("n", pa.int64())]))
+        >>> rows.schema.names
+        ['n']
+        >>> rows.time
+        0
+    """
+
+    __slots__ = ("_columns", "_handle")
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._columns = _core.Schema(schema)
+        self._handle: InputHandle[Any] = InputHandle()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self._columns.to_pyarrow()
+
+    @property
+    def time(self) -> Time:
+        """The time of the rows sent now."""
+        return self._handle.time
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._handle.closed
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"at {self.time}"
+        place = self._handle.place
+        state = f"{place} {state}" if place or self.closed else "connected to no dataflow"
+        return f"<ArrowInput of {', '.join(self.schema.names)}: {state}>"
+
+    def to_stream(self, scope: Scope, *, name: str | None = None) -> ArrowStream:
+        """The stream of the input in a scope, from the input's current time on."""
+        output = Output(Form.COLUMNS, self._columns)
+        return ArrowStream(scope, scope._input_from(self._handle, _core.StreamKind.COLUMNS, output, name))
+
+    def send(self, data: Any) -> None:
+        """Sends the rows of a batch or a table at the current time; steps while too much is on its way.
+
+        Args:
+            data: A `pyarrow.RecordBatch` or `pyarrow.Table`, a Polars or pandas data frame, or anything else
+                with ``__arrow_c_array__`` or ``__arrow_c_stream__``. Strings and bytes may be laid out in
+                any way; otherwise the schema must be the input's.
+
+        Raises:
+            TypeError: If it is something else, or has another schema; it names the fields that differ.
+            PointstampError: If the input is closed, or connected to no dataflow.
+        """
+        _core.send_columns(self._handle, data, self._columns)
+
+    def advance_to(self, time: Time) -> None:
+        """Moves to a later time: nothing will be sent before it any more.
+
+        Raises:
+            TimeError: Unless `time` is at or after `self.time`.
+        """
+        self._handle.advance_to(time)
+
+    def flush(self) -> None:
+        """Sends what waits."""
+        self._handle.flush()
+
+    def close(self) -> None:
+        """Closes the input: nothing will be sent any more. Closing it twice does nothing."""
+        self._handle.close()
+
+    def __enter__(self) -> ArrowInput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 def _together(outputs: list[Output]) -> Output:
     """An output for the rows of several; at event times, where one column tells those of all."""
@@ -384,3 +1239,177 @@ def check_same(expected: _core.Schema, given: _core.Schema, operator: str) -> No
     difference = expected.difference(given)
     if difference is not None:
         raise GraphError(f"{operator} takes streams of one schema: {difference}")
+
+
+def only_row(kinds: tuple[list[Any], ...]) -> Any:
+    """The one row of a key."""
+    return kinds[0][0]
+
+
+def _times(left: Any, right: Any, column: Any) -> tuple[str, str]:
+    """The columns of times of both sides.
+
+    Raises:
+        TypeError: If the other side is no stream of columns.
+        GraphError: If a column is not known, or they are of different types, not all integers, or scopes.
+    """
+    if not isinstance(right, ArrowStream):
+        raise TypeError(f"an ArrowStream joins another ArrowStream, not {right!r}")
+    if left.scope is not right.scope:
+        raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
+    if isinstance(column, str) or column is None:
+        ours, theirs = column, column
+    elif isinstance(column, tuple | list) and len(column) == 2:
+        ours, theirs = column
+    else:
+        raise TypeError(f"column is the name of the times of both sides, or a pair of names, not {column!r}")
+    names: list[Any] = [ours or left._output.time_column, theirs or right._output.time_column]
+    if None in names:
+        side = ("left", "right")[names.index(None)]
+        raise untold(f" of the {side} side")
+    types = [_type_of(side, name) for side, name in zip((left, right), names, strict=True)]
+    import pyarrow as pa
+
+    if types[0] != types[1] and not all(pa.types.is_integer(each) for each in types):
+        raise GraphError(
+            f"the times of both sides need one type, and '{names[0]}' is {types[0]} and '{names[1]}' is "
+            f"{types[1]}: cast one of them before event_time"
+        )
+    return names[0], names[1]
+
+
+def _unit_of(stream: Any, times: str) -> Unit:
+    """The unit of a stream's column of times."""
+    return unit_of(_type_of(stream, times), lengths_of(stream._output))
+
+
+def _type_of(stream: Any, column: str) -> Any:
+    at = _core.time_column_of(stream._columns, column)
+    return stream.schema.field(at).type
+
+
+def _terms(
+    left: Any,
+    right: Any,
+    on: str | Sequence[str],
+    times: tuple[str, str],
+    outer: tuple[bool, bool],
+    suffix: str,
+    joined_at: str | None,
+) -> Terms:
+    keys = [on] if isinstance(on, str) else list(on)
+    return (left._columns, right._columns, keys, times, outer, suffix, joined_at)
+
+
+def _joined(
+    kind: Kind,
+    name: str | None,
+    left: Any,
+    right: Any,
+    keys: list[str],
+    kernel: _core.Kernel,
+    times: tuple[str, str],
+    time_column: str | None,
+    shown: Any,
+    kinds: int,
+    state: KeyedState[Any, Any] | None,
+    /,
+    *,
+    hidden: int = 0,
+    **terms: Any,
+) -> ArrowStream:
+    """The operator of a join, whose results tell their times in a column, or come at those of windows.
+
+    Of what is kept, as many kinds of rows, the last `hidden` columns are not listed.
+    """
+    both = (left, right)
+    places = [stream._columns.key(keys) for stream in both]
+    at = [_core.time_column_of(side._columns, told) for side, told in zip(both, times, strict=True)]
+    rows = [stream._mixed for stream in both]
+    if state is not None:
+        kept = Kept(kernel, places if kinds == 2 else places[1:], shown, hidden=hidden)
+        kept_in(state, left.scope, kind.name, kept, on=keys, times=times, **terms)
+    schema = kernel.output()
+    made = (
+        results_of_windows(schema, "window_end")
+        if time_column is None
+        else Output(Form.MIXED, schema, time_column=time_column)
+    )
+    sides = list(zip(rows, places, at, strict=True))
+    joined: ArrowStream = left._of(in_time_order(left.scope, kind, sides, kernel, made, state, name=name))
+    return joined
+
+
+def results_of_windows(schema: _core.Schema, bound: str) -> Output:
+    """An output for results of windows: rows at the last instants of these, which no column tells.
+
+    `window_end` is the instant after. Windows of such rows are by their own times, so that they are those of
+    the same results as records.
+
+    Args:
+        schema: Of the results.
+        bound: A column that is a bound of windows.
+    """
+    return Output(Form.COLUMNS, schema, time_type=schema.to_pyarrow().field(bound).type)
+
+
+def _both(kinds: tuple[list[Any], ...]) -> Any:
+    return kinds
+
+
+def _only(kinds: tuple[list[Any], ...]) -> Any:
+    [[row]] = kinds
+    return row
+
+
+def _differ(given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuses names that are given to several columns: rows as records would lose all of these but one."""
+    for name in given:
+        if names.count(name) > 1:
+            raise GraphError(f"there would be {names.count(name)} columns named '{name}'")
+
+
+def _as_before(field: Any, schema: Any) -> Any:
+    at = schema.get_field_index(field.name)
+    if at >= 0 and _texts(field.type, schema.field(at).type):
+        return schema.field(at)
+    return field
+
+
+def _texts(one: Any, other: Any) -> bool:
+    """Whether two types hold texts, or bytes, and differ at most in how they lay them out."""
+    import pyarrow as pa
+
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    raw = (pa.binary(), pa.large_binary(), pa.binary_view())
+    return any(one in kind and other in kind for kind in (texts, raw))
+
+
+def _cast(table: Any, schema: Any, operator: str) -> Any:
+    """The columns of the types of a schema. What differs in layout only is made so when it is taken in.
+
+    Raises:
+        TypeError: If a column is not of its type and cannot be cast; it names the operator and the column.
+    """
+    import pyarrow as pa
+
+    if table.schema.equals(schema):
+        return table
+    columns = []
+    for column, field in zip(table.columns, schema, strict=True):
+        if column.type != field.type and not _texts(column.type, field.type):
+            try:
+                column = column.cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise TypeError(
+                    f"{operator} made column '{field.name}' of type {column.type}, and of a batch without "
+                    f"rows {field.type}: let it return one type, as in pa.array(values, type). {error}"
+                ) from error
+        columns.append(column)
+    return pa.table(columns, names=schema.names)
+
+
+def _with(batch: Any, column: Any, schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([*batch.columns, column], schema=schema)

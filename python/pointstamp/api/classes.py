@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
-__all__ = ["clock_of", "collection_of", "stream_of"]
+__all__ = ["collection_of", "stream_of"]
 
 
 _STREAMS = {
@@ -25,12 +25,12 @@ _STREAMS = {
 }
 
 
-def stream_of(scope: Scope, output: Output) -> Any:
+def stream_of(scope: BuildingScope, output: Output) -> Any:
     """A stream of an output: of records or of columns, at the times of the dataflow or at their own."""
     return _class(*_STREAMS[output.form])(scope, output)
 
 
-def collection_of(scope: Scope, output: Output) -> Any:
+def collection_of(scope: BuildingScope, output: Output) -> Any:
     """A collection of an output: of records, or with a schema of columns."""
     if output.schema is None:
         return _class("pointstamp.api.collection", "Collection")(scope, output)
@@ -45,19 +45,3 @@ def _class(module: str, name: str) -> Any:
     if name not in _loaded:
         _loaded[name] = getattr(import_module(module), name)
     return _loaded[name]
-
-
-def clock_of(output: Output) -> Any:
-    """The unit of the times of an output: that of what it comes from, through any operators.
-
-    Raises:
-        TypeError: If it comes from streams with times of different kinds.
-    """
-    from pointstamp.event_time.clock import Clock
-
-    clocks = output.clocks or ()
-    if not clocks:
-        return Clock(False, teller="nothing")
-    for other in clocks[1:]:
-        clocks[0].join(other)
-    return clocks[0]

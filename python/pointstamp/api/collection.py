@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import Field, JoinKind, Reduction
-from pointstamp._validation import count_of, function_of, unknown_attribute
-from pointstamp.api.arranged import arranged, check_scope, joined_with
+from pointstamp._core import Field, JoinKind, ProbeHandle, Reduction
+from pointstamp._validation import count_of, function_of, suggesting, unknown_attribute
+from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.collection_nodes import (
     concatenated,
     distinct_keys,
@@ -16,28 +16,95 @@ from pointstamp.api.collection_nodes import (
     one,
     reduced,
 )
-from pointstamp.api.collection_outputs import CollectionOutputs
-from pointstamp.api.variable import iterated
-from pointstamp.plan import collections
+from pointstamp.capture.events import Capture
+from pointstamp.errors import GraphError, PointstampError
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
 
-    from pointstamp.api.arranged import Arranged
+    from typing_extensions import Self
+
     from pointstamp.api.scope import Scope
+    from pointstamp.api.stream import Stream
+    from pointstamp.capture.events import EventWriter
     from pointstamp.plan.node import Kind
+    from pointstamp.plan.plan import PlanScope
     from pointstamp.types import Time
+
 
 __all__ = ["Collection"]
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Multiset")
 U = TypeVar("U")
 K = TypeVar("K")
 V = TypeVar("V")
 V2 = TypeVar("V2")
 
 
-class Collection(CollectionOutputs[T]):
+class Multiset:
+    """Updates of records, or of rows with columns, which a method of a scope or a collection has made.
+
+    Attributes:
+        scope: The scope that the collection is in.
+    """
+
+    __slots__ = ("_output", "scope")
+
+    def __init__(self, scope: Scope, output: Output) -> None:
+        self.scope = scope
+        self._output = output
+
+    def probe(self, *, name: str | None = None) -> ProbeHandle:
+        """A handle that reports at which times the collection may still change."""
+        handle = ProbeHandle()
+        node = self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
+        self.scope._building.expect(node, handle)
+        return handle
+
+    def enter(self, scope: Scope) -> Self:
+        """The same collection in a scope inside the collection's; it is there in every turn of a loop.
+
+        A join in the scope uses the arrangement of the collection outside: it is built once, and kept once.
+
+        Raises:
+            GraphError: If `scope` is not directly inside the collection's scope.
+        """
+        return type(self)(scope, scope._entered(self._output))
+
+    def leave(self) -> Self:
+        """The same collection in the scope around its own; of a loop, what its last turn gives.
+
+        Raises:
+            GraphError: If the collection is in a root scope.
+        """
+        left = self.scope._left(self._output)
+        assert self.scope.parent is not None
+        return type(self)(self.scope.parent, left)
+
+
+class CollectionCapture(Capture[tuple[T, int]]):
+    """The updates of a collection on one worker. It may be read from any thread, and after the run.
+
+    Iterating gives the events as they came: the data of `Messages` are updates ``(record, time, diff)``.
+    """
+
+    __slots__ = ()
+
+    def extract(self) -> list[tuple[Time, list[tuple[T, int]]]]:
+        """The changes per time, in the order of times: ``(record, diff)``, added up, in the order of records.
+
+        Times that are not ordered come in the order of their coordinates, first coordinate first.
+        """
+        changes = _core.extract_updates(self._queue)
+        self._check_empty(changes)
+        return changes
+
+
+class Collection(Multiset, Generic[T]):
     """A multiset that changes: updates ``(record, time, diff)``.
 
     Every method adds nodes to the dataflow's plan.
@@ -399,3 +466,505 @@ class Collection(CollectionOutputs[T]):
             [(0, [(3, 1), (5, 1), (7, 1)])]
         """
         return iterated(self, f, name)
+
+    def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
+        """The updates, as a stream of records ``(record, time, diff)``.
+
+        Each is at its own time in the stream, too; of one record and time there may be several.
+        """
+        node = self.scope._append(collections.UPDATES, [self._output], Output(Form.RECORDS), name=name)
+        stream: Stream[Any] = stream_of(self.scope, node.output)
+        return stream
+
+    def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
+        """Keeps the updates on this worker in memory."""
+        capture: CollectionCapture[T] = CollectionCapture(self.scope.index, self.scope.peers)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture._queue)
+        return capture
+
+    def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
+        """Writes the updates as pairs ``(record, diff)``.
+
+        ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
+        """
+        updates = self.updates(name=named_part(name, "updates"))
+        pairs = updates.map(lambda update: (update[0], update[2]), name=named_part(name, "map"))
+        pairs.capture_into(writer, name=name)
+
+
+@suggesting
+class Variable(Generic[C]):
+    """A collection of a loop: first what it starts from, then in each turn what the turn before set it to.
+
+    Make one with `Scope.variable` in a scope of `iterative()`; several in one scope define each other. The
+    loop ends when a turn changes none of them.
+
+    Attributes:
+        collection: What the variable is in a turn of the loop: a `Collection`, or a `ColumnCollection`.
+
+    Examples:
+        What can be reached from 1, one step further in each turn:
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     edges = scope.collection([(1, 2), (2, 3), (3, 1), (4, 5)])
+        ...     with scope.iterative() as inner:
+        ...         reached = inner.variable(scope.collection([1]).enter(inner))
+        ...         steps = reached.collection.map(lambda node: (node, None)).join(edges.enter(inner))
+        ...         nodes = steps.map(lambda step: step[1][1])
+        ...         result = nodes.concat(reached.collection).distinct()
+        ...         reached.set(result)
+        ...         return result.leave().capture()
+        >>> ps.example(build).extract()
+        [(0, [(1, 1), (2, 1), (3, 1)])]
+
+        The same of columns, of paths from every node:
+
+        >>> import pyarrow as pa
+        >>> def build(scope):
+        ...     edges = scope.column_collection(pa.table({"a": [1, 2, 3], "b": [2, 3, 4]}))
+        ...     with scope.iterative() as inner:
+        ...         paths = inner.variable(edges.enter(inner))
+        ...         first = paths.collection.rename({"b": "over"})
+        ...         last = edges.enter(inner).rename({"a": "over"})
+        ...         longer = first.join(last, on="over").select("a", "b")
+        ...         paths.set(longer.concat(edges.enter(inner)).distinct())
+        ...         return paths.collection.leave().distinct().capture()
+        >>> [(time, batch)] = ps.example(build).extract()
+        >>> list(zip(*batch.select(["a", "b"]).to_pydict().values()))
+        [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+    """
+
+    __slots__ = ("_initial", "_name", "_node", "_scope", "collection")
+
+    collection: C
+
+    def __init__(
+        self, scope: Scope, initial: C | None, columns: _core.Schema | None, name: str | None
+    ) -> None:
+        if initial is not None:
+            given: object = initial
+            if not isinstance(given, Multiset) or (columns is not None and given._output.schema is None):
+                of = "" if columns is None else " of columns"
+                raise TypeError(f"a variable{of} starts from a collection{of}, not {initial!r}")
+            check_columns(columns, initial, "variable")
+            columns = initial._output.schema
+        if not scope.in_loop:
+            raise GraphError(
+                f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
+                "variable in a scope of iterative()"
+            )
+        if initial is not None and initial.scope is not scope:
+            raise GraphError(
+                f"a variable of scope '{scope.name}' cannot start from a collection of scope "
+                f"'{initial.scope.name}': bring it in with enter(scope) first"
+            )
+        missing = (
+            f"a variable of scope {scope._plan_scope} is never set: call set() with the "
+            "collection that it is in the next turn of the loop"
+        )
+        scope._plan_scope.check_building()
+        building = scope._building
+        with building.making(collections.VARIABLE.name, name):
+            loop, stream = _core.follow(scope._engine, 1, missing)
+        made = Output(Form.UPDATES, columns)
+        self._node = scope._append(collections.VARIABLE, [], made, name=name, loop=loop)
+        building.reserve(self._node, stream)
+        building.plan.require(self._node, missing)
+        self._scope = scope
+        self._name = name
+        self._initial = None if initial is None else initial._output
+        if self._initial is not None:
+            part = named_part(name, "concatenate")
+            made = concatenated(scope, [self._initial, made], name=part)
+        self.collection = collection_of(scope, made)
+
+    def set(self, result: C) -> None:
+        """Says what the variable is in the next turn. Call it once.
+
+        Raises:
+            GraphError: If the variable is set already, or `result` is of another scope or has other columns.
+            TypeError: If it is not a collection, of columns where the variable is of columns.
+        """
+        check_kind(self.collection, result, "a variable{0} is set to a collection{0}")
+        scope, plan = self._scope, self._scope._building.plan
+        if result.scope is not scope:
+            raise GraphError(
+                f"a variable of scope '{scope.name}' cannot be set to a collection of scope "
+                f"'{result.scope.name}': it comes round in its own scope only"
+            )
+        check_columns(self.collection._output.schema, result, "variable")
+        if self._node not in plan.missing:
+            raise GraphError(
+                "this variable is set already: it has one definition; concat the collections first"
+            )
+        change = result._output
+        if self._initial is not None:
+            # What it starts from is there in every turn; the turns after the first take it away again.
+            name = self._name
+            less = one(
+                scope,
+                collections.NEGATE,
+                self._initial,
+                schema=self._initial.schema,
+                name=named_part(name, "negate"),
+            )
+            change = concatenated(scope, [change, less], name=named_part(name, "concatenate"))
+        scope._append(collections.SET, [change], closes=self._node)
+        plan.fulfil(self._node)
+
+
+def check_kind(expected: C, given: Any, sentence: str) -> None:
+    """Refuses another thing than a collection of the same kind.
+
+    Args:
+        expected: A collection.
+        given: What should be one of its kind.
+        sentence: What is said, with places for ``of columns``.
+
+    Raises:
+        TypeError: If it is another thing.
+    """
+    if not isinstance(given, type(expected)):
+        of = " of columns" if expected._output.schema is not None else ""
+        raise TypeError(f"{sentence.format(of)}, not {given!r}")
+
+
+def check_columns(mine: _core.Schema | None, given: Multiset, operator: str) -> None:
+    """Refuses a collection of other columns.
+
+    Raises:
+        GraphError: It names the fields that differ.
+    """
+    theirs = given._output.schema
+    if mine is not None and theirs is not None and (difference := mine.difference(theirs)) is not None:
+        raise GraphError(f"{operator} takes collections of one schema: {difference}")
+
+
+def iterated(start: C, f: Callable[[Scope, C], C], name: str) -> C:
+    """Puts a collection through a function until that changes nothing; see `Collection.iterate`."""
+    function_of("iterate", f)
+    with start.scope.iterative(name) as inner:
+        entered = start.enter(inner)
+        variable = Variable(inner, entered, None, None)
+        result = f(inner, variable.collection)
+        check_kind(start, result, "the function given to iterate returns the collection{0} of the next turn")
+        check_columns(start._output.schema, result, "iterate")
+        variable.set(result)
+        return result.leave()
+
+
+@suggesting
+class Arranged(Generic[K, V]):
+    """A collection of pairs ``(key, value)``, sorted by key and kept. `Collection.arrange` makes it.
+
+    Every join and reduce on it uses the same index: it is built once, and kept once.
+
+    Attributes:
+        scope: The scope that it is in.
+    """
+
+    __slots__ = ("_built", "_output", "_trace", "scope")
+
+    def __init__(self, scope: Scope, output: Output) -> None:
+        self.scope = scope
+        self._output = output
+        self._built: _core.Arrangement | None = None
+        self._trace: Trace[K, V] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Arranged in {self.scope!r}>"
+
+    def _bind(self, built: _core.Arrangement) -> None:
+        """Gives it, and the trace that was taken while it was being built, what the engine has made of it."""
+        self._built = built
+        if self._trace is not None:
+            self._trace._bind(built)
+
+    @property
+    def trace(self) -> Trace[K, V]:
+        """This worker's share of the arrangement, for reading while the dataflow runs.
+
+        Ask for it while the dataflow is being built: one that is taken later, or after the one before was
+        closed, begins where the arrangement is then. It can be read when the dataflow's block has ended.
+
+        Raises:
+            GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If
+                it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
+        """
+        if self._trace is None or self._trace.closed:
+            if _has_entered(self._output):
+                raise GraphError(
+                    "this arrangement is of the scope around and only entered this one: take the trace of "
+                    "the arrangement there"
+                )
+            trace: Trace[K, V] = Trace(self.scope._plan_scope.root)
+            if self._built is not None:
+                trace._bind(self._built)
+            self._trace = trace
+        return self._trace
+
+    def enter(self, scope: Scope, *, name: str | None = None) -> Arranged[K, V]:
+        """The same arrangement in a scope inside its own, for joins and reduces in every turn of a loop.
+
+        It is neither copied nor built again: what changes outside changes it there. (A collection that
+        enters a scope does the same with its arrangement.)
+
+        Raises:
+            GraphError: If `scope` is not directly inside the arrangement's scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.fields import left, right
+            >>> def build(scope):
+            ...     edges = scope.collection([("a", "b"), ("b", "c")]).arrange()
+            ...     def turn(inner, hops):
+            ...         further = edges.enter(inner).join(hops, (left, right + 1))
+            ...         return further.concat(hops).min()
+            ...     return scope.collection([("a", 0)]).iterate(turn).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 0), 1), (('b', 1), 1), (('c', 2), 1)])]
+        """
+        return Arranged(scope, scope._entered(self._output, name=name))
+
+    def as_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
+        """The collection of pairs; each change comes when its time is complete."""
+        node = self.scope._append(
+            collections.ARRANGED_UPDATES, [self._output.read_as(Form.BY_KEY)], Output(Form.UPDATES), name=name
+        )
+        return self._collection(node.output)
+
+    def join(
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        f: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Collection[Any]:
+        """Joins as `Collection.join`; the other side is an arrangement, or is arranged."""
+        return self._collection(joined_with(self, other, f, name))
+
+    def reduce(
+        self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
+    ) -> Collection[tuple[K, U]]:
+        """Reduces as `Collection.reduce`, on this arrangement."""
+        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("reduce", f), name=name)
+
+    def min(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
+        """The least value of each key: `Collection.min` on this arrangement."""
+        return self._reduced(collections.MIN, Reduction.MIN, name=name)
+
+    def max(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
+        """The greatest value of each key: `Collection.max` on this arrangement."""
+        return self._reduced(collections.MAX, Reduction.MAX, name=name)
+
+    def sum(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
+        """The sum of each key's values: `Collection.sum` on this arrangement."""
+        return self._reduced(collections.SUM, Reduction.SUM, name=name)
+
+    def mean(self, *, name: str | None = None) -> Collection[tuple[K, float]]:
+        """The mean of each key's values: `Collection.mean` on this arrangement."""
+        return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
+
+    def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
+        """The greatest values of each key: `Collection.top_k` on this arrangement."""
+        n = count_of("top_k takes a number of values", n)
+        return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
+
+    def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
+        """The number of records of each key: `Collection.count_by_key` on this arrangement."""
+        return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
+
+    def _reduced(
+        self, kind: Kind, reduction: Reduction, argument: Any = None, *, name: str | None
+    ) -> Collection[Any]:
+        return self._collection(reduced(self.scope, kind, self._output, reduction, argument, name=name))
+
+    def _collection(self, output: Output) -> Collection[Any]:
+        made: Collection[Any] = collection_of(self.scope, output)
+        return made
+
+
+def arranged(scope: Scope, output: Output, name: str | None) -> Arranged[Any, Any]:
+    """Appends an arrangement by key, which is made whether anything reads it or not."""
+    node = scope._append(collections.ARRANGE, [output.read_as(Form.BY_KEY)], Output(Form.BY_KEY), name=name)
+    made: Arranged[Any, Any] = Arranged(scope, node.output)
+    assert node.arguments is not None
+    node.arguments["arranged"] = made
+    return made
+
+
+def _has_entered(output: Output) -> bool:
+    """Whether an arrangement is that of a scope around its own."""
+    while output.node.kind is collections.ARRANGE:
+        output = output.node.inputs[0].output
+    return output.node.kind is shape.ENTER
+
+
+@suggesting
+class Trace(Generic[K, V]):
+    """This worker's share of an arrangement, which `main` reads while the dataflow runs.
+
+    A trace holds history back from being merged, so that it can be read at every time from `since` on: let go
+    of what is not needed with `allow_merging_before`, and of all with `close`.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         ages, collection = scope.new_collection()
+        ...         arranged = collection.arrange()
+        ...         trace, probe = arranged.trace, arranged.as_collection().probe()
+        ...     ages.insert(("ann", 41))
+        ...     ages.advance_to(1)
+        ...     ages.update_many([(("ann", 41), -1), (("ann", 42), 1)])
+        ...     ages.advance_to(2)
+        ...     worker.step_while(lambda: probe.less_than(2))
+        ...     return trace.get("ann"), trace.get("ann", at=0), trace.get("bob")
+        >>> ps.execute(main)
+        [([(42, 1)], [(41, 1)], [])]
+    """
+
+    __slots__ = ("_bound", "_closed", "_dataflow")
+
+    def __init__(self, dataflow: PlanScope) -> None:
+        self._dataflow = dataflow
+        self._bound: _core.Trace | None = None
+        self._closed = False
+
+    def _bind(self, built: _core.Arrangement) -> None:
+        """Begins to read an arrangement, unless it was closed before.
+
+        Raises:
+            GraphError: If the arrangement has kept nothing of what has come.
+        """
+        if not self._closed:
+            self._bound = _core.trace_of(built)
+
+    @property
+    def _reads(self) -> _core.Trace:
+        """The extension's reader.
+
+        Raises:
+            GraphError: If there is none yet, or will be none.
+            PointstampError: If it was closed before there was one.
+        """
+        if self._bound is not None:
+            return self._bound
+        if self._closed:
+            raise PointstampError(
+                "this trace is closed: take another from the arrangement, or close it later"
+            )
+        if self._dataflow.complete is not None:
+            raise GraphError(
+                "this trace reads nothing: its dataflow was never built, since its block has failed"
+            )
+        raise GraphError(
+            "this trace is of a dataflow whose `with` block has not ended: read it, and import it into "
+            "others, after that"
+        )
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<Trace closed>"
+        if self._bound is None:
+            being = "is being" if self._dataflow.complete is None else "was never"
+            return f"<Trace of a dataflow that {being} built>"
+        return f"<Trace since {self.since} and before {self.upper}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed if self._bound is None else self._bound.closed
+
+    @property
+    def since(self) -> list[Time]:
+        """Reads are exact at the times that are at or after one of these."""
+        return self._reads.since
+
+    @property
+    def upper(self) -> list[Time]:
+        """The trace is complete at the times that are not at or after one of these."""
+        return self._reads.upper
+
+    def get(self, key: K, *, at: Time | None = None) -> list[tuple[V, int]]:
+        """The values of a key, each with how often it is there, in order.
+
+        Only keys that belong to this worker are found: a key is on one of the workers.
+
+        Args:
+            key: The key.
+            at: The time; None for the latest that is complete.
+
+        Raises:
+            TimeError: If the trace is not complete at `at`, or does not reach back to it.
+            PointstampError: If the trace is closed.
+            GraphError: If its dataflow is still being built, or was never built.
+        """
+        return self._reads.get(key, at)
+
+    def items(self, *, at: Time | None = None) -> Iterator[tuple[K, V, int]]:
+        """Every ``(key, value, count)`` of this worker's share, in the order of keys and values.
+
+        Args:
+            at: The time; None for the latest that is complete.
+
+        Raises:
+            TimeError: If the trace is not complete at `at`, or does not reach back to it.
+            PointstampError: If the trace is closed.
+            GraphError: If its dataflow is still being built, or was never built.
+        """
+        return iter(self._reads.items(at))
+
+    def allow_merging_before(self, time: Time) -> None:
+        """Gives up reading at times that are not at or after `time`; what happened before can be merged."""
+        self._reads.allow_merging_before(time)
+
+    def close(self) -> None:
+        """Gives up reading. Closing it twice does nothing."""
+        self._closed = True
+        if self._bound is not None:
+            self._bound.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def joined_with(
+    left: Collection[Any] | Arranged[Any, Any],
+    other: Collection[Any] | Arranged[Any, Any],
+    f: Callable[[Any, Any, Any], Any] | Field | tuple[Any, ...] | None,
+    name: str | None,
+) -> Output:
+    """Appends a join of pairs ``(key, value)``; see `Collection.join`."""
+    check_scope("join", left.scope, other, (Arranged, Collection))
+    result = JoinKind.PAIRS
+    if isinstance(f, (Field, tuple)):
+        _core.check_join_fields(f)
+        result = JoinKind.FIELDS
+    elif f is not None:
+        result, f = JoinKind.FUNCTION, function_of("join", f)
+    right = other._output, Form.BY_KEY
+    return joined(left.scope, collections.JOIN, left._output, right, result, f, name=name)
+
+
+def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
+    """Refuses what an operator in a scope cannot read: other things than collections, or of another scope."""
+    if not isinstance(other, kinds):
+        raise TypeError(f"{operator} needs a collection, not {other!r}")
+    if other.scope.address[:1] != scope.address[:1]:
+        raise GraphError(
+            f"{operator} needs collections of one dataflow, and the other is of another: arrange it there, "
+            "and bring its trace in here with scope.import_trace(arranged.trace)"
+        )
+    if other.scope is not scope:
+        raise GraphError(
+            f"{operator} needs collections of one scope: one is of scope '{scope.name}' {scope.address}, the "
+            f"other of '{other.scope.name}' {other.scope.address}; bring it in with enter(scope), or "
+            "out with leave()"
+        )

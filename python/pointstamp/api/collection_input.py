@@ -28,27 +28,27 @@ class Changing:
     Subclasses say what is changed. A subclass is a context manager that closes its input.
     """
 
-    __slots__ = ("handle", "strict")
+    __slots__ = ("_handle", "_strict")
 
     def __init__(self, handle: InputHandle[Any], *, strict: bool = False) -> None:
-        self.handle = handle
-        self.strict = strict
+        self._handle = handle
+        self._strict = strict
         if strict:
             _core.refuse_negative_counts(handle)
 
     @property
     def time(self) -> Time:
         """The time of the changes made now."""
-        return self.handle.time
+        return self._handle.time
 
     @property
     def closed(self) -> bool:
         """Whether nothing can be changed any more."""
-        return self.handle.closed
+        return self._handle.closed
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"at {self.time}"
-        return f"<{type(self).__name__} {self.handle.place} {state}>"
+        return f"<{type(self).__name__} {self._handle.place} {state}>"
 
     def advance_to(self, time: Time) -> None:
         """Moves to a later time: nothing will be changed before it any more.
@@ -57,15 +57,15 @@ class Changing:
             TimeError: Unless `time` is at or after `self.time`.
             PointstampError: If the input is closed.
         """
-        self.handle.advance_to(time)
+        self._handle.advance_to(time)
 
     def flush(self) -> None:
         """Sends the changes that wait."""
-        self.handle.flush()
+        self._handle.flush()
 
     def close(self) -> None:
         """Ends the changes. Closing it twice does nothing."""
-        self.handle.close()
+        self._handle.close()
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +117,7 @@ class CollectionInput(Changing, Generic[T]):
             OverflowError: If the input is strict, and has added 2**63 - 1 of the record before.
             PointstampError: If the input is closed.
         """
-        _core.update_input(self.handle, record, 1)
+        _core.update_input(self._handle, record, 1)
 
     def remove(self, record: T) -> None:
         """Takes one of a record away. A count may be below zero, unless the input is strict.
@@ -127,7 +127,7 @@ class CollectionInput(Changing, Generic[T]):
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
         """
-        _core.update_input(self.handle, record, -1)
+        _core.update_input(self._handle, record, -1)
 
     def update(self, record: T, diff: int) -> None:
         """Adds so many of a record; takes them away where `diff` is negative.
@@ -138,7 +138,7 @@ class CollectionInput(Changing, Generic[T]):
             OverflowError: If the input is strict, and has added so many that the count leaves 64 bits.
             PointstampError: If the input is closed.
         """
-        _core.update_input(self.handle, record, diff)
+        _core.update_input(self._handle, record, diff)
 
     def update_many(self, updates: Iterable[tuple[T, int]]) -> None:
         """Makes every change of an iterable of pairs ``(record, diff)``; after an error, none of them.
@@ -148,7 +148,7 @@ class CollectionInput(Changing, Generic[T]):
             ValueError: If a diff is 0, or the input is strict and has added fewer of a record.
             PointstampError: If the input is closed.
         """
-        _core.send_updates(self.handle, updates)
+        _core.send_updates(self._handle, updates)
 
     def insert_many(self, records: Iterable[T]) -> None:
         """Adds one of each record of an iterable; after an error, none of them.
@@ -157,7 +157,7 @@ class CollectionInput(Changing, Generic[T]):
             TypeError: If a collection cannot keep a record.
             PointstampError: If the input is closed.
         """
-        _core.send_updates(self.handle, records, 1)
+        _core.send_updates(self._handle, records, 1)
 
     def remove_many(self, records: Iterable[T]) -> None:
         """Takes one of each record of an iterable away, as `remove`; after an error, none of them.
@@ -167,7 +167,7 @@ class CollectionInput(Changing, Generic[T]):
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
         """
-        _core.send_updates(self.handle, records, -1)
+        _core.send_updates(self._handle, records, -1)
 
     def play(self, changes: Iterable[tuple[T, Time, int]], *, probe: ProbeHandle | None = None) -> None:
         """Makes changes that bring their times along, in the order of times, as ``(record, time, diff)``.
@@ -208,4 +208,4 @@ class CollectionInput(Changing, Generic[T]):
             3 [(('tick', 1), -1), (('tick', 3), 1)]
             7 [(('tock', 1), -1)]
         """
-        _core.play_updates(self.handle, changes, probe)
+        _core.play_updates(self._handle, changes, probe)

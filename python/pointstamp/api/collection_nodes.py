@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pointstamp._core import JoinKind, Reduction
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Kind
 
 __all__ = [
@@ -33,7 +33,7 @@ def named_part(name: str | None, part: str) -> str | None:
 
 
 def one(
-    scope: Scope,
+    scope: BuildingScope,
     kind: Kind,
     output: Output,
     *,
@@ -45,7 +45,7 @@ def one(
     return scope._append(kind, [output], Output(Form.UPDATES, schema), name=name, **arguments).output
 
 
-def concatenated(scope: Scope, outputs: Iterable[Output], *, name: str | None = None) -> Output:
+def concatenated(scope: BuildingScope, outputs: Iterable[Output], *, name: str | None = None) -> Output:
     """Appends a node that puts collections of one schema together."""
     outputs = list(outputs)
     together = Output(Form.UPDATES, outputs[0].schema)
@@ -53,7 +53,7 @@ def concatenated(scope: Scope, outputs: Iterable[Output], *, name: str | None = 
 
 
 def joined(
-    scope: Scope,
+    scope: BuildingScope,
     kind: Kind,
     left: Output,
     right: tuple[Output, Form],
@@ -81,7 +81,7 @@ def joined(
 
 
 def reduced(
-    scope: Scope,
+    scope: BuildingScope,
     kind: Kind,
     output: Output,
     reduction: Reduction,
@@ -106,13 +106,13 @@ def reduced(
     return scope._append(kind, [read], made, name=name, reduction=reduction, argument=argument).output
 
 
-def outside(scope: Scope, output: Output) -> tuple[Scope, Output, list[Scope]]:
+def outside(scope: BuildingScope, output: Output) -> tuple[BuildingScope, Output, list[BuildingScope]]:
     """Finds what entered a scope, where it is no longer one that entered.
 
     Returns:
         The scope, the output, and the scopes that it has entered from there on, outermost first.
     """
-    entered: list[Scope] = []
+    entered: list[BuildingScope] = []
     while output.node.kind is shape.ENTER:
         assert scope.parent is not None
         entered.insert(0, scope)
@@ -120,14 +120,14 @@ def outside(scope: Scope, output: Output) -> tuple[Scope, Output, list[Scope]]:
     return scope, output, entered
 
 
-def brought_in(output: Output, scopes: Iterable[Scope]) -> Output:
+def brought_in(output: Output, scopes: Iterable[BuildingScope]) -> Output:
     """Has an output enter scopes, outermost first."""
     for scope in scopes:
         output = scope._entered(output)
     return output
 
 
-def distinct_keys(scope: Scope, keys: Output, name: str | None) -> tuple[Output, Form]:
+def distinct_keys(scope: BuildingScope, keys: Output, name: str | None) -> tuple[Output, Form]:
     """Each of some records once, as a key without a value.
 
     The result of `distinct` is that already. Of keys that have entered the scope, it is computed outside.

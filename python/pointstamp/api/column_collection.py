@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp._core import Field, JoinKind, Reduction
 from pointstamp._validation import column_name, count_of, function_of, suggesting
-from pointstamp.api.arranged import check_scope
-from pointstamp.api.collection import Collection
+from pointstamp.api.classes import stream_of
+from pointstamp.api.collection import Collection, Multiset, check_columns, check_scope, iterated
 from pointstamp.api.collection_nodes import (
     concatenated,
     distinct_keys,
@@ -21,7 +21,6 @@ from pointstamp.api.collection_nodes import (
     reduced,
 )
 from pointstamp.api.column_arguments import aggregations_of, key_names
-from pointstamp.api.column_outputs import ColumnOutputs
 from pointstamp.api.column_types import (
     aggregated,
     check_plain,
@@ -32,25 +31,28 @@ from pointstamp.api.column_types import (
     schema_of,
     sum_of,
 )
-from pointstamp.api.variable import check_columns, iterated
+from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
 from pointstamp.fields import key, left, record, right
-from pointstamp.plan import collections
-from pointstamp.plan.node import Form
+from pointstamp.plan import collections, shape
+from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
+    from pointstamp.api.arrow_stream import ArrowStream
     from pointstamp.api.scope import Scope
-    from pointstamp.plan.node import Kind, Output
+    from pointstamp.capture.events import EventWriter
+    from pointstamp.plan.node import Kind
+    from pointstamp.types import Time
 
 __all__ = ["ColumnCollection"]
 
 
 @suggesting
-class ColumnCollection(ColumnOutputs):
+class ColumnCollection(Multiset):
     """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.
 
     Operators are those of `Collection`, and mean the same; keys are columns by name, and everything
@@ -557,6 +559,55 @@ class ColumnCollection(ColumnOutputs):
         """
         check_plain("to_records", self.schema)
         return Collection(self.scope, one(self.scope, collections.TO_RECORDS, self._output))
+
+    @property
+    def _columns(self) -> _core.Schema:
+        """The extension's schema of the columns."""
+        schema = self._output.schema
+        assert schema is not None
+        return schema
+
+    def updates(self, *, name: str | None = None) -> ArrowStream:
+        """The updates, as record batches with a column ``time`` and a column ``diff`` more.
+
+        Each is at its own time in the stream, too; of one row and time there may be several. Times of
+        several coordinates are lists. The two are the last columns, also where the collection has one of
+        such a name: tell them by their places.
+        """
+        schema = _core.column_updates_schema(self._columns, self.scope.dims)
+        made = Output(Form.COLUMNS, schema)
+        self.scope._append(collections.COLUMN_UPDATES, [self._output], made, name=name)
+        stream: ArrowStream = stream_of(self.scope, made)
+        return stream
+
+    def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
+        """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
+        self.updates(name=named_part(name, "updates")).capture_into(writer, name=name)
+
+    def capture(self, *, name: str | None = None) -> ColumnCapture:
+        """Keeps the updates on this worker in memory."""
+        capture = ColumnCapture(self._columns, self.scope.index, self.scope.peers)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture._queue)
+        return capture
+
+
+class ColumnCapture(Capture[Any]):
+    """The updates of a collection of columns on one worker. It may be read from any thread, and after."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: _core.Schema, worker: int = 0, peers: int = 1) -> None:
+        super().__init__(worker, peers)
+        self._columns = columns
+
+    def extract(self) -> list[tuple[Time, Any]]:
+        """The changes per time, in the order of times: a record batch with a column ``diff`` more.
+
+        They are added up, without zeros, in the order of rows.
+        """
+        changes = _core.extract_column_updates(self._queue, self._columns)
+        self._check_empty(changes)
+        return changes
 
 
 def _typed(before: pa.Schema, columns: Sequence[tuple[str, Any]]) -> _core.Schema:

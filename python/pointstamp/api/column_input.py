@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._validation import suggesting
 from pointstamp.api.collection_input import Changing
-from pointstamp.errors import type_name
+from pointstamp.logic.frames import with_columns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pointstamp._core import InputHandle, ProbeHandle
 
-__all__ = ["ColumnInput", "schema_and_rows"]
-
-
-def _with_columns(data: Any) -> Any:
-    """The data, which has columns.
-
-    Raises:
-        TypeError: If it has none.
-    """
-    if hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__"):
-        return data
-    cure = ": pyarrow.Table.from_pylist makes a table of a list of dicts" if isinstance(data, list) else ""
-    raise TypeError(
-        "a collection of columns takes pyarrow's RecordBatch or Table, a data frame, or another object with "
-        f"__arrow_c_array__ or __arrow_c_stream__, not {type_name(data)}{cure}"
-    )
-
-
-def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
-    """The schema of data with columns, and its rows; without the columns that pandas makes of an index.
-
-    Raises:
-        TypeError: If it has no columns.
-    """
-    schema = getattr(_with_columns(data), "schema", None)
-    if hasattr(schema, "__arrow_c_schema__"):
-        return schema, data
-    import pyarrow as pa
-
-    table = pa.table(data)
-    index = [name for name in table.column_names if re.fullmatch("__index_level_[0-9]+__", name)]
-    table = table.drop_columns(index) if index else table
-    return table.schema, table
+__all__ = ["ColumnInput"]
 
 
 @suggesting
@@ -73,7 +38,7 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             PointstampError: If the input is closed.
         """
-        _core.update_columns(self.handle, _with_columns(data), self._columns, 1)
+        _core.update_columns(self._handle, with_columns(data), self._columns, 1)
 
     def remove(self, data: Any) -> None:
         """Takes every row of the data away. A count may be below zero, unless the input is strict.
@@ -83,7 +48,7 @@ class ColumnInput(Changing):
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
         """
-        _core.update_columns(self.handle, _with_columns(data), self._columns, -1)
+        _core.update_columns(self._handle, with_columns(data), self._columns, -1)
 
     def update(self, data: Any, diff: int) -> None:
         """Adds so many of every row of the data; takes them away where `diff` is negative.
@@ -95,7 +60,7 @@ class ColumnInput(Changing):
         """
         if diff == 0:
             raise ValueError("an update of diff 0 changes nothing: leave it out")
-        _core.update_columns(self.handle, _with_columns(data), self._columns, diff)
+        _core.update_columns(self._handle, with_columns(data), self._columns, diff)
 
     def play(
         self, data: Any, *, time: str = "time", diff: str | None = "diff", probe: ProbeHandle | None = None
@@ -136,4 +101,4 @@ class ColumnInput(Changing):
             1 [{'item': 'rye', 'count': 1, 'diff': 1}]
             4 [{'item': 'tea', 'count': 1, 'diff': -1}, {'item': 'tea', 'count': 2, 'diff': 1}]
         """
-        _core.play_columns(self.handle, _with_columns(data), self._columns, time, diff, probe)
+        _core.play_columns(self._handle, with_columns(data), self._columns, time, diff, probe)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pointstamp._core import ProbeHandle
 from pointstamp._core import Schema as CoreSchema
-from pointstamp._validation import called, unknown_attribute
-from pointstamp._validation import stream_of as stream_given
+from pointstamp._validation import called, stream_given, unknown_attribute
 from pointstamp.api.classes import stream_of
 from pointstamp.capture.events import Capture, EventWriter
 from pointstamp.logic.planned import PlannedOperator, single_output
@@ -248,8 +247,8 @@ class CustomOperators(Generic[T]):
     def capture(self, *, name: str | None = None) -> Capture[T]:
         """Keeps the stream's events on this worker in memory; of an `ArrowStream`, its record batches."""
         capture: Capture[T] = Capture(self.scope.index, self.scope.peers)
-        capture.form = (self.scope.dims, self._output.schema)
-        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture.core)
+        capture._form = (self.scope.dims, self._output.schema)
+        self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture._queue)
         return capture
 
     def write(self, sink: Sink, *, name: str = "write") -> Stream[Any]:

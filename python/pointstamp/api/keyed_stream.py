@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from pointstamp._core import Reduction
 from pointstamp._validation import count_of, function_of, unknown_attribute
-from pointstamp.api.classes import clock_of, stream_of
+from pointstamp.api.classes import stream_of
 from pointstamp.api.windowed_stream import WindowedStream
+from pointstamp.event_time.clock import clock_of
 from pointstamp.logic import stateful
 from pointstamp.logic.in_time_order import in_time_order, root_only
 from pointstamp.logic.joins_in_time import AsOf, Interval, Table

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pointstamp import _core
 from pointstamp._validation import suggesting
-from pointstamp.errors import GraphError
-from pointstamp.plan import shape
 
 if TYPE_CHECKING:
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Node, Output
-    from pointstamp.plan.plan import Plan
 
 __all__ = ["LoopHandle"]
 
@@ -25,36 +21,15 @@ class LoopHandle(Generic[T]):
 
     __slots__ = ("_node", "_plan")
 
-    def __init__(self, plan: Plan, node: Node) -> None:
-        self._plan = plan
+    def __init__(self, scope: BuildingScope, node: Node) -> None:
+        self._plan = scope._building.plan
         self._node = node
-        plan.require(
-            node,
-            f"a loop variable of scope {node.scope} is never connected: call connect_loop(handle) on the "
-            "stream that defines it, in the same scope",
-        )
 
     def __repr__(self) -> str:
         of = " of record batches" if self._node.output.schema is not None else ""
-        return f"<LoopHandle{of} {'connected' if self._connected else 'not connected'}>"
+        connected = self._node not in self._plan.missing
+        return f"<LoopHandle{of} {'connected' if connected else 'not connected'}>"
 
-    @property
-    def _connected(self) -> bool:
-        return self._node not in self._plan.missing
-
-    def _connect(self, scope: Scope, output: Output) -> None:
-        """Closes the loop with what defines it.
-
-        Raises:
-            GraphError: If it is closed already, or the stream has another scope or other columns.
-        """
-        schema: Any = self._node.output.schema
-        if problem := _core.loop_difference(schema, output.schema):
-            raise GraphError(f"this stream cannot define the loop variable: {problem}")
-        if self._connected:
-            raise GraphError(
-                "this loop variable is connected already: a loop has one definition; concat the streams first"
-            )
-        self._node.scope.check_reads(output, self._node.title)
-        scope._append(shape.CONNECT, [output], closes=self._node)
-        self._plan.fulfil(self._node)
+    def _connect(self, scope: BuildingScope, output: Output) -> None:
+        """Closes the loop with what defines it: see `BuildingScope._connect`."""
+        scope._connect(self._node, output)

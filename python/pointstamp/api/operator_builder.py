@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp._core import Schema as CoreSchema
-from pointstamp._validation import stream_of, suggesting
-from pointstamp.api.classes import stream_of as stream_from
+from pointstamp._validation import stream_given, suggesting
+from pointstamp.api.classes import stream_of
 from pointstamp.logic.planned import PlannedOperator
 from pointstamp.pacts import pact_of
 
@@ -105,7 +105,7 @@ class OperatorBuilder:
             GraphError: If the stream is of another scope.
         """
         name = self._core.name
-        output = stream_of(name, stream)._output
+        output = stream_given(name, stream)._output
         return self._core.new_input(output, pact_of(pact, output, name))
 
     @overload
@@ -128,7 +128,7 @@ class OperatorBuilder:
         port, output, capability = self._core.new_output(columns)
         self._outputs.append(port)
         self._capabilities.append(capability)
-        return output.port, stream_from(self._scope, output)
+        return output.port, stream_of(self._scope, output)
 
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
         """Says what happens to a timestamp on its way from an input to an output.

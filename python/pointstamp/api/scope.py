@@ -5,34 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import InputHandle, ProbeHandle
-from pointstamp._validation import count_of, is_frame, several, unknown_attribute
-from pointstamp.api.classes import stream_of
-from pointstamp.api.collection_scope import CollectionScope
+from pointstamp._core import InputHandle
+from pointstamp._validation import count_of, function_of, is_frame, several, unknown_attribute, without_with
+from pointstamp.api.classes import collection_of, stream_of
+from pointstamp.api.collection_nodes import named_part
 from pointstamp.api.loops import LoopHandle
-from pointstamp.api.nested import Nested
 from pointstamp.api.operator_builder import OperatorBuilder
-from pointstamp.api.sources import FromOutside
 from pointstamp.api.stream import Stream
+from pointstamp.capture.events import replayed
 from pointstamp.errors import GraphError
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.timed import form_of
-from pointstamp.lowering.building import Building
 from pointstamp.observability.drawn import Drawn
-from pointstamp.plan import shape
+from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
-from pointstamp.plan.plan import PlanScope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
 
     import pyarrow as pa
 
     from pointstamp._core import Activator, Capability, OutputPort, UnorderedInput
-    from pointstamp.api.arrow_input import ArrowInput
-    from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.api.arrow_stream import ArrowInput, ArrowStream
+    from pointstamp.api.collection import Arranged, Collection, Trace, Variable
+    from pointstamp.api.collection_input import CollectionInput
+    from pointstamp.api.column_collection import ColumnCollection
+    from pointstamp.api.column_input import ColumnInput
+    from pointstamp.capture.events import Capture, EventReader
+    from pointstamp.connectors.protocol import Source
     from pointstamp.info import OperatorInfo
-    from pointstamp.plan.node import Kind, Node, Read
     from pointstamp.types import Frame, Summary, Time
 
 __all__ = ["Scope"]
@@ -42,7 +44,44 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Scope(FromOutside, CollectionScope, Drawn):
+class Nested:
+    """The block in which a nested scope is built."""
+
+    __slots__ = ("_dims", "_make", "_name", "_parent", "_scope")
+
+    def __init__(
+        self, parent: Scope, name: str, dims: int, make: Callable[[_core.Scope, Scope], Scope]
+    ) -> None:
+        if dims < 0:
+            raise GraphError(f"a scope cannot append {dims} coordinates: dims is 0 or more")
+        self._parent = parent
+        self._name = name
+        self._dims = dims
+        self._make = make
+        self._scope: Scope | None = None
+
+    if not TYPE_CHECKING:  # type checkers find out by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            call = {0: "scoped()", 1: "iterative()"}.get(self._dims, f"scoped(dims={self._dims})")
+            without_with(f"scope.{call}", name)
+
+    def __enter__(self) -> Scope:
+        if self._scope is not None:
+            raise GraphError(f"the scope '{self._name}' was built already: make another")
+        self._parent._plan_scope.check_building()
+        self._scope = self._make(self._parent._engine.nested(self._name, self._dims), self._parent)
+        return self._scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._scope is not None
+        if kind is None:
+            self._scope._plan_scope.complete = "its block has ended"
+
+
+class Scope(Drawn):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -54,67 +93,12 @@ class Scope(FromOutside, CollectionScope, Drawn):
         parent: The scope around it; None for the dataflow itself.
     """
 
-    __slots__ = (
-        "_building",
-        "_imports",
-        "_plan_scope",
-        "address",
-        "core",
-        "dims",
-        "index",
-        "name",
-        "parent",
-        "peers",
-    )
+    __slots__ = ()
 
-    core: _core.Scope
     parent: Scope | None
-    _plan_scope: PlanScope
 
-    def __init__(self, core: _core.Scope, parent: Scope | None) -> None:
-        self.core = core
-        self.parent = parent
-        self._imports: set[int] = set() if parent is None else parent._imports  # dataflows of imported traces
-        super().__init__()
-        self.name = core.name
-        self.address = core.address
-        self.dims = core.dims
-        self.index = core.index
-        self.peers = core.peers
-        around = None if parent is None else parent._plan_scope
-        self._plan_scope = PlanScope(self.name, self.address, self.dims, around, core.line())
-        self._building = Building(core) if parent is None else parent._building
-        self._building.scopes[self._plan_scope] = core
-
-    def _append(
-        self,
-        kind: Kind,
-        reads: Sequence[Output | Read],
-        *outputs: Output,
-        name: str | None = None,
-        crosses: bool = False,
-        closes: Node | None = None,
-        **arguments: Any,
-    ) -> Node:
-        """Appends a node to the plan, here, with the line of the program that runs; see `Plan.append`.
-
-        Raises:
-            GraphError: As there.
-            PointstampError: On another thread than the worker's.
-        """
-        building = self._building
-        if self._plan_scope.complete is None:
-            _ = self.core.dims  # which only the worker's thread may read, as the plan has no lock
-        if building.prefix:
-            name = building.prefixed(kind.name, name)
-        return building.plan.append(
-            self._plan_scope, kind, reads, outputs, arguments, name, building.line(), crosses, closes
-        )
-
-    @property
-    def in_loop(self) -> bool:
-        """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
-        return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
+    def __init__(self, engine: _core.Scope, parent: Scope | None) -> None:
+        super().__init__(engine, parent)
 
     if not TYPE_CHECKING:  # type checkers find out by themselves
 
@@ -123,31 +107,6 @@ class Scope(FromOutside, CollectionScope, Drawn):
 
     def __repr__(self) -> str:
         return f"<Scope '{self.name}' {self.address}>"
-
-    def _entered(self, output: Output, *, name: str | None = None) -> Output:
-        """A stream of the scope around this one, here.
-
-        Raises:
-            GraphError: If it is of another scope, or there is none around.
-        """
-        if self.parent is None:
-            raise GraphError(f"scope '{self.name}' is a root scope: no stream enters it")
-        self.parent._plan_scope.check_reads(output, self.name)
-        entered = Output(output.form.plain, output.schema, placed=output.placed)
-        return self._append(shape.ENTER, [output], entered, name=name, crosses=True).output
-
-    def _left(self, output: Output) -> Output:
-        """A stream of this scope in the scope around it.
-
-        Raises:
-            GraphError: If there is no scope around it.
-        """
-        if self.parent is None:
-            raise GraphError(
-                f"the stream of '{output.node.title}' is in the root scope '{self.name}': there is no scope "
-                "to leave to"
-            )
-        return self.parent._append(shape.LEAVE, [output], output.like(), crosses=True).output
 
     # ------------------------------------------------------------ sources
 
@@ -181,20 +140,11 @@ class Scope(FromOutside, CollectionScope, Drawn):
             CapabilityError: If the handle is closed.
         """
         if not isinstance(handle, InputHandle):
-            from pointstamp.api.arrow_input import ArrowInput  # few programs have columns
+            from pointstamp.api.arrow_stream import ArrowInput  # few programs have columns
 
             if isinstance(handle, ArrowInput):
                 return handle.to_stream(self, name=name)
         return Stream(self, self._input_from(handle, _core.StreamKind.RECORDS, Output(Form.RECORDS), name))
-
-    def _input_from(
-        self, handle: InputHandle[Any], kind: _core.StreamKind, output: Output, name: str | None
-    ) -> Output:
-        """The stream of an input, which may be used at once."""
-        self._plan_scope.check_building()
-        with self._building.making("input", name):
-            made = self.core.input_from(handle, kind)
-        return self._building.reserve(self._append(shape.INPUT, [], output, name=name), made).output
 
     @overload
     def new_unordered_input(
@@ -217,7 +167,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         """
         self._plan_scope.check_building()
         with self._building.making("unordered input", name):
-            handle, capability, made = self.core.unordered_input()
+            handle, capability, made = self._engine.unordered_input()
         node = self._append(shape.UNORDERED_INPUT, [], Output(Form.RECORDS), name=name)
         stream: Stream[Any] = Stream(self, self._building.reserve(node, made).output)
         return several("new_unordered_input", "handle, capability, stream", (handle, capability, stream))
@@ -322,15 +272,6 @@ class Scope(FromOutside, CollectionScope, Drawn):
         self._watch(stream._output, source.probe, source.info.activator)
         return stream
 
-    def _watch(
-        self, output: Output, probe: ProbeHandle, activator: Activator, *, retained: bool = False
-    ) -> None:
-        """Has a probe report the times that are anywhere downstream, and activates an operator with it.
-
-        With `retained`, the times of which operators still need records are there, too.
-        """
-        self._append(shape.WATCH, [output], probe=probe, activator=activator, retained=retained)
-
     def concatenate(self, streams: Iterable[Stream[T]], *, name: str | None = None) -> Stream[T]:
         """One stream with the records of all.
 
@@ -365,7 +306,7 @@ class Scope(FromOutside, CollectionScope, Drawn):
         Raises:
             GraphError: If nothing has the address.
         """
-        return self.core.activator_for(list(address))
+        return self._engine.activator_for(list(address))
 
     # ------------------------------------------------------------ scopes and loops
 
@@ -417,28 +358,9 @@ class Scope(FromOutside, CollectionScope, Drawn):
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
         """
         columns = None if schema is None else _core.Schema(schema)
-        handle, made = self._feedback(summary, columns, name=name)
-        return several("feedback", "handle, stream", (handle, stream_of(self, made)))
-
-    def _feedback(
-        self, summary: Summary, columns: _core.Schema | None, *, retains: bool = True, name: str | None = None
-    ) -> tuple[LoopHandle[Any], Output]:
-        """A stream that is defined later; see `feedback`.
-
-        Args:
-            summary: As in `feedback`.
-            columns: The schema; None for records.
-            retains: Whether records that go round may be needed for as long as the dataflow runs, where their
-                times are those of a source.
-            name: The operator's name.
-        """
-        self._plan_scope.check_building()
-        with self._building.making("feedback", name):
-            end, made = self.core.feedback(summary, columns, retains)
-        form = Form.RECORDS if columns is None else Form.COLUMNS
-        node = self._append(shape.FEEDBACK, [], Output(form, columns), name=name, end=end)
-        self._building.reserve(node, made)
-        return LoopHandle(self._building.plan, node), node.output
+        node = self._feedback(summary, columns, name=name)
+        handle: LoopHandle[Any] = LoopHandle(self, node)
+        return several("feedback", "handle, stream", (handle, stream_of(self, node.output)))
 
     @overload
     def loop_variable(
@@ -457,3 +379,315 @@ class Scope(FromOutside, CollectionScope, Drawn):
     ) -> tuple[LoopHandle[Any], Any]:
         """Makes a `feedback` where each trip adds `step` to the last coordinate."""
         return self.feedback(step, schema=schema, name=name)
+
+    @overload
+    def replay(self, captures: Iterable[Capture[T]], *, name: str | None = None) -> Stream[T]: ...
+    @overload
+    def replay(self, captures: Iterable[Capture[Any] | EventReader], *, name: str | None = None) -> Any: ...
+    @overload
+    def replay(
+        self, captures: Iterable[Capture[Any] | EventReader], *, schema: pa.Schema, name: str | None = None
+    ) -> ArrowStream: ...
+    def replay(
+        self,
+        captures: Iterable[Capture[Any] | EventReader],
+        *,
+        schema: pa.Schema | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """The stream that was captured, with its times and its frontier.
+
+        Several captures are one stream, whatever the number of workers that wrote them and that replay them.
+        Each capture is replayed by one worker; a worker may have none. The captured dataflow may still run,
+        in this process (`Stream.capture`) or in another.
+
+        Args:
+            captures: What this worker replays: captures of streams in memory, and objects of `EventReader`.
+                A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
+            schema: Of columns. Where a worker may have no capture, it says that the stream is an
+                `ArrowStream`.
+            name: The operator's name.
+
+        Returns:
+            A `Stream` of records, or an `ArrowStream` of columns.
+
+        Raises:
+            CodecError: For records of a reader that does not allow them; when the dataflow runs, for damage,
+                with its offset.
+            TimeError: If the times have another number of coordinates than the scope's.
+            GraphError: If the captures have different schemas, or a reader was replayed before.
+
+        Warns:
+            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. What was whole
+                is replayed, and then its times are over.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> first = ps.example(lambda scope: scope.to_stream(range(3)).capture())
+            >>> second = ps.example(lambda scope: scope.to_stream(range(3, 5)).capture())
+            >>> both = ps.example(lambda scope: scope.replay([first, second]).capture())
+            >>> both.extract()
+            [(0, [0, 1, 2, 3, 4])]
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        return stream_of(self, replayed(self, captures, columns, name))
+
+    def read(
+        self,
+        source: Source[Any],
+        *,
+        time: Callable[[Any], int] | str | None = None,
+        event_time: Callable[[Any], Any] | str | None = None,
+        lateness: Any = 0,
+        idle: float | None = 10.0,
+        every: float | None = None,
+        offsets: Mapping[str, Any] | None = None,
+        durable: Callable[[str, Any], None] | None = None,
+        acknowledge_past_state: bool = False,
+        name: str = "read",
+    ) -> Any:
+        r"""The records of a source, whose partitions are shared out to the workers.
+
+        Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
+        the source, unless the source knows times. For times of arrival say `every`, for those that the
+        records tell `time`.
+
+        Args:
+            source: What is read; the same on every worker.
+            time: A function of a record, or of columns the name of a column or a function of a batch, which
+                gives the records' times: ints that are not negative. The frontier follows the latest time of
+                each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
+                separates it instead, and knows datetimes.
+            event_time: As `time`, and datetimes with a zone or a column of timestamps, too; what comes behind
+                the frontier is late, and on a stream of its own. It has a watermark for each partition, where
+                `Stream.event_time` has one for each worker.
+            lateness: With `time`: how far behind the latest of its partition a record may come; with
+                `event_time` an int or a timedelta.
+            idle: With a time: after how many seconds without a record a partition holds the others up no
+                longer; None for never. One that is read to its end, such as a file, is never idle.
+            every: Seconds: the time of a batch is the number of such intervals since 1970.
+            offsets: Where to begin, for some partitions: offsets that they gave. Others are read from their
+                beginning.
+            durable: A function that is called with a partition and an offset, plain JSON data, when nothing
+                before the offset is needed any more: what was made of it has left the dataflow and was
+                committed by its sinks, and no operator keeps any of it. A later run that is given the latest
+                offset of each partition as `offsets` goes on there. It is called on the thread of the worker
+                that reads the partition; an error that it raises ends the dataflow.
+            acknowledge_past_state: Has offsets acknowledged (`durable`, `PartitionReader.durable`, a group of
+                Kafka, a slot of PostgreSQL) even where an operator keeps state of the records before them for
+                as long as it runs: for a program that brings the state back itself, or can do without.
+            name: The operator's name.
+
+        Returns:
+            A `Stream` of records, or of a source with a schema an `ArrowStream`; with `event_time` two of
+            them: what is at its event time, and what is late.
+
+        Raises:
+            GraphError: If times have more than one coordinate here, or `offsets` names no partition.
+            TypeError: If `durable` is no function.
+
+        Warns:
+            NotAcknowledged: When the dataflow runs, if somebody wants to hear of offsets, and none is
+                acknowledged because of an operator that keeps state.
+
+        Examples:
+            >>> import os, tempfile
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
+            >>> with open(path, "w") as file:
+            ...     _ = file.write("1\n2\n")
+            >>> kept = {}
+            >>> def build(scope):
+            ...     source = JSONLinesSource(path)
+            ...     numbers = scope.read(source, offsets=kept, durable=kept.__setitem__)
+            ...     return numbers.capture()
+            >>> ps.example(build).extract()
+            [(0, [1, 2])]
+            >>> with open(path, "a") as file:
+            ...     _ = file.write("3\n")
+            >>> ps.example(build).extract()
+            [(0, [3])]
+        """
+        from pointstamp.connectors.reading import Reading
+        from pointstamp.connectors.timing import Arrival, EventTime, Timing
+        from pointstamp.logic.late import late_apart, times_of
+
+        if self.dims != 1:
+            raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
+        if sum(given is not None for given in (time, event_time, every)) > 1:
+            raise GraphError("records have the times that they tell, or those of their arrival: not both")
+        columns = None if source.schema is None else _core.Schema(source.schema)
+        if not source.waits:
+            idle = None  # its partitions are read one after another: one whose turn has not come is not idle
+        if durable is not None:
+            durable = function_of("durable", durable)
+        told: Any = {"past_state": acknowledge_past_state, "durable": durable}
+        if event_time is not None:
+            times, units, unit = times_of(event_time, lateness, source.schema)
+            timing: Timing = EventTime(times, units, idle, apart=True)
+            reading = Reading(name, source, offsets or {}, timing, **told)
+            read = reading.install(self, columns)
+            column = None if columns is None else str(event_time)
+            made = late_apart(self, read, times, unit, column)
+            on_time, late = (stream_of(self, output) for output in made)
+            return several("read", "on_time, late", (on_time, late))
+        timing = Timing()
+        if time is not None:
+            timing = EventTime(time, lateness, idle)
+        elif every is not None:
+            timing = Arrival(every)
+        elif source.time_of is not None:
+            timing = EventTime(source.time_of, lateness, idle, own=True)
+        reading = Reading(name, source, offsets or {}, timing, **told)
+        return stream_of(self, reading.install(self, columns))
+
+    @overload
+    def new_collection(
+        self, *, strict: bool = False, name: str | None = None
+    ) -> tuple[CollectionInput[Any], Collection[Any]]: ...
+    @overload
+    def new_collection(
+        self, *, schema: pa.Schema, strict: bool = False, name: str | None = None
+    ) -> tuple[ColumnInput, ColumnCollection]: ...
+    def new_collection(
+        self, *, schema: pa.Schema | None = None, strict: bool = False, name: str | None = None
+    ) -> Any:
+        """An input that changes a collection, and the collection.
+
+        Args:
+            schema: The columns of a collection of columns; None for a collection of Python values.
+            strict: Whether an update is refused that takes away more of a record than this input has added so
+                far. The input then keeps a count of each record. Without it counts may be below zero. Each
+                worker's input counts what was added on that worker; in a session of `Interactive`, all
+                records of a strict input go to one worker.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If a collection cannot keep a column of the schema, or two have one name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection(strict=True)
+            ...     words.insert("tick")
+            ...     try:
+            ...         words.remove("tock")
+            ...     except ValueError as error:
+            ...         print(str(error).partition(":")[0])
+            >>> ps.execute(main) and None
+            1 of 'tock' cannot be removed at time 0
+        """
+        columns = None if schema is None else _core.Schema(schema)
+        if columns is not None:
+            _core.check_columns(columns)
+        handle: InputHandle[Any] = InputHandle()
+        made = self._input_from(handle, _core.StreamKind.UPDATES, Output(Form.UPDATES, columns), name)
+        changes: Any
+        if columns is None:
+            from pointstamp.api.collection_input import CollectionInput
+
+            changes = CollectionInput(handle, strict=strict)
+        else:
+            from pointstamp.api.column_input import ColumnInput
+
+            changes = ColumnInput(handle, columns, strict=strict)
+        pair = (changes, collection_of(self, made))
+        return several("new_collection", "handle, collection", pair)
+
+    def collection(self, records: Iterable[T], *, name: str | None = None) -> Collection[T]:
+        """A collection of the records, from the least time on. Each worker brings its own.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
+            [(0, [(1, 1), (2, 2)])]
+        """
+        if is_frame(records):
+            raise TypeError(
+                f"collection takes an iterable of records, not a {type(records).__name__}: column_collection "
+                "makes a collection of its rows"
+            )
+        _core.check_records("collection", records)
+        stream = self.to_stream(records, name=name)
+        return stream.as_collection(name=named_part(name, "as_collection"))
+
+    def column_collection(self, data: Any, *, name: str | None = None) -> ColumnCollection:
+        """A collection of the rows of some data, as `collection` is of records.
+
+        Args:
+            data: What `ColumnInput` takes: a table, a record batch, a data frame of pandas or Polars.
+            name: The operator's name.
+
+        Raises:
+            TypeError: If the data has no columns.
+            GraphError: If a collection cannot keep a column of it, or two have one name.
+        """
+        from pointstamp.logic.frames import schema_and_rows
+
+        schema, given = schema_and_rows(data)
+        changes, rows = self.new_collection(schema=schema, name=name)
+        changes.insert(given)
+        changes.close()
+        return rows
+
+    @overload
+    def variable(
+        self, initial: Collection[T] | None = None, *, name: str | None = None
+    ) -> Variable[Collection[T]]: ...
+    @overload
+    def variable(
+        self, initial: ColumnCollection, *, name: str | None = None
+    ) -> Variable[ColumnCollection]: ...
+    @overload
+    def variable(self, *, schema: pa.Schema, name: str | None = None) -> Variable[ColumnCollection]: ...
+    def variable(
+        self, initial: Any = None, *, schema: pa.Schema | None = None, name: str | None = None
+    ) -> Any:
+        """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
+
+        Args:
+            initial: What it is in the first turn of the loop; None for nothing.
+            schema: What the columns are, of a collection of columns that begins with nothing.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
+        """
+        from pointstamp.api.collection import Variable
+
+        columns = None if schema is None else _core.Schema(schema)
+        if columns is not None:
+            _core.check_columns(columns)
+        made: Variable[Any] = Variable(self, initial, columns, name)
+        return made
+
+    def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
+        """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
+
+        It is not copied: both dataflows use one index, from the trace's `since` on. What is made of it is
+        exact from there on, too. A trace of that may say an earlier `since`, and is not exact before.
+
+        Raises:
+            GraphError: If the trace's times have another number of coordinates than the scope's, its dataflow
+                is still being built, was never built, or was dropped before it was complete.
+            PointstampError: If the trace is closed.
+            TypeError: If it is not a `Trace`.
+        """
+        from pointstamp.api.collection import Arranged, Trace
+
+        if not isinstance(trace, Trace):
+            raise TypeError(
+                f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
+            )
+        scope, reads = self, trace._reads
+        scope._plan_scope.check_building()
+        with scope._building.making(collections.IMPORT.name, name):
+            imported = _core.import_trace(scope._engine, reads)
+        node = scope._append(collections.IMPORT, [], Output(Form.BY_KEY), name=name)
+        scope._building.reserve(node, imported)
+        scope._imports.add(trace._dataflow.address[0])
+        made: Arranged[K, V] = Arranged(scope, node.output)
+        made._bind(imported)
+        return made

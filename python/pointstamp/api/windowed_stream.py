@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from pointstamp._validation import count_of, function_of, unknown_attribute
-from pointstamp.api.classes import clock_of, stream_of
+from pointstamp.api.classes import stream_of
+from pointstamp.event_time.clock import clock_of
 from pointstamp.expr import reducers
 from pointstamp.logic.assigning import assigner, in_units
 from pointstamp.logic.in_time_order import in_time_order

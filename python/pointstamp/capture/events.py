@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from socket import socket
     from typing import Protocol, TypeAlias
 
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.types import Time
 
     class Writes(Protocol):
@@ -102,11 +102,11 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_worker", "core", "form")
+    __slots__ = ("_form", "_queue", "_worker")
 
     def __init__(self, worker: int = 0, peers: int = 1) -> None:
-        self.core = EventQueue()
-        self.form: tuple[int, _core.Schema | None] | None = None
+        self._queue = EventQueue()
+        self._form: tuple[int, _core.Schema | None] | None = None
         self._worker = (worker, peers)
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class Capture(Generic[T]):
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that are there, in order."""
         index = 0
-        while (event := self.core.event(index)) is not None:
+        while (event := self._queue.event(index)) is not None:
             time, data = event
             yield Progress(data) if time is None else Messages(time, data)
             index += 1
@@ -156,16 +156,16 @@ class Capture(Generic[T]):
                 with suppress(Exception):
                     records = sorted(records, key=comparable)
             result.append((time, records))
-        self.check_empty(result)
+        self._check_empty(result)
         return result
 
-    def check_empty(self, extracted: list[Any]) -> None:
+    def _check_empty(self, extracted: list[Any]) -> None:
         """Notes an extract, which may come too early: see `Early`.
 
         Args:
             extracted: What was extracted.
         """
-        early.extracted(self, not extracted and self.core.event(0) is None)
+        early.extracted(self, not extracted and self._queue.event(0) is None)
 
 
 @suggesting
@@ -255,7 +255,7 @@ class EventReader:
             the file was replaced, shortened, or written anew while it was read.
     """
 
-    __slots__ = ("_carrier", "_pickle", "_started", "core", "name")
+    __slots__ = ("_carrier", "_feed", "_pickle", "_started", "name")
 
     def __init__(self, source: Origin, *, allow_pickle: bool = False, follow: bool = False) -> None:
         from pointstamp.capture import carriers
@@ -267,17 +267,17 @@ class EventReader:
             path = os.fspath(source)
             self.name = path
             if carriers.is_pipe(source):
-                self.core = _core.EventFeed.fed(path)
+                self._feed = _core.EventFeed.fed(path)
                 self._carrier = carriers.Pipe(path, follow)
             else:
-                self.core = _core.EventFeed.open(path, path, follow)
+                self._feed = _core.EventFeed.open(path, path, follow)
                 if not follow:
-                    self.begin()  # what cannot be read is known now
+                    self._begin()  # what cannot be read is known now
         elif carriers.is_socket(source) or hasattr(source, "read"):
             if carriers.is_socket(source):
                 carriers.check_connected(source)  # type: ignore[arg-type]
             self.name = f"<{type(source).__name__}>"
-            self.core = _core.EventFeed.fed(self.name)
+            self._feed = _core.EventFeed.fed(self.name)
             self._carrier = source
         else:
             raise TypeError(
@@ -287,17 +287,17 @@ class EventReader:
     @property
     def offset(self) -> int:
         """Bytes of the events that were read so far."""
-        return self.core.offset
+        return self._feed.offset
 
     @property
     def frontier(self) -> list[Time]:
         """The times that may still come after the events that were read so far."""
-        return self.core.frontier
+        return self._feed.frontier
 
     @property
     def position(self) -> Position:
         """The reader's position, for `seek` of another reader of the same file, also in another process."""
-        return Position(self.core.offset, self.core.counts, self.core.mark())
+        return Position(self._feed.offset, self._feed.counts, self._feed.mark())
 
     def seek(self, position: Position) -> None:
         """Goes on behind the events that another reader of the same file had read; before the first is read.
@@ -305,20 +305,20 @@ class EventReader:
         Raises:
             CodecError: If the file has no beginning, ends before that position, or was written anew.
         """
-        self.begin()
+        self._begin()
         if position.counts is not None:
-            self.core.seek(position.offset, position.counts, position.mark)
+            self._feed.seek(position.offset, position.counts, position.mark)
 
-    def begin(self) -> tuple[int, _core.Schema | None]:
+    def _begin(self) -> tuple[int, _core.Schema | None]:
         """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
         if self._carrier is not None and not self._started:
             from pointstamp.capture import carriers
 
-            carriers.start_reading(self._carrier, self.core)
+            carriers.start_reading(self._carrier, self._feed)
         self._started = True
         pause = 0.001
         try:
-            while (start := self.core.start()) is None:
+            while (start := self._feed.start()) is None:
                 clock.sleep(pause)
                 pause = min(2 * pause, 0.05)
             if start[1] is None and not self._pickle:
@@ -327,13 +327,13 @@ class EventReader:
                     "pass allow_pickle=True if you trust it"
                 )
         except BaseException:  # also of a worker that is stopped while it waits
-            self.core.close()  # which waits for the thread that reads
+            self._feed.close()  # which waits for the thread that reads
             raise
         return start
 
     def close(self) -> None:
         """Gives up what was not read. What was read to its end, or is replayed, needs no closing."""
-        self.core.close()
+        self._feed.close()
 
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that were not read yet; with `follow`, or of a socket, waits for more.
@@ -343,23 +343,23 @@ class EventReader:
         Raises:
             GraphError: If it was given to a replay.
         """
-        if self.core.claimed:
+        if self._feed.claimed:
             raise _given_away(self)
-        self.begin()
+        self._begin()
         pause = 0.001
         while True:
             try:
-                event = self.core.next(True)
+                event = self._feed.next(True)
                 if event is None:
                     clock.sleep(pause)
                     pause = min(2 * pause, 0.05)
                     continue
             except BaseException:
-                self.core.close()  # which waits for the thread that reads
+                self._feed.close()  # which waits for the thread that reads
                 raise
             pause = 0.001
             if isinstance(event, bool):
-                self.core.close()
+                self._feed.close()
                 return
             _, first, second = event
             if first is None:
@@ -370,7 +370,7 @@ class EventReader:
 
 
 def replayed(
-    scope: Scope,
+    scope: BuildingScope,
     captures: Iterable[Capture[Any] | EventReader],
     schema: _core.Schema | None,
     name: str | None,
@@ -395,7 +395,7 @@ def _given_away(reader: EventReader) -> GraphError:
 
 
 def _played(
-    scope: Scope,
+    scope: BuildingScope,
     captures: Iterable[Capture[Any] | EventReader],
     schema: _core.Schema | None,
     claimed: list[EventReader],
@@ -404,25 +404,25 @@ def _played(
     columns = schema
     for n, capture in enumerate(captures):
         if isinstance(capture, Capture):
-            form = capture.form
+            form = capture._form
             if form is None:
                 raise TypeError(
                     "replay plays captures of streams, and this is none: "
                     "of a collection, capture its updates()"
                 )
             dims, own = form
-            played.append(capture.core)
+            played.append(capture._queue)
             name = "this capture"
         elif isinstance(capture, EventReader):
-            if capture.core.counts is not None:
+            if capture._feed.counts is not None:
                 raise GraphError(
                     f"events of {capture.name} were read already: a reader is read once; make another"
                 )
-            if not capture.core.claim():
+            if not capture._feed.claim():
                 raise _given_away(capture)
             claimed.append(capture)
-            dims, own = capture.begin()
-            played.append(capture.core)
+            dims, own = capture._begin()
+            played.append(capture._feed)
             name = capture.name
         else:
             raise TypeError(f"replay plays captures and event readers, not {capture!r}")

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
-    from pointstamp.api.scope import Scope
     from pointstamp.connectors.protocol import PartitionReader, Source
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
 __all__ = ["Reading"]
@@ -311,11 +311,11 @@ class Reading:
         self.probe = ProbeHandle()
         self._acknowledges = False
 
-    def install(self, scope: Scope, columns: _core.Schema | None) -> Output:
+    def install(self, scope: BuildingScope, columns: _core.Schema | None) -> Output:
         """Adds the operator to a scope; returns its stream."""
         acknowledges = self._acknowledges = self._durable is not None or _has_durable(self._source)
         if acknowledges:
-            scope.core.acknowledges()
+            scope._engine.acknowledges()
         core = PlannedOperator(scope, self._name)
         output, stream, self._capability = core.new_output(columns)
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.

@@ -18,7 +18,9 @@ from pointstamp.event_time.magnitude import Lengths
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Clock", "not_ahead", "refuse_negative", "since_epoch"]
+    from pointstamp.plan.node import Output
+
+__all__ = ["Clock", "clock_of", "not_ahead", "refuse_negative", "since_epoch"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -335,3 +337,17 @@ def refuse_negative(time: int, clock: Clock) -> None:
     if time < 0:
         shown = "before 1970" if clock.datetimes else "below 0"
         raise TimeError(f"the event time {clock.shown(time)} is {shown}, where there are no timestamps")
+
+
+def clock_of(output: Output) -> Clock:
+    """The unit of the times of an output: that of what it comes from, through any operators.
+
+    Raises:
+        TypeError: If it comes from streams with times of different kinds.
+    """
+    clocks = output.clocks or ()
+    if not clocks:
+        return Clock(False, teller="nothing")
+    for other in clocks[1:]:
+        clocks[0].join(other)
+    return clocks[0]

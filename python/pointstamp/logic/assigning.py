@@ -105,13 +105,13 @@ class Windows:
     def keeps(self, state: KeyedState[Any, Any]) -> None:
         """Goes on with what was restored, and is listed from now on."""
         self._state = state
-        state.keep_in(self)
+        state._keep_in(self)
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
         self.add(rows, until, out)
         if self._state is not None:
-            self._state.stands_at(until)
+            self._state._stands_at(until)
 
     def needs(self, until: int) -> int | None:
         """See `Logic`."""

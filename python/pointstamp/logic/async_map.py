@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
 __all__ = ["Terms", "async_map"]
@@ -108,7 +108,7 @@ class _Call:
 
 
 def async_map(
-    scope: Scope, read: Output, function: Callable[[Any], Awaitable[Any]], terms: Terms, name: str
+    scope: BuildingScope, read: Output, function: Callable[[Any], Awaitable[Any]], terms: Terms, name: str
 ) -> tuple[Output, Output]:
     """Appends the operator; returns its results, and the dead letters."""
     core = PlannedOperator(scope, name)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
-    from pointstamp.api.scope import Scope
     from pointstamp.event_time.clock import Clock
     from pointstamp.event_time.units import Late
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
     # Of a batch, the latest time so far (-1: none), the least that is on time, and the lateness: what is on
@@ -45,7 +45,7 @@ _ACTIVE, _IDLE, _ENDED = range(3)
 
 
 def event_times(
-    scope: Scope,
+    scope: BuildingScope,
     read: Output,
     split: Split,
     clock: Clock,
@@ -92,8 +92,8 @@ def event_times(
         watermark.retention = operator.retention([on_time_made, late_made])
         operator.build(watermark.alone, tuple, start=True)
         return on_time_made, late_made
-    handle, round_again = scope._feedback(1, None, retains=False, name=name and f"{name}: feedback")
-    operator.new_input(round_again, (PactKind.BROADCAST, None))
+    loop = scope._feedback(1, None, retains=False, name=name and f"{name}: feedback")
+    operator.new_input(loop.output, (PactKind.BROADCAST, None))
     told, told_made, telling = operator.new_output()
     for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
         operator.set_summary(input, output, None)
@@ -102,7 +102,7 @@ def event_times(
         operator.set_summary(1, 3, None)
     neighbours = Neighbours(watermark, info, told, telling, idle)
     operator.build(neighbours.run, tuple, start=True)
-    handle._connect(scope, told_made)
+    scope._connect(loop, told_made)
     return on_time_made, late_made
 
 

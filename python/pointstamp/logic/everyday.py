@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
 __all__ = ["gathered", "join_per_time"]
@@ -44,7 +44,7 @@ def join_per_time(capability: Capability, _info: Any) -> Callable[..., None]:
 
 
 def gathered(
-    scope: Scope, read: Output, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool
+    scope: BuildingScope, read: Output, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool
 ) -> Output:
     """Appends what has the records of each time on one worker, shaped by a function.
 

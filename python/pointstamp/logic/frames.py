@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.api.column_input import schema_and_rows
+from pointstamp.errors import type_name
 from pointstamp.logic.planned import single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
+
     from pointstamp._core import Capability, OutputPort
-    from pointstamp.api.scope import Scope
     from pointstamp.info import OperatorInfo
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
-__all__ = ["frame_to_stream"]
+__all__ = ["frame_to_stream", "schema_and_rows", "with_columns"]
 
 ROWS = 65_536
 """Rows that are sent at once, at most."""
 
 
-def frame_to_stream(scope: Scope, frame: Any, name: str | None) -> Output:
+def with_columns(data: Any) -> Any:
+    """The data, which has columns.
+
+    Raises:
+        TypeError: If it has none.
+    """
+    if hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__"):
+        return data
+    cure = ": pyarrow.Table.from_pylist makes a table of a list of dicts" if isinstance(data, list) else ""
+    raise TypeError(
+        "a collection of columns takes pyarrow's RecordBatch or Table, a data frame, or another object with "
+        f"__arrow_c_array__ or __arrow_c_stream__, not {type_name(data)}{cure}"
+    )
+
+
+def schema_and_rows(data: Any) -> tuple[pa.Schema, Any]:
+    """The schema of data with columns, and its rows; without the columns that pandas makes of an index.
+
+    Raises:
+        TypeError: If it has no columns.
+    """
+    schema = getattr(with_columns(data), "schema", None)
+    if hasattr(schema, "__arrow_c_schema__"):
+        return schema, data
+    import pyarrow as pa
+
+    table = pa.table(data)
+    index = [name for name in table.column_names if re.fullmatch("__index_level_[0-9]+__", name)]
+    table = table.drop_columns(index) if index else table
+    return table.schema, table
+
+
+def frame_to_stream(scope: BuildingScope, frame: Any, name: str | None) -> Output:
     """The rows of a frame at the minimum time, some for each activation."""
     import pyarrow as pa
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pointstamp._core import Activator, Kernel, Retention
-    from pointstamp.api.scope import Scope
     from pointstamp.logic.state import KeyedState
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Kind, Output, Read
 
 __all__ = ["Kept", "in_time_order", "kept_in"]
 
 
 def in_time_order(
-    scope: Scope,
+    scope: BuildingScope,
     kind: Kind,
     sides: Sequence[tuple[Read, list[int] | None, int]],
     kernel: Kernel,
@@ -65,13 +65,13 @@ class _Keeper:
     def __init__(self, state: KeyedState[Any, Any]) -> None:
         self._state = state
         self._holding_back: HoldingBack | None = None
-        self._snapshot_at = state.snapshot_at
-        self.begins = state.begins
+        self._snapshot_at = state._snapshot_at
+        self.begins = state._begins
         """The time at which the operator begins: rows before it are in the state."""
 
     def made(self, activator: Activator, retention: Retention | None) -> None:
         """Takes what wakes the operator, and what says which rows it needs, if a source wants to know."""
-        self._state.on_snapshot(activator.activate)
+        self._state._on_snapshot(activator.activate)
         if retention is not None:
             self._holding_back = HoldingBack(retention)
 
@@ -89,19 +89,21 @@ class _Keeper:
         """
         self._state.left_out += left_out
         if moved:
-            self._state.stands_at(until)
-        needed = max(needed, self._state.snapshot_at)
+            self._state._stands_at(until)
+        needed = max(needed, self._state._snapshot_at)
         if self._holding_back is not None and until is not None:
             self._holding_back.took(batches)
             # Before the frontier moves, or a snapshot is taken, no row can be let go of.
-            if moved or self._state.snapshot_at != self._snapshot_at:
-                self._snapshot_at = self._state.snapshot_at
+            if moved or self._state._snapshot_at != self._snapshot_at:
+                self._snapshot_at = self._state._snapshot_at
                 waits = needed == self._snapshot_at
                 self._holding_back.needs(needed, lambda: NO_SNAPSHOT if waits else None)
         return needed
 
 
-def kept_in(state: KeyedState[Any, Any], scope: Scope, operator: str, kept: Kept, /, **given: Any) -> None:
+def kept_in(
+    state: KeyedState[Any, Any], scope: BuildingScope, operator: str, kept: Kept, /, **given: Any
+) -> None:
     """Has a `KeyedState` list what a kernel keeps, and the kernel go on with what was restored.
 
     Args:
@@ -115,7 +117,7 @@ def kept_in(state: KeyedState[Any, Any], scope: Scope, operator: str, kept: Kept
         ValueError: If the state is another operator's already, or was restored for one of other terms.
     """
     columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
-    state.claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None).keep_in(kept)
+    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_in(kept)
 
 
 class Kept:

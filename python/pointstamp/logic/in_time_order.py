@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
-    from pointstamp.api.scope import Scope
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Keyed, Rows
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
 __all__ = ["Logic", "in_time_order", "root_only"]
@@ -56,7 +56,7 @@ class Logic(Protocol):
         """
 
 
-def root_only(scope: Scope, operator: str) -> None:
+def root_only(scope: BuildingScope, operator: str) -> None:
     """Refuses a scope whose times are not one number.
 
     Raises:
@@ -70,7 +70,7 @@ def root_only(scope: Scope, operator: str) -> None:
 
 
 def in_time_order(
-    scope: Scope,
+    scope: BuildingScope,
     keyed: Output,
     name: str,
     make: Callable[[], Logic],
@@ -130,7 +130,7 @@ class Ordered:
     def __init__(self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None) -> None:
         self._logic = logic
         self._state = state
-        self._begins = 0 if state is None else state.begins
+        self._begins = 0 if state is None else state._begins
         self._arrivals = Arrivals()
         self._held: Capability | None = capability
         self._stands = 0
@@ -156,7 +156,7 @@ class Ordered:
         """
         if is_given and self._state is not None:
             self._given = self._state
-            self._given.on_snapshot(wake)
+            self._given._on_snapshot(wake)
         elif self._logic.needs(0) is None:
             operator.retains_forever()
             return
@@ -173,7 +173,7 @@ class Ordered:
             return
         least = self._logic.needs(until) or 0
         if self._given is not None:
-            self._snapshot_at = self._given.snapshot_at
+            self._snapshot_at = self._given._snapshot_at
             least = max(least, self._snapshot_at)
         self._retention.keep(until, min(least, until))
         if self._holding_back is not None:
@@ -183,7 +183,7 @@ class Ordered:
         """Returns why records are needed for long, and what to do; None where that passes."""
         if self._given is not None and least == self._snapshot_at:
             return NO_SNAPSHOT
-        key = None if self._state is None else self._state.never_silent(until, TTLS)
+        key = None if self._state is None else self._state._never_silent(until, TTLS)
         if key is None:
             return None
         return (
@@ -208,7 +208,7 @@ class Ordered:
         frontier: list[Any] = port.frontier.elements
         until = frontier[0] if frontier else None
         if until == self._until:
-            if self._given is not None and self._snapshot_at != self._given.snapshot_at:
+            if self._given is not None and self._snapshot_at != self._given._snapshot_at:
                 self._keep(until)
             return  # nothing that has come is final
         self._until = until

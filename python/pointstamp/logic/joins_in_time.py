@@ -43,7 +43,7 @@ class Interval:
         self._due: list[tuple[int, int, int, Any]] = []
         self._entries = 0
         self._state = state
-        state.keep_in(self)
+        state._keep_in(self)
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
@@ -69,7 +69,7 @@ class Interval:
                 pairs.append(self._alone(side, key, value))
         self._expire(until, times, pairs)
         out.give(times, pairs)
-        self._state.stands_at(until)
+        self._state._stands_at(until)
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`: of each key what is kept of the left and of the right, ``[time, value, matched]``."""
@@ -147,7 +147,7 @@ class AsOf:
         self._due: list[tuple[int, int, Any]] = []
         self._watched: set[Any] = set()
         self._entries = 0
-        state.keep_in(self)
+        state._keep_in(self)
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
@@ -169,7 +169,7 @@ class AsOf:
                 pairs.append((key, (value, None)))
         out.give(times, pairs)
         self._forget(until)
-        self._state.stands_at(until)
+        self._state._stands_at(until)
 
     def _take(self, key: Any, time: int, value: Any) -> None:
         if self._within is not None and key not in self._watched:

@@ -21,7 +21,7 @@ from pointstamp.plan.node import Form
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.api.scope import Scope
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
 __all__ = ["late_apart", "times_of"]
@@ -84,7 +84,7 @@ def _whole(times: Any, column: str) -> Any:
 
 
 def late_apart(
-    scope: Scope, read: Output, times: Callable[[Any], Any], clock: Clock, time_column: str | None
+    scope: BuildingScope, read: Output, times: Callable[[Any], Any], clock: Clock, time_column: str | None
 ) -> tuple[Output, Output]:
     """Splits a stream into what is at its own time, and what was sent later than that.
 

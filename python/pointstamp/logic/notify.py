@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
     from pointstamp._core import Capability, FrontieredInput
-    from pointstamp.api.scope import Scope
     from pointstamp.info import OperatorInfo
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.order import Antichain
     from pointstamp.pacts import Pact
     from pointstamp.plan.node import Output
@@ -145,7 +145,7 @@ class Notificator:
 
 
 def notified(
-    scope: Scope,
+    scope: BuildingScope,
     inputs: Sequence[tuple[Output, Pact]],
     name: str,
     init: Iterable[Time],

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
-    from pointstamp.api.scope import Scope
     from pointstamp.event_time.clock import Clock
+    from pointstamp.lowering.scope import BuildingScope
     from pointstamp.pacts import Pact
     from pointstamp.plan.node import Read
 
@@ -42,10 +42,10 @@ class PlannedOperator:
 
     __slots__ = ("_inputs", "_outputs", "_pacts", "_ports", "_scope", "_summaries", "core", "name", "node")
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: BuildingScope, name: str) -> None:
         scope._plan_scope.check_building()
         self.name = name
-        self.core: _core.Builder = scope.core.operator(name)
+        self.core: _core.Builder = scope._engine.operator(name)
         self._scope = scope
         self._inputs: list[Read] = []
         self._pacts: list[tuple[_core.PactKind, Any, bool]] = []
@@ -205,7 +205,7 @@ def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:
 
 
 def single_output(
-    scope: Scope,
+    scope: BuildingScope,
     name: str,
     inputs: Sequence[tuple[Output, Pact]],
     build: Callable[[Capability, OperatorInfo], Callable[..., None]],

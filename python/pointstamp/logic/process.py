@@ -66,7 +66,7 @@ class KeyContext:
         Raises:
             CapabilityError: When it is set after the function that was given the context has returned.
         """
-        return self._process.state.states.get(self.key)
+        return self._process.state._states.get(self.key)
 
     @state.setter
     def state(self, state: Any) -> None:
@@ -75,11 +75,11 @@ class KeyContext:
             _refuse_kept()
         kept = process.state
         if state is None:
-            kept.states.pop(self.key, None)
+            kept._states.pop(self.key, None)
             return
-        if kept.ttl is not None:
-            kept.touch(self.key, self._time)
-        kept.states[self.key] = state
+        if kept._ttl is not None:
+            kept._touch(self.key, self._time)
+        kept._states[self.key] = state
 
     @property
     def ended(self) -> bool:
@@ -168,12 +168,12 @@ class Process:
         self._records: list[Any] = []
         self._ends = False
         self._in_turn = 0
-        state.keep_in(self)
+        state._keep_in(self)
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
         self._context = context = KeyContext(self)
-        touch = self.state.touch if self.state.ttl is not None else None
+        touch = self.state._touch if self.state._ttl is not None else None
         for time, key, value in rows:
             if self._due and self._due[0][0] <= time:
                 self._fire(time + 1, context)
@@ -186,7 +186,7 @@ class Process:
             self._finish(context)
         else:
             self._fire(until, context)
-        self.state.forget_until(until)
+        self.state._forget_until(until)
         out.give(self._times, self._records)
         self._times, self._records = [], []
         self._context = None
@@ -228,7 +228,7 @@ class Process:
 
     def _fire(self, until: int | None, context: KeyContext) -> None:
         """Runs the timers that are due before a time, or all."""
-        expire = self.state.expire if self.state.ttl is not None else None
+        expire = self.state._expire if self.state._ttl is not None else None
         while self._due and (until is None or self._due[0][0] < until):
             due, _, key = heappop(self._due)
             if not self._timers.pop((due, key)):
@@ -263,11 +263,11 @@ class Process:
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: a timer may be of any record before it."""
-        return None if self._on_timer is not None else self.state.known_since(until)
+        return None if self._on_timer is not None else self.state._known_since(until)
 
     def listed(self) -> dict[Any, Any]:
         """See `Keeper`."""
-        return self.state.states
+        return self.state._states
 
     def notes(self) -> dict[Any, Any]:
         """See `Keeper`: when the timers of each key are due."""
@@ -280,6 +280,6 @@ class Process:
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
         if state is not None:
-            self.state.states[key] = state
+            self.state._states[key] = state
         for due in note or ():
             self._set(due, key)

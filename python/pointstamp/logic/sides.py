@@ -14,8 +14,8 @@ from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
-    from pointstamp.api.scope import Scope
     from pointstamp.logic.timed_rows import Keyed, Times
+    from pointstamp.lowering.scope import BuildingScope
 
 __all__ = ["both_sides", "left_or_inner", "pairs_of"]
 
@@ -40,7 +40,7 @@ def both_sides(left: Any, right: Any, name: str | None) -> Output:
     if left.scope is not right.scope:
         raise GraphError("a join needs both streams in one scope: enter() or leave() it first")
     left._clock.join(right._clock)
-    scope: Scope = left.scope
+    scope: BuildingScope = left.scope
     sides = [
         map_timed(scope, stream._output, _tag(side), f"{name}: side" if name else "side")
         for side, stream in enumerate((left, right))

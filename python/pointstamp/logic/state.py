@@ -88,6 +88,7 @@ class KeyedState(Generic[K, S]):
 
     __slots__ = (
         "__weakref__",
+        "_begins",
         "_born",
         "_born_in_order",
         "_claimed",
@@ -96,24 +97,23 @@ class KeyedState(Generic[K, S]):
         "_keeper",
         "_notes",
         "_seen",
+        "_snapshot_at",
+        "_states",
         "_tables",
         "_terms",
+        "_ttl",
         "_wake",
-        "begins",
         "frontier",
         "left_out",
-        "snapshot_at",
-        "states",
-        "ttl",
     )
 
     def __init__(self) -> None:
         self.frontier: int | None = 0
         # What is before it was taken in by the run that the snapshot is of.
-        self.begins = 0
+        self._begins = 0
         self.left_out = 0
-        self.states: dict[K, S] = {}
-        self.ttl: int | None = None
+        self._states: dict[K, S] = {}
+        self._ttl: int | None = None
         self._keeper: Keeper | None = None
         self._notes: dict[K, Any] = {}
         self._seen: dict[K, int] = {}
@@ -122,7 +122,7 @@ class KeyedState(Generic[K, S]):
         # A heap of the times in `_born`, `(time, number, key)`, and of some that are not valid any more.
         self._born_in_order: list[tuple[int, int, K]] = []
         # The frontier of the latest snapshot; before there is one, that of the snapshot it began with, or 0.
-        self.snapshot_at = 0
+        self._snapshot_at = 0
         # Called when a snapshot is taken.
         self._wake: Callable[[], None] | None = None
         self._due: list[tuple[int, int, K]] = []
@@ -139,7 +139,7 @@ class KeyedState(Generic[K, S]):
 
     def _listed(self) -> dict[K, S]:
         """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
-        return self.states if self._keeper is None else self._keeper.listed()
+        return self._states if self._keeper is None else self._keeper.listed()
 
     def __getitem__(self, key: K) -> S:
         return self._listed()[key]
@@ -165,10 +165,10 @@ class KeyedState(Generic[K, S]):
         """
         if self._keeper is not None:
             return None
-        rows = len(self.states)
-        some = list(islice(self.states.items(), SAMPLE))
+        rows = len(self._states)
+        some = list(islice(self._states.items(), SAMPLE))
         measured = sum(getsizeof(key) + getsizeof(state) for key, state in some)
-        return rows, getsizeof(self.states) + measured * rows // max(1, len(some))
+        return rows, getsizeof(self._states) + measured * rows // max(1, len(some))
 
     # ------------------------------------------------------------ snapshots
 
@@ -184,7 +184,7 @@ class KeyedState(Generic[K, S]):
         made = self._as_bytes(self._terms.now())
         # Not before: what has no snapshot is still needed, and `_as_bytes` may raise.
         if self.frontier is not None:
-            self.snapshot_at = self.frontier
+            self._snapshot_at = self.frontier
         if self._wake is not None:
             self._wake()
         return made
@@ -249,7 +249,7 @@ class KeyedState(Generic[K, S]):
             for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
                 if stable_hash(key) % peers == index:
                     if has_state:
-                        made.states[key] = state
+                        made._states[key] = state
                     if seen is not None:
                         made._seen[key] = seen
                     if note is not None:
@@ -263,7 +263,7 @@ class KeyedState(Generic[K, S]):
 
     # ------------------------------------------------------------ for operators
 
-    def claim(self, terms: Terms, ttl: int | None) -> KeyedState[K, S]:
+    def _claim(self, terms: Terms, ttl: int | None) -> KeyedState[K, S]:
         """Makes it the state of an operator.
 
         Raises:
@@ -275,20 +275,20 @@ class KeyedState(Generic[K, S]):
             terms.accept(self._terms)
         self._terms = terms
         self._claimed = True
-        self.ttl = ttl
+        self._ttl = ttl
         if self.frontier is None:
             self.frontier = 0  # that run had ended: this one has all its records before it
-        self.begins = self.snapshot_at = self.frontier
+        self._begins = self._snapshot_at = self.frontier
         if ttl is None:
             self._seen = {}  # it is not brought up to date
             return self
         # A key that has been seen and has no state is due, too.
-        for key in dict.fromkeys([*self.states, *self._seen]):
+        for key in dict.fromkeys([*self._states, *self._seen]):
             self._due_after(key, self._seen.setdefault(key, self.frontier))
             self._is_born(key, self.frontier)
         return self
 
-    def on_snapshot(self, wake: Callable[[], None]) -> None:
+    def _on_snapshot(self, wake: Callable[[], None]) -> None:
         """Has a function called when a snapshot is taken."""
         self._wake = wake
 
@@ -308,27 +308,27 @@ class KeyedState(Generic[K, S]):
             heappop(heap)
         return (heap[0][0], heap[0][2]) if heap else None
 
-    def known_since(self, until: int) -> int | None:
+    def _known_since(self, until: int) -> int | None:
         """Returns the time of the first record of the key that has been known for longest.
 
         That is `until` where no key is known, and None without a time to live.
         """
-        if self.ttl is None:
+        if self._ttl is None:
             return None
         oldest = self._oldest()
         return until if oldest is None else min(oldest[0], until)
 
-    def never_silent(self, until: int, ttls: int) -> K | None:
+    def _never_silent(self, until: int, ttls: int) -> K | None:
         """Returns a key that has been known for many times its time to live; None where there is none."""
-        oldest = None if self.ttl is None else self._oldest()
-        if oldest is None or self.ttl is None or until - oldest[0] < ttls * self.ttl:
+        oldest = None if self._ttl is None else self._oldest()
+        if oldest is None or self._ttl is None or until - oldest[0] < ttls * self._ttl:
             return None
         return oldest[1]
 
-    def keep_in(self, keeper: Keeper) -> None:
+    def _keep_in(self, keeper: Keeper) -> None:
         """Hands what was restored over to the logic that keeps it from now on."""
-        states, notes = self.states, self._notes
-        self.states, self._notes = {}, {}
+        states, notes = self._states, self._notes
+        self._states, self._notes = {}, {}
         self._keeper = keeper
         if self._tables is not None:
             if not isinstance(keeper, Tabular):
@@ -339,52 +339,52 @@ class KeyedState(Generic[K, S]):
             keeper.put(key, states.get(key), notes.get(key))
 
     def _due_after(self, key: K, time: int) -> None:
-        assert self.ttl is not None
+        assert self._ttl is not None
         self._entries += 1
-        heappush(self._due, (time + self.ttl, self._entries, key))
+        heappush(self._due, (time + self._ttl, self._entries, key))
 
-    def touch(self, key: K, time: int) -> None:
+    def _touch(self, key: K, time: int) -> None:
         """Notes an event that touches a key. Forgets its state if it was silent for too long before."""
-        if self.is_past(key, time):
-            self.states.pop(key, None)
+        if self._is_past(key, time):
+            self._states.pop(key, None)
 
-    def is_past(self, key: K, time: int) -> bool:
+    def _is_past(self, key: K, time: int) -> bool:
         """Notes an event that touches a key. Returns whether it was silent for too long before."""
-        assert self.ttl is not None
+        assert self._ttl is not None
         seen = self._seen.get(key)
         self._seen[key] = time
         if seen is None:
             self._due_after(key, time)
             self._is_born(key, time)
             return False
-        if time - seen < self.ttl:
+        if time - seen < self._ttl:
             return False
         self._is_born(key, time)
         return True
 
-    def expire(self, key: K, time: int) -> None:
+    def _expire(self, key: K, time: int) -> None:
         """Forgets the state of a key that has been silent for too long at a time, which does not touch it."""
-        assert self.ttl is not None
+        assert self._ttl is not None
         seen = self._seen.get(key)
-        if seen is not None and time - seen >= self.ttl:
-            self.states.pop(key, None)
+        if seen is not None and time - seen >= self._ttl:
+            self._states.pop(key, None)
 
-    def stands_at(self, until: int | None) -> None:
+    def _stands_at(self, until: int | None) -> None:
         """Takes note of the frontier. What was restored stands where it did until the input is there, too."""
         if until is None or (self.frontier is not None and until > self.frontier):
             self.frontier = until
 
-    def forget_until(self, until: int | None) -> None:
+    def _forget_until(self, until: int | None) -> None:
         """Takes note of the frontier, and forgets the keys that are due by then."""
-        self.stands_at(until)
+        self._stands_at(until)
         due = self._due
         while until is not None and due and due[0][0] <= until:
             then, _, key = heappop(due)
             seen = self._seen[key]
-            if self.ttl is not None and seen + self.ttl > then:
+            if self._ttl is not None and seen + self._ttl > then:
                 self._due_after(key, seen)
             else:
-                self.states.pop(key, None)
+                self._states.pop(key, None)
                 del self._seen[key], self._born[key]
 
 
@@ -395,7 +395,7 @@ def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = 
         ValueError: If it is another's already, or of other terms.
     """
     kept: KeyedState[Any, Any] = KeyedState() if state is None else state
-    return kept.claim(terms, ttl)
+    return kept._claim(terms, ttl)
 
 
 def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:

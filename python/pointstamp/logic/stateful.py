@@ -33,15 +33,15 @@ class Stateful:
         """Takes records in, and forgets what is due."""
         for part in rows.parts():
             first, count = 0, len(part[1])
-            if self.state.ttl is not None:
-                is_past, states = self.state.is_past, self.state.states
+            if self.state._ttl is not None:
+                is_past, states = self.state._is_past, self.state._states
                 for at, (time, key) in enumerate(zip(each_time(part[0], count), part[1], strict=True)):
                     if is_past(key, time):
                         self.apply(part_of(part, first, at), out)
                         first = at
                         states.pop(key, None)
             self.apply(part_of(part, first, count), out)
-        self.state.forget_until(until)
+        self.state._forget_until(until)
 
     def apply(self, part: Keyed, out: Results) -> None:
         """Takes records in, a part of those that are final."""
@@ -53,7 +53,7 @@ class Stateful:
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: a state follows from all records since its key came up."""
-        return self.state.known_since(until)
+        return self.state._known_since(until)
 
 
 class Scan(Stateful):
@@ -68,7 +68,7 @@ class Scan(Stateful):
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, init, states = self._f, self._init, self.state.states
+        f, init, states = self._f, self._init, self.state._states
         results: list[Any] = []
         append = results.append
         times, keys, values = part
@@ -96,7 +96,7 @@ class Running(Stateful):
         if self._of is not None:
             of = self._of
             values = [of(value) for value in values]
-        out.give(times, running(self._kind, self.state.states, keys, values))
+        out.give(times, running(self._kind, self.state._states, keys, values))
 
 
 class MapWithState(Stateful):
@@ -108,7 +108,7 @@ class MapWithState(Stateful):
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, states = self._f, self.state.states
+        f, states = self._f, self.state._states
         get = states.get
         results: list[Any] = []
         append = results.append
@@ -135,7 +135,7 @@ class FlatMapWithState(Stateful):
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, states = self._f, self.state.states
+        f, states = self._f, self.state._states
         get = states.get
         each, keys, values = part
         times: list[int] = []
@@ -161,7 +161,7 @@ class Dedup(Stateful):
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        states = self.state.states
+        states = self.state._states
         times: list[int] = []
         results: list[Any] = []
         for time, key, value in Rows([part]):
@@ -181,7 +181,7 @@ class Largest(Stateful):
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Stateful`: a time is looked at whole."""
-        touch = self.state.touch if self.state.ttl is not None else None
+        touch = self.state._touch if self.state._ttl is not None else None
         changed: dict[Any, list[Any]] = {}
         now = 0
         times: list[int] = []
@@ -197,11 +197,11 @@ class Largest(Stateful):
         results += self._changes(changed)
         times += [now] * (len(results) - len(times))
         out.give(times, results)
-        self.state.forget_until(until)
+        self.state._forget_until(until)
 
     def _changes(self, changed: dict[Any, list[Any]]) -> list[Any]:
         """Takes the values of one time in, and returns the keys whose greatest have changed."""
-        states = self.state.states
+        states = self.state._states
         results: list[Any] = []
         for key, values in changed.items():
             before = states.get(key, [])

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pointstamp.api.scope import Scope
     from pointstamp.event_time.clock import Clock
+    from pointstamp.lowering.scope import BuildingScope
 
 __all__ = ["Terms", "terms_of", "whole_run"]
 
@@ -71,7 +71,7 @@ class Terms:
             )
 
 
-def terms_of(scope: Scope, operator: str, clock: Clock | None = None, /, **given: Any) -> Terms:
+def terms_of(scope: BuildingScope, operator: str, clock: Clock | None = None, /, **given: Any) -> Terms:
     """The terms of an operator in a scope. An argument that is None is left out."""
     shown = {name: str(value) for name, value in given.items() if value is not None}
     return Terms(operator, shown, scope.index, scope.peers, clock)

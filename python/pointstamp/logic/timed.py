@@ -12,20 +12,20 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import StageKind
-from pointstamp.api.classes import clock_of
+from pointstamp.event_time.clock import clock_of
 from pointstamp.plan import records
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pointstamp.api.scope import Scope
     from pointstamp.logic.timed_rows import Columns, Times
+    from pointstamp.lowering.scope import BuildingScope
 
 __all__ = ["OVER_COLUMNS", "form_of", "map_timed"]
 
 
-def map_timed(scope: Scope, read: Output, function: Callable[..., Any], name: str) -> Output:
+def map_timed(scope: BuildingScope, read: Output, function: Callable[..., Any], name: str) -> Output:
     """Appends a function over columns, whose first one is the times.
 
     Args:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.api.classes import stream_of
 from pointstamp.plan.columns import TO_ARROW
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pointstamp.api.arrow_stream import ArrowStream
-    from pointstamp.api.stream import Stream
+    from pointstamp.lowering.scope import BuildingScope
 
 
-def to_arrow(stream: Stream[Any], schema: pa.Schema, name: str | None) -> ArrowStream:
-    """The records of a stream as rows: see `Stream.to_arrow`."""
+def to_arrow(scope: BuildingScope, read: Output, schema: pa.Schema, name: str | None) -> Output:
+    """The records of an output as rows: see `Stream.to_arrow`."""
     columns = _core.Schema(schema)
     fields = columns.to_pyarrow()
     names = list(fields.names)
@@ -32,9 +30,7 @@ def to_arrow(stream: Stream[Any], schema: pa.Schema, name: str | None) -> ArrowS
         return pa.RecordBatch.from_pylist(made, schema=fields)
 
     made = Output(Form.COLUMNS, columns)
-    node = stream.scope._append(TO_ARROW, [stream._output], made, name=name, function=rows)
-    arrow: ArrowStream = stream_of(stream.scope, node.output)
-    return arrow
+    return scope._append(TO_ARROW, [read], made, name=name, function=rows).output
 
 
 def rows_by_name(records: list[Any], columns: list[str], who: str) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ class Building:
 
     def expect(self, node: Node, handle: _core.ProbeHandle) -> None:
         """Has a probe stand at the minimum time until the node that attaches it is lowered."""
-        handle.expect(node.scope.dims)
+        handle._expect(node.scope.dims)
         self._expected[node] = handle
 
     def attached(self, node: Node) -> None:
@@ -315,7 +315,7 @@ class Building:
         Probes that were not attached report no times of this dataflow any more.
         """
         for node, handle in self._expected.items():
-            handle.unexpect(node.scope.dims)
+            handle._unexpect(node.scope.dims)
         self._expected.clear()
         for node in self.plan.nodes:
             node.arguments = None

@@ -8,26 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp.errors import GraphError
+from pointstamp.lowering.scope import BuildingScope
 from pointstamp.observability.graph import Graph
 
 if TYPE_CHECKING:
     from pointstamp import _core
-    from pointstamp.lowering.building import Building
     from pointstamp.observability.plans import PlanView
 
 __all__ = ["Drawn"]
 
 
-class Drawn:
+class Drawn(BuildingScope):
     """The part of a `Scope` that draws it."""
 
     __slots__ = ("_graph", "_installed")
 
-    address: tuple[int, ...]
-    name: str
-    _building: Building
-
-    def __init__(self) -> None:
+    def __init__(self, engine: _core.Scope, parent: BuildingScope | None) -> None:
+        super().__init__(engine, parent)
         self._installed: _core.Installed | None = None
         self._graph: Graph | None = None
 

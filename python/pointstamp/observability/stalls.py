@@ -82,7 +82,7 @@ def explained(
     number = -1 if own is None else own.worker
     explanations = []
     for probe, time in probes:
-        addresses = [own.numbers.get(place) for place in probe.places()] if own is not None else []
+        addresses = [own.numbers.get(place) for place in probe._places()] if own is not None else []
         places = [Place(address, False, 0) for address in addresses if address is not None]
         frontier = list(probe.frontier)
         explanations.append(explain(tellers, number, at=places, before=time, frontier=frontier))

@@ -40,14 +40,14 @@ class Worker:
         peers: How many workers there are, in all processes.
     """
 
-    __slots__ = ("_logs", "asking", "core", "index", "peers")
+    __slots__ = ("_asking", "_engine", "_logs", "index", "peers")
 
     index: int
     peers: int
 
     def __init__(self, core: _core.Worker, asking: Asking) -> None:
-        self.core = core
-        self.asking = asking
+        self._engine = core
+        self._asking = asking
         self._logs: Logs | None = None
         self.index = core.index
         self.peers = core.peers
@@ -67,7 +67,7 @@ class Worker:
         """
         if dims < 0:
             raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
-        return _Building(self.core, name, dims)
+        return _Building(self._engine, name, dims)
 
     def step(self) -> bool:
         """Runs every operator that has something to do once.
@@ -75,7 +75,7 @@ class Worker:
         Returns:
             False once no dataflow is left.
         """
-        return self.core.step()
+        return self._engine.step()
 
     def step_or_park(self, timeout: float | None = None) -> bool:
         """Steps; where there is nothing to do, sleeps first until there is.
@@ -86,7 +86,7 @@ class Worker:
         Returns:
             False once no dataflow is left.
         """
-        return self.core.step_or_park(timeout)
+        return self._engine.step_or_park(timeout)
 
     def step_while(self, condition: Callable[[], bool], *, timeout: float | None = None) -> None:
         """Steps while the condition holds and a dataflow is left; sleeps while idle, and never spins.
@@ -100,12 +100,12 @@ class Worker:
                 input, operator or worker holds which time, since when, and what to do about it.
         """
         try:
-            over = self.core.step_while(condition, timeout, self._lasting(condition))
+            over = self._engine.step_while(condition, timeout, self._lasting(condition))
         except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
-            interrupted(self.asking, self.core, error)
+            interrupted(self._asking, self._engine, error)
             raise
         if not over:
-            explanation = explained(self.asking, self.core, probes_of(condition))
+            explanation = explained(self._asking, self._engine, probes_of(condition))
             raise StallError(
                 f"the condition of step_while still holds after {timeout:g} s\n{explanation}", explanation
             )
@@ -139,7 +139,7 @@ class Worker:
             >>> ps.execute(main) and None
             input input 0 ('input', 'map', 'probe')
         """
-        return explained(self.asking, self.core, [(probe, time)])
+        return explained(self._asking, self._engine, [(probe, time)])
 
     def run(self) -> None:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing.
@@ -150,9 +150,9 @@ class Worker:
         if self._logs is not None:
             self._logs.close()
         try:
-            self.core.run(self._lasting(None))
+            self._engine.run(self._lasting(None))
         except KeyboardInterrupt as error:  # of a step; that of a sleep has been noted
-            interrupted(self.asking, self.core, error)
+            interrupted(self._asking, self._engine, error)
             raise
 
     def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], bool]] | None:
@@ -161,10 +161,10 @@ class Worker:
         Args:
             condition: That of `step_while`; None for `run`.
         """
-        patience = self.asking.patience
+        patience = self._asking.patience
         if patience is None or (condition is not None and not waits_for_probes(condition)):
             return None
-        return patience, partial(say_forgotten, self.asking, self.core, condition)
+        return patience, partial(say_forgotten, self._asking, self._engine, condition)
 
     def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
         """A stream of record batches of what this worker does from now on, in one of its dataflows.
@@ -205,16 +205,16 @@ class Worker:
         if self._logs is None:
             from pointstamp.observability.streaming import Logs
 
-            self._logs = Logs(self.core)
+            self._logs = Logs(self._engine)
         return self._logs.add(scope, every, name)
 
     def installed_dataflows(self) -> list[int]:
         """The numbers of the dataflows that are not complete."""
-        return self.core.installed_dataflows()
+        return self._engine.installed_dataflows()
 
     def drop_dataflow(self, dataflow: int) -> None:
         """Removes a dataflow, complete or not. Every worker must."""
-        self.core.drop_dataflow(dataflow)
+        self._engine.drop_dataflow(dataflow)
         raise_deferred()  # what has interrupted an operator's end
 
     def barrier(self) -> None:
@@ -241,7 +241,7 @@ class Worker:
 
     def traffic(self) -> Traffic:
         """Returns the traffic of this process to the others so far; zeros where there are none."""
-        return Traffic(*self.core.traffic())
+        return Traffic(*self._engine.traffic())
 
     def __repr__(self) -> str:
         return f"<Worker {self.index} of {self.peers}>"
@@ -296,7 +296,7 @@ class _Building:
         """Has the worker run the dataflow from its next step on."""
         assert self._scope is not None
         try:
-            self._scope._installed = self._worker.install(self._scope.core)
+            self._scope._installed = self._worker.install(self._scope._engine)
         except BaseException:
             self._scope._building.end("its dataflow was given up")
             raise
@@ -313,7 +313,7 @@ class _Building:
             try:
                 self._scope._building.give_up()
             finally:
-                self._worker.discard(self._scope.core)
+                self._worker.discard(self._scope._engine)
 
 
 @suggesting

@@ -291,7 +291,7 @@ class SessionWorkers:
 
     def _on_threads(self, config: Config) -> None:
         def main(worker: Worker) -> None:
-            self._asking = worker.asking
+            self._asking = worker._asking
             ident = threading.get_ident()
             self._threads.add(ident)
             try:

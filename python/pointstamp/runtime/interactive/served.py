@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._core import InputHandle, ProbeHandle
-from pointstamp.api.arrow_input import ArrowInput
-from pointstamp.api.arrow_stream import ArrowStream
+from pointstamp.api.arrow_stream import ArrowInput, ArrowStream
 from pointstamp.api.collection import Collection
 from pointstamp.api.collection_input import CollectionInput
 from pointstamp.api.column_collection import ColumnCollection
@@ -155,7 +154,7 @@ class Served:
 
     def places(self) -> dict[str, list[tuple[int, int]]]:
         """Returns the places where each output is watched."""
-        return {name: probe.places() for name, probe in self._probes.items()}
+        return {name: probe._places() for name, probe in self._probes.items()}
 
     def take(self, name: str, frontier: list[Time]) -> list[tuple[Time, Any]]:
         """Returns the records that were kept here of times before a frontier, and keeps them no more."""

@@ -50,13 +50,13 @@ class Channel(Protocol):
 
 def serve(worker: Worker, channel: Channel) -> None:
     """Runs a worker of a session, until it is told to end."""
-    channel.ring(lambda: worker.asking.wake(worker.index))
+    channel.ring(lambda: worker._asking.wake(worker.index))
     serving = _Serving(worker, channel)
     while not serving.ended:
         if serving.do_some():
             worker.step()
         elif not worker.installed_dataflows():
-            worker.core.answer()
+            worker._engine.answer()
             channel.wait(IDLE)
         else:
             worker.step_or_park()
@@ -206,7 +206,7 @@ class _Serving:
     def do_explain(self, _: int | None, awaited: Awaited | None, seconds: float | None) -> str:
         # Half of the time is for the way there and back, and half of the rest for other processes.
         quick = None if seconds is None else seconds / 4
-        return str(what_holds(self._worker.asking, self._worker.core, awaited, quick))
+        return str(what_holds(self._worker._asking, self._worker._engine, awaited, quick))
 
     def do_refuse(self, _: int | None, error: Exception) -> None:
         raise error

@@ -131,7 +131,7 @@ class Captures(NamedTuple):
 
     def _begin(self, path: str) -> tuple[EventReader, int, pa.Schema | None]:
         reader = EventReader(path, allow_pickle=True)  # nothing is unpickled before what follows
-        dims, columns = reader.begin()
+        dims, columns = reader._begin()
         if columns is None and not self.pickle:
             reader.close()
             raise CodecError(_RECORDS.format(path=path))
@@ -147,11 +147,11 @@ class Captures(NamedTuple):
             return None
         reader = EventReader(path, allow_pickle=True, follow=True)
         try:
-            if reader.core.start() is None:
+            if reader._feed.start() is None:
                 return None  # its beginning is being written
             if start is not None:
                 reader.seek(Place(*start))
-            while not isinstance(event := reader.core.next(False), bool) and event is not None:
+            while not isinstance(event := reader._feed.next(False), bool) and event is not None:
                 pass
             offset, counts, mark = reader.position
         finally:
@@ -206,7 +206,7 @@ class Captures(NamedTuple):
 def _events(reader: EventReader, end: _Position | None) -> Iterator[Messages]:
     """The messages up to a position. A batch has no more than the file had when it was opened."""
     while end is None or reader.offset < end[0]:
-        event = reader.core.next(True)
+        event = reader._feed.next(True)
         if event is None or isinstance(event, bool):
             return
         _, first, _ = event

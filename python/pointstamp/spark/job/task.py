@@ -102,7 +102,7 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     def watched(worker: Worker) -> AbstractContextManager[object]:
         if job.watched is None or worker.index:
             return nullcontext()
-        return Teller(job.watched, plan.named, stage, worker.asking)
+        return Teller(job.watched, plan.named, stage, worker._asking)
 
     gathering = Gathering(plan.named.number, str(gang.attempt), context.partitionId() == 0)
 
@@ -200,7 +200,7 @@ def _execute(
 
     def main(worker: Worker) -> None:
         recorder = _core.Recorder(False, keeps_totals=True)
-        worker.core.record(recorder)
+        worker._engine.record(recorder)
         recorders.append(recorder)
         with worker.dataflow(plan.named.name) as scope:
             drain.connect(plan.built(scope, feed))

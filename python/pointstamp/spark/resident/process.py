@@ -147,7 +147,7 @@ class Resident:
         """Runs the commands on each worker, one after the other."""
         with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
-        self._asking = worker.asking
+        self._asking = worker._asking
         with self._reporting(worker):
             self._obeying(worker)
 
@@ -155,7 +155,7 @@ class Resident:
         if self._stall_report is None or worker.index:
             return nullcontext()
         return Reporting(
-            worker.asking, self._stall_report, frozenset({_COMMANDS}), lambda: self._waits > 0, self._said
+            worker._asking, self._stall_report, frozenset({_COMMANDS}), lambda: self._waits > 0, self._said
         )
 
     def _obeying(self, worker: Worker) -> None:
