@@ -51,7 +51,7 @@ def build(needs: ps.Collection[Import], edited: ps.Collection[str]) -> tuple[Any
 
     closure = needs.iterate(further)
     components = graphs.strongly_connected_components(needs)
-    sizes = components.map(lambda pair: (pair[1], pair[0])).reduce(
+    sizes = components.map(lambda pair: (pair[1], pair[0])).map_groups(
         lambda _, modules: [tuple(name for name, _ in modules)] if len(modules) > 1 else []
     )
     circles = sizes.map(lambda pair: pair[1])

@@ -22,7 +22,7 @@ def latencies(rate: int, seconds: float, workers: int) -> list[float]:
         handle: ps.InputHandle[int] = ps.InputHandle()
         with worker.dataflow("Open loop") as scope:
             # Work that needs all workers: every record is counted elsewhere, and the count is awaited.
-            probe = handle.to_stream(scope).counts().probe()
+            probe = handle.to_stream(scope).value_counts().probe()
         worker.barrier()
         begin = time.perf_counter()
         sent = done = 0

@@ -84,7 +84,7 @@ def edges_of(first: int, end: int, step: int, nodes: int) -> pa.RecordBatch:
 
 def degrees(edges: ps.Collection[Any]) -> ps.Collection[Any]:
     """How many nodes have each number of edges."""
-    return edges.map(record[0]).count().map(record[1]).count()
+    return edges.map(record[0]).value_counts().map(record[1]).value_counts()
 
 
 def bfs(edges: ps.Collection[Any]) -> ps.Collection[Any]:

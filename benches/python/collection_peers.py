@@ -43,12 +43,12 @@ ITERATE = 1 / 30
 
 def degrees(edges: ps.Collection[Any]) -> ps.Collection[Any]:
     """How many nodes have each number of edges."""
-    return edges.map(lambda edge: edge[0]).count().map(lambda counted: counted[1]).count()
+    return edges.map(lambda edge: edge[0]).value_counts().map(lambda counted: counted[1]).value_counts()
 
 
 def least(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
     """The least value of each key, by a Python function."""
-    return pairs.reduce(lambda _, values: [values[0][0]])
+    return pairs.map_groups(lambda _, values: [values[0][0]])
 
 
 def bfs(edges: ps.Collection[Any]) -> ps.Collection[Any]:
@@ -130,7 +130,7 @@ def run_memory(kind: str, count: int) -> dict[str, Any]:
         with worker.dataflow() as scope:
             handle, collection = scope.new_collection()
             arranged = collection.distinct().arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+            trace, probe = arranged.trace, arranged.to_collection().probe()
         handle.insert_many(words(count))
         handle.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))

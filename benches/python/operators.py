@@ -338,7 +338,7 @@ stream("enter_at", lambda s: there_and_back(s, lambda s, inner: s.enter_at(inner
 stream("connect_loop", once_round)
 stream("reclock", lambda s: s.reclock(s.scope.to_stream([0])))
 stream("count", lambda s: s.count())
-stream("counts", lambda s: s.map(lambda n: n % KEYS).counts(), lambda d: Counter(n % KEYS for n in d.ints))
+stream("counts", lambda s: s.map(lambda n: n % KEYS).value_counts(), lambda d: Counter(n % KEYS for n in d.ints))
 stream("distinct", lambda s: s.map(lambda n: n % KEYS).distinct(), lambda d: {n % KEYS for n in d.ints})
 stream("sort", lambda s: s.sort(lambda n: -n), lambda d: sorted(d.ints, key=lambda n: -n))
 stream("top_k", lambda s: s.top_k(10), lambda d: nlargest(10, d.ints))
@@ -354,7 +354,7 @@ stream("binary_notify", lambda s: s.binary_notify(s, PIPELINE, PIPELINE, "passin
 stream("vertex", lambda s: s.vertex(Passing))
 stream("sink", lambda s: s.sink(PIPELINE, "swallowing", swallowing))
 stream("write", lambda s: s.write(Nowhere()))
-stream("as_collection", lambda s: s.as_collection(), lambda d: Counter(d.ints), "Counter")
+stream("to_collection", lambda s: s.to_collection(), lambda d: Counter(d.ints), "Counter")
 stream(
     "async_map",
     lambda s: s.filter(lambda n: n % 10 == 0).async_map(doubled_later, capacity=1000),
@@ -658,13 +658,13 @@ arrow("sink", lambda rows, _: rows.sink(PIPELINE, "swallowing", swallowing))
 arrow("write", lambda rows, _: rows.write(Nowhere()))
 arrow("to_records", lambda rows, _: rows.to_records(), lambda d: d.table.to_pylist())
 arrow(
-    "as_collection",
-    lambda rows, _: rows.as_collection(),
+    "to_collection",
+    lambda rows, _: rows.to_collection(),
     lambda d: d.table.group_by(SCHEMA.names).aggregate([]),
 )
 arrow("connect_loop", lambda rows, _: arrow_round(rows))
 arrow("event_time", lambda rows, _: rows.event_time("at")[0])
-timed("scan", lambda rows, _, d: rows.scan("key", [("v", "sum")]), by_key)
+timed("scan", lambda rows, _, d: rows.running("key", [("v", "sum")]), by_key)
 timed("dedup", lambda rows, _, d: rows.dedup("key"), distinct)
 timed("window", lambda rows, _, d: rows.window(ps.Tumbling(d.length), "key", [("v", "sum")]), window_sums)
 timed("window_join", lambda rows, few, d: rows.window_join(few, "key", ps.Tumbling(d.length)), joined)
@@ -689,8 +689,8 @@ def collection(method: str, of: Callable[[Any, Any], Any], theirs: Work, beside:
     """A row of a collection of pairs, beside a small one."""
 
     def build(scope: ps.Scope, data: Data) -> Any:
-        rows = scope.to_stream(data.pairs).as_collection()
-        few = scope.to_stream(data.few).as_collection()
+        rows = scope.to_stream(data.pairs).to_collection()
+        few = scope.to_stream(data.few).to_collection()
         few.probe()
         return of(rows, few)
 
@@ -756,45 +756,45 @@ collection("leave", lambda rows, _: there_and_back(rows), counted)
 collection("consolidate", lambda rows, _: rows.consolidate(), counted)
 collection("distinct", lambda rows, _: rows.distinct(), counted)
 collection("threshold", lambda rows, _: rows.threshold(lambda pair, diff: diff), counted)
-collection("count", lambda rows, _: rows.map(itemgetter(0)).count(), lambda d: Counter(k for k, _ in d.pairs))
-collection("count_by_key", lambda rows, _: rows.count_by_key(), lambda d: Counter(k for k, _ in d.pairs))
+collection("count", lambda rows, _: rows.map(itemgetter(0)).value_counts(), lambda d: Counter(k for k, _ in d.pairs))
+collection("count", lambda rows, _: rows.count(), lambda d: Counter(k for k, _ in d.pairs))
 collection("sum", lambda rows, _: rows.sum(), per_key)
 collection("mean", lambda rows, _: rows.mean(), per_key)
 collection("min", lambda rows, _: rows.min(), extremes)
 collection("max", lambda rows, _: rows.max(), extremes)
 collection("top_k", lambda rows, _: rows.top_k(2), extremes)
-collection("reduce", lambda rows, _: rows.reduce(lambda key, values: [len(values)]), grouped)
+collection("reduce", lambda rows, _: rows.map_groups(lambda key, values: [len(values)]), grouped)
 collection("join", lambda rows, few: rows.join(few), few_joined)
 collection("semijoin", lambda rows, few: rows.semijoin(few.map(itemgetter(0))), known)
 collection("antijoin", lambda rows, few: rows.antijoin(few.map(itemgetter(0))), known)
-collection("arrange", lambda rows, _: rows.arrange().as_collection(), grouped)
+collection("arrange", lambda rows, _: rows.arrange().to_collection(), grouped)
 collection("iterate", lambda rows, _: rows.iterate(once), counted)
 
-arranged("as_collection", lambda rows, _: rows.as_collection(), grouped)
+arranged("to_collection", lambda rows, _: rows.to_collection(), grouped)
 arranged("enter", lambda rows, _: arranged_inside(rows), grouped)
 arranged("join", lambda rows, few: rows.join(few), few_joined)
-arranged("count_by_key", lambda rows, _: rows.count_by_key(), grouped)
+arranged("count", lambda rows, _: rows.count(), grouped)
 arranged("sum", lambda rows, _: rows.sum(), per_key)
 arranged("mean", lambda rows, _: rows.mean(), per_key)
 arranged("min", lambda rows, _: rows.min(), extremes)
 arranged("max", lambda rows, _: rows.max(), extremes)
 arranged("top_k", lambda rows, _: rows.top_k(2), extremes)
-arranged("reduce", lambda rows, _: rows.reduce(lambda key, values: [len(values)]), grouped)
+arranged("reduce", lambda rows, _: rows.map_groups(lambda key, values: [len(values)]), grouped)
 
 
 def arranged_inside(rows: Any) -> Any:
     """An arrangement in a scope."""
     with rows.scope.iterative() as inner:
-        return rows.enter(inner).as_collection().leave()
+        return rows.enter(inner).to_collection().leave()
 
 
 def of_columns(method: str, of: Callable[[Any, Any], Any], theirs: Work) -> None:
     """A row of a collection of columns, beside a small one."""
 
     def build(rows: Any, few: Any, _data: Data) -> Any:
-        small = few.as_collection()
+        small = few.to_collection()
         small.probe()
-        return of(rows.as_collection(), small)
+        return of(rows.to_collection(), small)
 
     row(f"ColumnCollection.{method}", "pyarrow", columns(build), theirs)
 
@@ -840,8 +840,8 @@ of_columns("leave", lambda rows, _: there_and_back(rows), all_distinct)
 of_columns("consolidate", lambda rows, _: rows.consolidate(), all_distinct)
 of_columns("distinct", lambda rows, _: rows.distinct(), all_distinct)
 of_columns("iterate", lambda rows, _: rows.iterate(once), all_distinct)
-of_columns("count", lambda rows, _: rows.select("key").count(), counted_rows)
-of_columns("count_by_key", lambda rows, _: rows.count_by_key("key"), counted_rows)
+of_columns("count", lambda rows, _: rows.select("key").value_counts(), counted_rows)
+of_columns("count", lambda rows, _: rows.count("key"), counted_rows)
 of_columns("sum", lambda rows, _: rows.sum("v", by="key"), sums)
 of_columns("mean", lambda rows, _: rows.mean("v", by="key"), sums)
 of_columns("min", lambda rows, _: rows.min("v", by="key"), extreme_rows)
@@ -852,7 +852,7 @@ of_columns("semijoin", lambda rows, few: rows.semijoin(few.select("key"), "key")
 of_columns("antijoin", lambda rows, few: rows.antijoin(few.select("key"), "key"), semi)
 of_columns(
     "reduce",
-    lambda rows, _: rows.reduce(
+    lambda rows, _: rows.map_groups(
         lambda key, values: [len(values)], by="key", of="v", schema=pa.schema([("n", pa.int64())])
     ),
     listed_rows,

@@ -77,7 +77,7 @@ def chain(worker, operators):
         pairs, collection = scope.new_collection()
         for _ in range(operators // 5):
             stream = stream.map(abs).exchange(abs).filter(bool)
-            collection = collection.map(lambda pair: pair).count()
+            collection = collection.map(lambda pair: pair).value_counts()
         stream.probe(), collection.probe()
     handle.close(), pairs.close()
     worker.run()

@@ -101,7 +101,7 @@ def count_degrees(worker: ps.Worker) -> None:
     def run() -> int:
         with worker.dataflow() as scope:
             handle, graph = scope.new_collection(schema=PAIRS)
-            degrees = graph.count_by_key("source", "degree").count_by_key("degree", "nodes").capture()
+            degrees = graph.count("source", "degree").count("degree", "nodes").capture()
         handle.insert(share)
         handle.close()
         worker.run()

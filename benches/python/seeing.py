@@ -98,7 +98,7 @@ def words(pairs: int) -> None:
                 for n in range(worker.index, LINES, worker.peers)
             )
             split = scope.to_stream(lines).flat_map(lambda line: [word.upper() for word in line.split()])
-            counts = split.map(lambda word: word.strip().lower()).counts().capture()
+            counts = split.map(lambda word: word.strip().lower()).value_counts().capture()
         worker.run()
         return time.perf_counter() - begin, sum(n for _, found in counts.extract() for _, n in found)
 

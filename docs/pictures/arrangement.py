@@ -15,8 +15,8 @@ def main(worker):
         arranged = collection.arrange()
         places = scope.collection(SHELVES)
         where = arranged.join(places, lambda _shelf, article, place: (article, place)).capture()
-        per_shelf = arranged.count_by_key().capture()
-        trace, probe = arranged.trace, arranged.as_collection().probe()
+        per_shelf = arranged.count().capture()
+        trace, probe = arranged.trace, arranged.to_collection().probe()
     stock.insert_many(STOCK)
     stock.advance_to(1)
     worker.step_while(lambda: probe.less_than(1))
@@ -53,7 +53,7 @@ for k, (key, value, count) in enumerate(rows):
 
 readers = [
     ("join(places)", "in the dataflow", [" at ".join(record) for record, _ in where]),
-    ("count_by_key()", "in the dataflow", [f"shelf {shelf}: {count}" for (shelf, count), _ in per_shelf]),
+    ("count()", "in the dataflow", [f"shelf {shelf}: {count}" for (shelf, count), _ in per_shelf]),
     ("trace.get(1)", "in main", [", ".join(value for value, _ in one)]),
 ]
 for k, (name, place, lines) in enumerate(readers):

@@ -23,11 +23,11 @@ def main(worker: ps.Worker) -> Counter:
             .inspect(lambda _: note("lines"))
             .flat_map(str.split)
             .map(lambda word: (word, worker.index))
-            # As `counts` exchanges: by the word.
+            # As `value_counts` exchanges: by the word.
             .exchange(lambda sent: sent[0])
             .inspect(lambda sent: passed.update([("words", sent[1], worker.index)]))
             .map(lambda sent: sent[0])
-            .counts()
+            .value_counts()
             .inspect(lambda _: note("counts"))
         )
     worker.run()
@@ -53,7 +53,7 @@ def label(x: float, y: float, count: int) -> None:
 
 
 def crossing(sender: int, receiver: int) -> list[tuple[float, float]]:
-    """From a worker's `split` to a worker's `counts`; those that arrive at one box arrive apart."""
+    """From a worker's `split` to a worker's `value_counts`; those that arrive at one box arrive apart."""
     toward = 0 if sender == receiver else (1 if sender > receiver else -1)
     start = (ends["split"][1], rows[sender] - 8 * toward)
     return [start, (ends["counts"][0], rows[receiver] + 8 * toward)]

@@ -127,7 +127,7 @@ __all__ = [
     "aggregate_schema",
     "arrange",
     "arrangement_updates",
-    "as_collection",
+    "to_collection",
     "at_event_times",
     "branch_columns_when",
     "chain",

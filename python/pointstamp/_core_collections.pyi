@@ -18,7 +18,7 @@ __all__ = [
     "Trace",
     "arrange",
     "arrangement_updates",
-    "as_collection",
+    "to_collection",
     "check_columns",
     "check_fields",
     "check_filter",
@@ -85,7 +85,7 @@ class Loop:
 
 def arrange(stream: Stream, by_key: bool, name: str) -> Arrangement: ...
 def arrangement_updates(arrangement: Arrangement) -> Stream: ...
-def as_collection(stream: Stream, diffs: bool) -> Stream: ...
+def to_collection(stream: Stream, diffs: bool) -> Stream: ...
 
 @final
 class Field:

@@ -46,13 +46,13 @@ _COROUTINE = 0x80 | 0x200
 _GENERATOR = 0x20
 """The flag of code that yields."""
 
-_MAY_YIELD = frozenset({"flat_map", "map_batch", "map_batches", "reduce"})
+_MAY_YIELD = frozenset({"flat_map", "map_batch", "map_batches", "map_groups", "reduce"})
 """The operators that take any number of results of a function."""
 
 _OTHER_WORDS = {
     "agg": ("reduce", "fold", "aggregate"),
     "all": ("collect",),
-    "apply_in_pandas_with_state": ("process", "map_with_state"),
+    "apply_in_pandas_with_state": ("process", "flat_map_with_state"),
     "as_of_join": ("asof_join",),
     "async_io": ("async_map",),
     "avg": ("mean",),
@@ -71,24 +71,27 @@ _OTHER_WORDS = {
     "rolling": ("window",),
     "running": ("scan",),
     "session_window": ("window",),
-    "stateful": ("process", "map_with_state"),
-    "stateful_map": ("map_with_state",),
+    "stateful": ("process", "flat_map_with_state"),
+    "stateful_map": ("flat_map_with_state",),
     "to_list": ("collect",),
     "tumble": ("window",),
-    "update_state_by_key": ("scan", "map_with_state"),
+    "update_state_by_key": ("scan", "flat_map_with_state"),
     "add": ("insert",),
     "aggregate": ("reduce", "sum"),
     "append": ("insert",),
     "apply": ("map", "map_batches"),
     "collect": ("capture",),
-    "counts": ("count",),
+    "counts": ("value_counts",),
+    "count": ("count",),
+    "to_collection": ("to_collection",),
+    "map_with_state": ("flat_map_with_state",),
     "delete": ("remove",),
     "drop_duplicates": ("distinct",),
     "each": ("inspect",),
     "for_each": ("inspect",),
     "foreach": ("inspect",),
-    "group_by": ("key_by", "aggregate", "counts", "reduce"),
-    "groupby": ("key_by", "aggregate", "counts", "reduce"),
+    "group_by": ("key_by", "aggregate", "value_counts", "map_groups"),
+    "groupby": ("key_by", "aggregate", "value_counts", "map_groups"),
     "keyby": ("key_by", "exchange"),
     "sliding_window": ("window",),
     "tumbling_window": ("window",),
@@ -99,7 +102,7 @@ _OTHER_WORDS = {
     "except_": ("antijoin", "negate"),
     "difference": ("antijoin", "negate"),
     "left_join": ("join", "antijoin"),
-    "reduce": ("aggregate", "accumulate"),
+    "reduce": ("map_groups", "aggregate", "accumulate"),
     "repartition": ("exchange",),
     "select": ("map", "map_batches"),
     "send": ("insert",),
@@ -117,16 +120,15 @@ _OF_COLLECTIONS = frozenset(
     [
         "antijoin",
         "arrange",
-        "count_by_key",
         "filter",
         "flat_map",
         "iterate",
         "join",
         "map",
+        "map_groups",
         "max",
         "mean",
         "min",
-        "reduce",
         "semijoin",
         "sum",
         "top_k",
@@ -165,7 +167,7 @@ _OF_STREAMS_OF_RECORDS = frozenset(
 """Methods of streams of records only that collections lack."""
 
 _OF_RESULTS = (
-    frozenset(["as_collection", "capture", "capture_into", "concat", "probe"])
+    frozenset(["capture", "capture_into", "concat", "probe", "to_collection"])
     | _OF_STREAMS
     | _OF_STREAMS_OF_RECORDS
     | _OF_RECORDS
@@ -466,8 +468,8 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
                 f": say first over which windows of event time, as in window(ps.Tumbling(10)).{name}; "
                 "running gives results so far"
             )
-        elif "as_collection" in known and name in _OF_COLLECTIONS:
-            message += f": collections have it, as_collection().{name}"
+        elif "to_collection" in known and name in _OF_COLLECTIONS:
+            message += f": collections have it, to_collection().{name}"
         elif "to_records" in known and name in _OF_RECORDS | _OF_COLLECTIONS:
             message += f": a collection of the rows as records has it, to_records().{name}"
         elif "updates" in known and name in (

@@ -298,7 +298,7 @@ def pagerank(
             raise GraphError(f"graphs.pagerank: {what} is a share from 0 to 1, not {share!r}")
     there = _nodes(edges, nodes)
     targets = edges.arrange()
-    degrees = edges.count_by_key().arrange()
+    degrees = edges.count().arrange()
     sinks = there.map((record, None)).antijoin(edges.map(record[0]))
     everything: Any = there.map((None, 1)).sum().arrange()
     by_node = there.map((None, record)).arrange()
@@ -353,7 +353,7 @@ def label_propagation(
     labels: Any = _nodes(edges).map((record, record))
     for _ in range(iterations):
         seen = ways.join(labels, (left, right))
-        labels = seen.reduce(lambda _, counted: [_most_frequent(counted)])
+        labels = seen.map_groups(lambda _, counted: [_most_frequent(counted)])
     if nodes is not None:
         alone = nodes.map((record, record)).antijoin(_nodes(edges))
         labels = labels.concat(alone)
@@ -400,7 +400,7 @@ def clustering_coefficients(
     found = met.map((record[0][1], 1)).sum()
     # A node with one neighbour is in no triangle. It may have been in one before: the join is applied to what
     # was found then and the degree now, too, and what comes of that is taken away again.
-    degrees = neighbours.count_by_key().filter(record[1] > 1)
+    degrees = neighbours.count().filter(record[1] > 1)
     zeros = there.map((record, 0.0))
     some = found.join(degrees, (key, left / (right * (right - 1))))
     return some.concat(zeros).sum()
@@ -455,7 +455,7 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     both = _both_ways(_edges("k_core", edges)).filter(record[0] != record[1])
 
     def turn(_: Scope, remaining: Collection[Any]) -> Collection[Any]:
-        strong = remaining.count_by_key().filter(record[1] >= k).map(record[0]).distinct()
+        strong = remaining.count().filter(record[1] >= k).map(record[0]).distinct()
         # Both ends are strong: the edge is met by its source, turned round, and met by its target.
         return remaining.semijoin(strong).map(_TURNED).semijoin(strong).map(_TURNED)
 
@@ -533,7 +533,7 @@ def _check_collections(name: str, *given: Any) -> None:
         if not isinstance(collection, Collection):
             raise TypeError(
                 f"{name} needs collections, not {collection!r}: scope.collection(...) makes one of "
-                "records, and as_collection() one of a stream"
+                "records, and to_collection() one of a stream"
             )
 
 

@@ -382,7 +382,7 @@ def test_they_are_keys_wherever_keys_are(workers: int) -> None:
             captured = [
                 records.exchange(lambda key: key).map(lambda key: (key, 1)).capture(),
                 records.distinct().map(lambda key: (key, 1)).capture(),
-                records.counts().capture(),
+                records.value_counts().capture(),
                 pairs.aggregate(lambda _key, n, total: total + n, lambda *item: item, default=int).capture(),
                 pairs.state_machine(lambda key, n, state: (n, [(key, n)]), default=int).capture(),
             ]

@@ -55,7 +55,7 @@ def test_a_collection_and_back(writers: int, readers: int, tmp_path: Path) -> No
 
     def read(scope: ps.Scope) -> Any:
         pairs = scope.replay([reader(path) for path in mine(scope, paths)])
-        return pairs.as_collection(diffs=True).consolidate().capture()
+        return pairs.to_collection(diffs=True).consolidate().capture()
 
     def said(captures: list[Any]) -> Any:
         totals: Counter[Any] = Counter()
@@ -82,7 +82,7 @@ def test_a_collection_of_columns_and_back(writers: int, readers: int, loop: bool
         kept: Any = None
 
         def inside(rows: ps.ColumnCollection) -> Any:
-            counts = rows.count_by_key("word")
+            counts = rows.count("word")
             counts.capture_into(ps.EventWriter(paths[worker.index]))
             return counts.capture()
 
@@ -109,7 +109,7 @@ def test_a_collection_of_columns_and_back(writers: int, readers: int, loop: bool
         changes = [pa.field("time", TIMES[loop], False), pa.field("diff", pa.int64(), False)]
         updates = pa.schema([*COUNTED, *changes])
         with scope.scoped(dims=1) if loop else nullcontext(scope) as inner:
-            again = inner.replay(captured, schema=updates).as_collection(diffs=True)
+            again = inner.replay(captured, schema=updates).to_collection(diffs=True)
             assert again.schema.names == ["word", "count"]
             return again.capture()
 
@@ -133,7 +133,7 @@ def test_updates_of_columns_that_are_none_are_refused() -> None:
         def build(scope: ps.Scope) -> Any:
             stream = scope.to_stream(rows).delay(lambda row, _: row.get("at", 0))
             columns = stream.map(lambda row: {k: v for k, v in row.items() if k != "at"}).to_arrow(of)
-            return columns.as_collection(diffs=True).capture()
+            return columns.to_collection(diffs=True).capture()
 
         return ps.example(build).extract()
 

@@ -202,7 +202,7 @@ def test_counts_follow_what_comes_and_goes(workers: int) -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            distinct, counts, by_key = pairs.distinct(), pairs.count(), pairs.arrange().count_by_key()
+            distinct, counts, by_key = pairs.distinct(), pairs.value_counts(), pairs.arrange().count()
             both = counts.map(lambda pair: (pair[0][0], pair[1])).join(by_key).capture()
             # Read as updates, and as an arrangement.
             found = [each.capture() for each in (distinct, counts, by_key)]
@@ -241,11 +241,11 @@ def test_a_loop_that_passes_the_last_time_is_an_error(message: int) -> None:
     def build(scope: ps.Scope) -> Any:
         with scope.iterative() as inner:
             late: ps.Collection[Any] = (
-                inner.to_stream([LAST]).delay(lambda turn, _: (0, turn)).as_collection()
+                inner.to_stream([LAST]).delay(lambda turn, _: (0, turn)).to_collection()
             )
             if message == 0:
                 # One message for both: a reduction sends what it owes at several times with one capability.
-                late = late.concat(inner.collection([LAST])).map(lambda turn: (turn, None)).count_by_key()
+                late = late.concat(inner.collection([LAST])).map(lambda turn: (turn, None)).count()
             variable: ps.Variable[Any] = inner.variable()
             variable.set(late.concat(variable.collection.filter(lambda _: False)))
             return variable.collection.leave().capture()
@@ -274,7 +274,7 @@ def test_a_trace_is_read_at_the_latest_time_that_is_complete() -> None:
             ours, collection = scope.new_collection()
             theirs, others = scope.new_collection()
             arranged = collection.concat(others).arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+            trace, probe = arranged.trace, arranged.to_collection().probe()
         ours.insert(("k", "at (0, 0)"))
         ours.advance_to((1, 0))
         ours.insert(("k", "at (1, 0)"))

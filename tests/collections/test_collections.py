@@ -21,7 +21,7 @@ def arranged_numbers(
     with worker.dataflow() as scope:
         numbers, collection = scope.new_collection()
         arranged = collection.arrange()
-        return numbers, arranged.trace, arranged.as_collection().probe(), scope.address[0]
+        return numbers, arranged.trace, arranged.to_collection().probe(), scope.address[0]
 
 
 def test_a_trace_is_read_at_any_time_that_it_reaches() -> None:
@@ -29,7 +29,7 @@ def test_a_trace_is_read_at_any_time_that_it_reaches() -> None:
         with worker.dataflow() as scope:
             ages, collection = scope.new_collection()
             arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+            trace, probe = arranged.trace, arranged.to_collection().probe()
         with pytest.raises(ps.TimeError, match="complete at no time yet"):
             trace.get("ann")
         ages.insert(("ann", 1))
@@ -61,7 +61,7 @@ def test_a_trace_is_used_by_later_dataflows(workers: int) -> None:
         with worker.dataflow() as scope:
             edges, collection = scope.new_collection()
             arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+            trace, probe = arranged.trace, arranged.to_collection().probe()
         if worker.index == 0:
             edges.insert_many([(n, n + 1) for n in range(10)])
         edges.advance_to(1)
@@ -120,7 +120,7 @@ def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bo
     def main(worker: ps.Worker) -> Any:
         numbers, trace, probe, exporting = arranged_numbers(worker)
         with worker.dataflow() as scope:
-            imported = scope.import_trace(trace).as_collection()
+            imported = scope.import_trace(trace).to_collection()
             captured, seen = imported.capture(), imported.probe()
         trace.close()
         numbers.insert((1, 2))
@@ -154,7 +154,7 @@ def test_a_trace_is_imported_after_its_dataflow_only_if_it_is_complete(complete:
         # It is read as before, and of what would complete it nothing is left.
         assert trace.get(1) == [(2, 1)]
         with worker.dataflow() as scope:
-            captured = scope.import_trace(trace).as_collection().capture()
+            captured = scope.import_trace(trace).to_collection().capture()
         worker.run()
         return captured.extract()
 
@@ -195,7 +195,7 @@ def test_records_come_as_they_went_in() -> None:
 def test_equal_records_of_unlike_types_are_one() -> None:
     def build(scope: ps.Scope) -> Any:
         mixed = scope.collection([(1, "int"), (1.0, "float"), (True, "bool")])
-        return mixed.count_by_key().capture(), mixed.map(lambda pair: pair[0]).count().capture()
+        return mixed.count().capture(), mixed.map(lambda pair: pair[0]).value_counts().capture()
 
     by_key, counts = ps.example(build)
     assert by_key.extract() == counts.extract() == [(0, [((1, 3), 1)])]
@@ -225,7 +225,7 @@ def test_values_that_are_not_numbers_have_no_sum() -> None:
 def test_what_a_function_returns_is_looked_at() -> None:
     pairs = [(1, 2)]
     refused(
-        lambda s: s.collection(pairs).reduce(lambda k, v: 7).capture(),
+        lambda s: s.collection(pairs).map_groups(lambda k, v: 7).capture(),
         TypeError,
         r"reduce returns an iterable of records, not 7: return \[7\] for one",
     )
@@ -339,7 +339,7 @@ def test_collections_of_other_scopes_are_refused() -> None:
 def test_counts_that_grow_out_of_bounds_are_an_error() -> None:
     def build(scope: ps.Scope) -> Any:
         many = scope.collection([((0, 0), 1 << 62), ((0, 0), 1 << 62)]).scope.to_stream([((0, 0), 1 << 40)])
-        pairs = many.as_collection(diffs=True)
+        pairs = many.to_collection(diffs=True)
         return pairs.join(pairs).capture()
 
     refused(build, OverflowError, "a record's count left the range of 64 bits")
@@ -348,7 +348,7 @@ def test_counts_that_grow_out_of_bounds_are_an_error() -> None:
 @pytest.mark.parametrize("count", [-(2**63), 1 - 2**63, 2**63 - 1])
 def test_a_count_is_negated_as_it_is_or_refused(count: int) -> None:
     def build(scope: ps.Scope) -> Any:
-        return scope.to_stream([("x", count)]).as_collection(diffs=True).negate().capture()
+        return scope.to_stream([("x", count)]).to_collection(diffs=True).negate().capture()
 
     if count == -(2**63):
         refused(build, OverflowError, "a record's count left the range of 64 bits")
@@ -367,7 +367,7 @@ def test_keys_of_any_number_of_integers_are_found_among_many(of: Callable[[int, 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             handle, keys = scope.new_collection()
-            counts = keys.count().capture()
+            counts = keys.value_counts().capture()
         for at, records in enumerate(rounds):
             handle.advance_to(at)
             handle.insert_many(records)

@@ -159,7 +159,7 @@ def test_streams_with_times_are_collected_again(rows: int) -> None:
             handle, collection = scope.new_collection(schema=NUMBERS)
             with scope.iterative() as inner:
                 stream = collection.enter(inner).select("n", "word").updates()
-                again = stream.as_collection(diffs=True).filter(col("n") > 0).leave()
+                again = stream.to_collection(diffs=True).filter(col("n") > 0).leave()
             kept = collection.select("n", "word").filter(col("n") > 0)
             caught = again.concat(kept.negate()).capture()
         handle.insert(table)
@@ -184,7 +184,7 @@ def test_an_array_that_is_filled_anew_changes_nothing_before(rows: int, diffs: b
     def main(worker: ps.Worker) -> Any:
         handle = ps.ArrowInput(batch.schema)
         with worker.dataflow() as scope:
-            collection = scope.input_from(handle).as_collection(diffs=diffs)
+            collection = scope.input_from(handle).to_collection(diffs=diffs)
             captured, probe = collection.capture(), collection.probe()
         for at in range(3):
             values[:], times[:] = at, at

@@ -102,8 +102,8 @@ def test_a_function_makes_columns_of_a_keys_values() -> None:
     def build(scope: ps.Scope) -> Any:
         rows = [("Ulm", 1, 10, None), ("Ulm", 1, 10, None), ("Bonn", 2, 5, None)]
         weather = scope.column_collection(table(rows))
-        both = weather.reduce(ranked, by="city", of=["day", "rain"], schema=schema)
-        one = weather.reduce(
+        both = weather.map_groups(ranked, by="city", of=["day", "rain"], schema=schema)
+        one = weather.map_groups(
             lambda _, days: [len(days)],
             by=["city", "day"],
             of="rain",
@@ -162,7 +162,7 @@ def test_variables_of_columns_define_each_other(workers: int, begins: str) -> No
         (lambda c, _: c.aggregate("city", []), ps.GraphError, "at least one"),
         (lambda c, _: c.to_records(), ps.GraphError, "column 'wind' is double"),
         (
-            lambda c, _: c.reduce(len, by="city", of="wind", schema=pa.schema([("n", pa.int64())])),
+            lambda c, _: c.map_groups(len, by="city", of="wind", schema=pa.schema([("n", pa.int64())])),
             ps.GraphError,
             "reduce takes integers and strings, and column 'wind' is double",
         ),

@@ -73,7 +73,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
         lambda a, b: sum((Rows({(v, v + v, k is not None): n}) for (k, v), n in a.items()), Rows()),
     ),
     "distinct": (lambda a, b: a.distinct(), lambda a, b: Rows(a.keys())),
-    "count": (lambda a, b: a.count(), lambda a, b: Rows({(*row, n): 1 for row, n in a.items()})),
+    "count": (lambda a, b: a.value_counts(), lambda a, b: Rows({(*row, n): 1 for row, n in a.items()})),
     "concat": (lambda a, b: a.concat(b, a), lambda a, b: a + b + a),
     "join": (
         lambda a, b: a.join(b, on="k"),
@@ -111,7 +111,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
         lambda a, b: Rows((k, sum(g) / len(g)) for k, g in groups(a).items()),
     ),
     "count by key": (
-        lambda a, b: a.count_by_key("k"),
+        lambda a, b: a.count("k"),
         lambda a, b: Rows((k, len(g)) for k, g in groups(a).items()),
     ),
 }

@@ -32,9 +32,9 @@ def test_what_cancels_is_gone_once_main_lets_go_of_it(fuel: int) -> None:
     def main(worker: ps.Worker) -> tuple[int, int]:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            arranged, counts = pairs.arrange(), pairs.count_by_key().arrange()
+            arranged, counts = pairs.arrange(), pairs.count().arrange()
             trace, counted = arranged.trace, counts.trace
-            probes = [arranged.as_collection().probe(), counts.as_collection().probe()]
+            probes = [arranged.to_collection().probe(), counts.to_collection().probe()]
         for time, diff in enumerate([1, -1]):
             handle.update_many(((key, key), diff) for key in range(MANY))
             handle.advance_to(time + 1)

@@ -123,7 +123,7 @@ def test_integers_and_other_values_are_kept_together(records: list[Any], workers
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             mine = scope.collection(records[worker.index :: worker.peers])
-            counts = mine.count().capture()
+            counts = mine.value_counts().capture()
             keyed = mine.map(lambda one: (one, 1)).sum().capture()
         worker.run()
         return counts.extract(), keyed.extract()

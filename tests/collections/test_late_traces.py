@@ -26,7 +26,7 @@ def dataflow(
     with worker.dataflow() as scope:
         handle, pairs = scope.new_collection()
         arranged = pairs.arrange()
-        probe = arranged.as_collection().probe()
+        probe = arranged.to_collection().probe()
         if read:
             probe = arranged.min().probe()
 
@@ -127,11 +127,11 @@ def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away()
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
             arranged = pairs.arrange()
-            probe = arranged.as_collection().probe()
+            probe = arranged.to_collection().probe()
         first = arranged.trace
         with worker.dataflow() as scope:
             imported = scope.import_trace(first)
-            imported_probe = imported.as_collection().probe()
+            imported_probe = imported.to_collection().probe()
         first.allow_merging_before(50)
         for time in range(10):
             handle.insert((1, time))
@@ -174,7 +174,7 @@ def test_an_imported_arrangement_is_read_by_operators_that_are_made_after_more_h
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
             arranged = pairs.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+            trace, probe = arranged.trace, arranged.to_collection().probe()
         for time, many in enumerate((10, 3)):
             handle.insert_many((key, time) for key in range(many))
             handle.advance_to(time + 1)
@@ -184,7 +184,7 @@ def test_an_imported_arrangement_is_read_by_operators_that_are_made_after_more_h
             handle.insert_many((key, 2) for key in range(20))
             handle.advance_to(3)
             settle(worker, 3, probe)  # it is merged with what was there
-            captured = imported.count_by_key().capture(), imported.max().capture()
+            captured = imported.count().capture(), imported.max().capture()
         handle.close()
         worker.run()
         return [each.extract() for each in captured]
@@ -208,13 +208,13 @@ def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
             trace = pairs.arrange().trace
         with worker.dataflow() as scope:
             first = scope.import_trace(trace)
-            one = first.as_collection().capture()
+            one = first.to_collection().capture()
         seconds = []
         for time in range(6):
             handle.insert((time, 0))
             handle.advance_to(time + 1)
             with worker.dataflow() as scope:
-                seconds.append(scope.import_trace(first.trace).as_collection().capture())
+                seconds.append(scope.import_trace(first.trace).to_collection().capture())
             worker.step()
         handle.close()
         worker.run()

@@ -21,7 +21,7 @@ def operators(build: Callable[[ps.Scope], Any]) -> list[str]:
             build(scope)
         worker.drop_dataflow(scope.address[0])
         names = [operator.name for operator in scope.graph.operators.values()]
-        return [name for name in names if name not in {"to_stream", "as_collection", "input"}]
+        return [name for name in names if name not in {"to_stream", "to_collection", "input"}]
 
     [names] = ps.execute(main)
     return names
@@ -124,7 +124,7 @@ def test_an_imported_arrangement_keeps_what_there_is_at_its_line() -> None:
             imported = scope.import_trace(trace)
             trace.allow_merging_before(3)
             trace.close()
-            captured = imported.as_collection().capture()
+            captured = imported.to_collection().capture()
         changes.close()
         worker.run()
         return captured.extract()
@@ -148,7 +148,7 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
         pairs.semijoin(pairs.map(record[0])).probe()
         pairs.distinct().probe()
         pairs.threshold(lambda _, n: n).probe()
-        pairs.count().probe()
+        pairs.value_counts().probe()
 
     names = made_by(build)
     assert sorted(name for name in names if "arrange" in name) == [
@@ -163,14 +163,14 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
     [
         # Only its updates are read.
         (lambda pairs: pairs.distinct().probe(), ["distinct: arrange", "distinct", "probe"]),
+        (lambda pairs: pairs.value_counts().probe(), ["count: arrange", "count", "probe"]),
         (lambda pairs: pairs.count().probe(), ["count: arrange", "count", "probe"]),
-        (lambda pairs: pairs.count_by_key().probe(), ["count_by_key: arrange", "count_by_key", "probe"]),
         # Nothing is read of them.
         (lambda pairs: pairs.min(), ["min: arrange", "min"]),
         (lambda pairs: pairs.distinct(), ["distinct: arrange", "distinct"]),
         # Their arrangement is.
         (lambda pairs: pairs.min().max(), ["min: arrange", "min", "max"]),
-        (lambda pairs: pairs.count().join(pairs.count()), ["count: arrange", "count", "count", "join"]),
+        (lambda pairs: pairs.value_counts().join(pairs.value_counts()), ["count: arrange", "count", "count", "join"]),
         (
             lambda pairs: pairs.semijoin(pairs.map(record[0]).distinct()),
             ["semijoin: arrange", "map", "distinct: arrange", "distinct", "semijoin"],
@@ -181,7 +181,7 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
             ["distinct: arrange", "distinct", "min: arrange", "min"],
         ),
         (
-            lambda pairs: pairs.count().distinct(),
+            lambda pairs: pairs.value_counts().distinct(),
             ["count: arrange", "count", "distinct: arrange", "distinct"],
         ),
     ],
@@ -197,7 +197,7 @@ def test_a_reduction_gives_the_same_in_all_forms_at_once() -> None:
         updates, pairs = scope.new_collection()
         once = pairs.distinct()
         met = pairs.map((record, 0)).semijoin(once)
-        captured = once.capture(), once.count().capture(), once.min().capture(), met.capture()
+        captured = once.capture(), once.value_counts().capture(), once.min().capture(), met.capture()
         updates.update_many([((1, 2), 2), ((1, 3), 1)])
         updates.advance_to(1)
         updates.update_many([((1, 2), -2), ((1, 3), 4)])
@@ -270,22 +270,22 @@ def test_plans_of_any_length_are_lowered() -> None:
         lambda c: c.distinct(name="X").probe(name="X"),
         lambda c: c.threshold(max, name="X"),
         lambda c: c.threshold(max, name="X").probe(name="X"),
-        lambda c: c.count(name="X").probe(name="X"),
+        lambda c: c.value_counts(name="X").probe(name="X"),
         lambda c: c.join(c, name="X"),
         lambda c: c.join(c, (left,), name="X"),
         lambda c: c.semijoin(c, name="X"),
         lambda c: c.antijoin(c, name="X"),
-        lambda c: c.reduce(max, name="X"),
+        lambda c: c.map_groups(max, name="X"),
         lambda c: c.min(name="X"),
         lambda c: c.max(name="X"),
         lambda c: c.sum(name="X"),
         lambda c: c.mean(name="X"),
         lambda c: c.top_k(2, name="X"),
-        lambda c: c.count_by_key(name="X"),
+        lambda c: c.count(name="X"),
         lambda c: c.arrange(name="X"),
-        lambda c: c.arrange(name="X").as_collection(name="X"),
+        lambda c: c.arrange(name="X").to_collection(name="X"),
         lambda c: c.arrange(name="X").join(c, name="X"),
-        lambda c: c.arrange(name="X").count_by_key(name="X").probe(name="X"),
+        lambda c: c.arrange(name="X").count(name="X").probe(name="X"),
         lambda c: c.updates(name="X"),
         lambda c: c.capture(name="X"),
         lambda c: c.probe(name="X"),
@@ -307,7 +307,7 @@ def test_every_operator_of_a_method_has_its_name(build: Callable[[ps.Collection[
         lambda c: c.negate(name="X"),
         lambda c: c.consolidate(name="X"),
         lambda c: c.distinct(name="X").probe(name="X"),
-        lambda c: c.count(name="X"),
+        lambda c: c.value_counts(name="X"),
         lambda c: c.join(c, "a", name="X"),
         lambda c: c.semijoin(c, "a", name="X"),
         lambda c: c.antijoin(c, "a", name="X"),
@@ -316,9 +316,9 @@ def test_every_operator_of_a_method_has_its_name(build: Callable[[ps.Collection[
         lambda c: c.top_k(2, "b", by="a", name="X"),
         lambda c: c.sum("b", by="a", name="X"),
         lambda c: c.mean("b", by="a", name="X"),
-        lambda c: c.count_by_key("a", name="X"),
+        lambda c: c.count("a", name="X"),
         lambda c: c.aggregate("a", [("b", "sum")], name="X"),
-        lambda c: c.reduce(max, by="a", of="b", schema=pa.schema([("n", pa.int64())]), name="X"),
+        lambda c: c.map_groups(max, by="a", of="b", schema=pa.schema([("n", pa.int64())]), name="X"),
         lambda c: c.updates(name="X"),
         lambda c: c.capture(name="X"),
         lambda c: c.probe(name="X"),

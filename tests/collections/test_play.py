@@ -38,7 +38,7 @@ def by_hand(handle: Any, changes: list[Change]) -> None:
 
 
 def results(pairs: Any) -> list[Any]:
-    return [pairs.capture(), pairs.distinct().capture(), pairs.count().capture()]
+    return [pairs.capture(), pairs.distinct().capture(), pairs.value_counts().capture()]
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -98,7 +98,7 @@ def test_each_time_passes_the_probe_before_the_next() -> None:
 
         with worker.dataflow() as scope:
             handle, words = scope.new_collection()
-            counts = words.count().inspect(lambda record, time, diff: log.append((time, record, diff)))
+            counts = words.value_counts().inspect(lambda record, time, diff: log.append((time, record, diff)))
             probe = counts.probe()
         handle.play(changes(), probe=probe)
         assert not probe.less_than(8)
@@ -120,7 +120,7 @@ def test_what_updates_gives_can_be_played() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            written = pairs.count().updates().capture()
+            written = pairs.value_counts().updates().capture()
         by_hand(handle, [(("a", 1), 0, 1), (("a", 1), 3, 2), (("b", 2), 3, 1), (("a", 1), 9, -3)])
         handle.close()
         worker.run()
@@ -180,7 +180,7 @@ def test_updates_are_at_their_own_times_in_the_stream(workers: int) -> None:
         with worker.dataflow() as scope:
             words, records = scope.new_collection()
             rows, columns = scope.new_collection(schema=pa.schema({"n": pa.int64()}))
-            of_records = records.map(lambda n: n % 3).count().updates().capture()
+            of_records = records.map(lambda n: n % 3).value_counts().updates().capture()
             of_columns = columns.updates().capture()
         if worker.index == 0:
             words.play([(n, n, 1) for n in times])

@@ -39,7 +39,7 @@ def run(
             for _ in range(INPUTS):
                 handle, stream = scope.new_input()
                 timed = stream.delay(lambda update, _: update[0])
-                collections.append(timed.map(lambda update: update[1]).as_collection(diffs=True))
+                collections.append(timed.map(lambda update: update[1]).to_collection(diffs=True))
                 handles.append(handle)
             captured = build(term, collections, []).capture()
         mine = [change for change in changes if change[0] % worker.peers == worker.index]

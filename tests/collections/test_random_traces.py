@@ -68,17 +68,17 @@ def there(updates: list[tuple[Point, Any, int]], at: Point) -> Counter[Any]:
 
 def readers(arranged: Any) -> dict[str, Any]:
     """Returns readers of an arrangement that was imported, each of its own kind."""
-    keys = arranged.as_collection().map(lambda pair: pair[0])
+    keys = arranged.to_collection().map(lambda pair: pair[0])
     return {
-        "pairs": arranged.as_collection(),
-        "count": arranged.count_by_key(),
+        "pairs": arranged.to_collection(),
+        "count": arranged.count(),
         "least": arranged.min(),
         "two greatest": arranged.top_k(2),
         "sum": arranged.sum(),
-        "list": arranged.reduce(lambda _, values: [tuple(values)]),
-        "distinct": arranged.as_collection().distinct(),
+        "list": arranged.map_groups(lambda _, values: [tuple(values)]),
+        "distinct": arranged.to_collection().distinct(),
         "least of distinct": keys.distinct().map(lambda key: (key % 2, key)).min(),
-        "join": arranged.join(arranged.count_by_key()),
+        "join": arranged.join(arranged.count()),
     }
 
 
@@ -124,10 +124,10 @@ class Program:
                 handle, stream = scope.new_input()
                 timed = stream.delay(lambda update, _: update[0]).map(lambda update: update[1])
                 self.handles.append(handle)
-                streams.append(timed.as_collection(diffs=True))
+                streams.append(timed.to_collection(diffs=True))
             first = streams[0].concat(streams[1]).arrange()
             if read:
-                first.count_by_key().probe()
+                first.count().probe()
         self.arranged = [first]
         assert first.trace.since == [outer((0,) * dims)]
         self.stands = [(0,) * dims, (0,) * dims]

@@ -83,7 +83,7 @@ def run(term: Term, moves: list[Move], workers: int, dims: int) -> Counter[Any]:
             for _ in range(INPUTS):
                 handle, stream = scope.new_input()
                 timed = stream.delay(lambda update, _: update[0])
-                collections.append(timed.map(lambda update: update[1]).as_collection(diffs=True))
+                collections.append(timed.map(lambda update: update[1]).to_collection(diffs=True))
                 handles.append(handle)
             captured = build(term, collections, []).capture()
         # One worker does what two were to do: its inputs stay at the least of where theirs would stand.

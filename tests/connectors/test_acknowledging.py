@@ -306,7 +306,7 @@ MOVED: dict[str, Build] = {
     ),
     "outer interval join": lambda a: both(a)[0].interval_join(both(a)[1], lower=-4, upper=7, how="outer"),
     "distinct": lambda a: a.map(lambda row: row[1]).distinct(),
-    "counts": lambda a: a.map(lambda row: row[1]).counts(),
+    "counts": lambda a: a.map(lambda row: row[1]).value_counts(),
     "top_k per time": lambda a: a.top_k(1),
     "join per time": lambda a: a.map(lambda row: (row[1], 1)).join(a.map(lambda row: (row[1], row))),
 }
@@ -371,7 +371,7 @@ FOREVER |= {
     "state_machine": lambda a: a.map(lambda row: (row[1], 1)).state_machine(
         lambda key, value, n: (n + 1, [(key, n)]), default=int
     ),
-    "as_collection": lambda a: a.map(str).as_collection().count().inspect(lambda *_: None).updates(),
+    "to_collection": lambda a: a.map(str).to_collection().value_counts().inspect(lambda *_: None).updates(),
     "reclock": lambda a: a.reclock(a.filter(lambda row: row[2] > 5)),
     "loop": lambda a: looped(a),
 }
@@ -382,7 +382,7 @@ FOREVER_COLUMNS |= {
     "reclock": lambda a: a.reclock(a),
     "distinct_so_far": lambda a: a.distinct_so_far("key"),
     "join": lambda a: both_of_columns(a)[0].join(both_of_columns(a)[1], "key"),
-    "as_collection": lambda a: a.as_collection().count().updates(),
+    "to_collection": lambda a: a.to_collection().value_counts().updates(),
 }
 
 

@@ -479,7 +479,7 @@ def test_a_chain_of_a_collection_is_one_operator() -> None:
 
     def build(scope: _core.Scope) -> list[EventQueue]:
         given = [((word,), diff) for word, diff in (("a b", 1), ("c", 2), ("c", -1), ("d e", -1))]
-        rows = _core.as_collection(scope.to_stream(given), True)
+        rows = _core.to_collection(scope.to_stream(given), True)
         stages = [
             (CollectionStageKind.MAP, "text", lambda row: row[0], 1, None),
             (CollectionStageKind.FLAT_MAP, "split", str.split, 1, (0, 0)),

@@ -567,7 +567,7 @@ def test_the_last_of_what_is_so_far_is_what_is_in_all(data_type: pa.DataType, va
     def build(scope: ps.Scope) -> Any:
         rows = scope.to_stream([(at, "a", value) for at, value in enumerate(values)]).to_arrow(schema)
         on_time, _ = rows.event_time("at", lateness=99)
-        so_far = on_time.scan("key", wanted).select("at", *columns)
+        so_far = on_time.running("key", wanted).select("at", *columns)
         window = on_time.window(ps.Tumbling(100), "key", wanted).select(*columns)
         whole = rows.aggregate("key", wanted).select(*columns)
         return [stream.to_records().capture() for stream in (so_far, window, whole)]

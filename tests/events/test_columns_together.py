@@ -32,7 +32,7 @@ def test_rows_of_two_streams_at_their_event_times_are_in_windows_together(worker
     def of_scope(*streams: ps.ArrowStream) -> ps.ArrowStream:
         first, second = together(*streams)
         both: Any = first.scope.concatenate([first, second])
-        return both.scan("k", [("k", "count")]).select("at", "k_count")  # type: ignore[no-any-return]
+        return both.running("k", [("k", "count")]).select("at", "k_count")  # type: ignore[no-any-return]
 
     found = run_columns(window, *feeds, workers=workers)
     counts = {time: [(row["k"], row["k_count"]) for row in rows] for time, rows in found.items()}

@@ -53,7 +53,7 @@ def told_apart(data: list[Event]) -> list[Event]:
 def test_running_functions(workers: int, data: list[Event], idle: bool, ttl: int | None) -> None:
     data = told_apart(data)
     results = found(
-        workers, data, idle, lambda rows: rows.scan("key", [("value", f) for f in FUNCTIONS], ttl=ttl)
+        workers, data, idle, lambda rows: rows.running("key", [("value", f) for f in FUNCTIONS], ttl=ttl)
     )
     expected: list[Any] = []
     for rows in by_key(timely(data, workers, idle, 5)).values():
@@ -109,7 +109,7 @@ def test_running_functions_of_any_type() -> None:
         def main(worker: ps.Worker) -> Any:
             source = ps.ArrowInput(schema)
             with worker.dataflow() as scope:
-                results = source.to_stream(scope).scan("key", wanted, column="at", state=state)
+                results = source.to_stream(scope).running("key", wanted, column="at", state=state)
                 captured = results.to_records().capture()
             source.send(rows.slice(start))
             source.advance_to(4)
@@ -135,7 +135,7 @@ def test_running_functions_of_any_type() -> None:
 
     def refused(function: tuple[str, str]) -> None:
         def build(scope: ps.Scope) -> Any:
-            return scope.to_stream([]).to_arrow(schema).scan("key", [function], column="at")
+            return scope.to_stream([]).to_arrow(schema).running("key", [function], column="at")
 
         ps.example(build)
 
@@ -213,7 +213,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "as-of join": lambda left, right, s: left.asof_join(right, "key", within=12, state=s, **TIMES),
     "table join": lambda left, right, s: left.table_join(right, "key", how="left", state=s, **TIMES),
-    "scan": lambda left, _, s: left.scan("key", WANTED, ttl=8, state=s, **TIMES),
+    "scan": lambda left, _, s: left.running("key", WANTED, ttl=8, state=s, **TIMES),
     "dedup": lambda left, _, s: left.dedup("key", ttl=5, state=s, **TIMES),
 }
 
@@ -286,7 +286,7 @@ def test_a_snapshot_is_of_its_kind_of_operator() -> None:
         state: ps.KeyedState[Any, Any] = ps.KeyedState()
         source = ps.ArrowInput(SCHEMA)
         with worker.dataflow() as scope:
-            source.to_stream(scope).scan("key", [("value", "max")], column="at", state=state)
+            source.to_stream(scope).running("key", [("value", "max")], column="at", state=state)
         source.send(pa.Table.from_pylist([{"at": 3, "key": "a", "value": 7}], schema=SCHEMA))
         source.close()
         worker.run()

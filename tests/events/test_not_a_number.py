@@ -171,7 +171,7 @@ def test_records_that_are_none(workers: int) -> None:
         distinct = numbers.map(lambda n: (n, 1)).key_by(lambda _: 0)
         return (
             numbers.distinct().capture(),
-            numbers.counts().capture(),
+            numbers.value_counts().capture(),
             distinct.window(ps.Tumbling(5)).distinct_count(lambda pair: pair[0]).capture(),
         )
 
@@ -188,7 +188,7 @@ def test_objects_of_several_parts_stay_apart(workers: int) -> None:
         stream = scope.to_stream(towns)
         return (
             stream.distinct().capture(),
-            stream.counts().capture(),
+            stream.value_counts().capture(),
             stream.key_by(lambda town: town).fold(int, lambda n, _: n + 1).capture(),
         )
 

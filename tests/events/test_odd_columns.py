@@ -158,7 +158,7 @@ COUNT = [("value", "count")]
 BY_KEY: dict[str, Any] = {
     "tumbling": lambda a, b, by, s: a.window(ps.Tumbling(50), by, COUNT, state=s, column="at"),
     "session": lambda a, b, by, s: a.window(ps.Session(gap=50), by, COUNT, state=s, column="at"),
-    "scan": lambda a, b, by, s: a.scan(by, COUNT, state=s, column="at"),
+    "scan": lambda a, b, by, s: a.running(by, COUNT, state=s, column="at"),
     "dedup": lambda a, b, by, s: a.dedup(by, state=s, column="at"),
     "window join": lambda a, b, by, s: a.window_join(b, by, ps.Tumbling(50), state=s, column="at"),
     "interval join": lambda a, b, by, s: a.interval_join(b, by, lower=-9, upper=9, state=s, column="at"),
@@ -245,7 +245,7 @@ def test_keys_that_are_lists_and_structs_are_listed(workers: int) -> None:
         state: ps.KeyedState[Any, Any] = ps.KeyedState()
         source = ps.ArrowInput(schema)
         with worker.dataflow() as scope:
-            source.to_stream(scope).scan("key", [("at", "count")], column="at", state=state)
+            source.to_stream(scope).running("key", [("at", "count")], column="at", state=state)
         source.send(pa.Table.from_pylist(rows[worker.index :: worker.peers], schema=schema))
         source.advance_to(9)
         worker.step_while(lambda: state.frontier != 9)

@@ -16,7 +16,7 @@ WORDS = pa.dictionary(pa.int8(), pa.string())
 Program = Callable[[ps.ArrowStream, ps.ArrowStream, str, Any], ps.ArrowStream]
 
 PROGRAMS: dict[str, tuple[Program, list[str]]] = {
-    "scan": (lambda a, _, key, s: a.scan(key, WANTED, state=s, **TIMES), ["seen"]),
+    "scan": (lambda a, _, key, s: a.running(key, WANTED, state=s, **TIMES), ["seen"]),
     "dedup": (lambda a, _, key, s: a.dedup(key, state=s, **TIMES), ["seen"]),
     "session": (
         lambda a, _, key, s: a.window(ps.Session(gap=10), key, WANTED, state=s, **TIMES),
@@ -131,7 +131,7 @@ def test_a_snapshot_before_the_input_has_moved_is_as_of_the_one_that_was_restore
         with worker.dataflow() as scope:
             rows: Any = source.to_stream(scope)
             if columns:
-                rows.scan("k", WANTED, column="at", state=state)
+                rows.running("k", WANTED, column="at", state=state)
             else:
                 rows.key_by(lambda pair: pair[0]).scan(int, lambda n, pair: n + pair[1], state=state)
         if moves:
@@ -173,7 +173,7 @@ def odd_batch(number: int) -> pa.RecordBatch:
 
 
 OF_DICTIONARIES: dict[str, tuple[Callable[[Any, Any], Any], str | None]] = {
-    "scan": (lambda a, _: a.scan("k", WANTED), "v"),
+    "scan": (lambda a, _: a.running("k", WANTED), "v"),
     "dedup": (lambda a, _: a.dedup("k"), "v"),
     "session": (lambda a, _: a.window(ps.Session(gap=5), "k", WANTED), "v_sum"),
     "count": (lambda a, _: a.window(ps.Count(2), "k", WANTED), "v_sum"),

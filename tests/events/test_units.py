@@ -73,7 +73,7 @@ def in_parts(scope: ps.Scope) -> Any:
         lambda scope: timed(scope).inspect_time(lambda _time, _record: None),
         lambda scope: timed(scope).sort(),
         lambda scope: timed(scope).unary(ps.Pipeline(), "custom", custom),
-        lambda scope: timed(scope).as_collection().updates().map(lambda update: update[0]),
+        lambda scope: timed(scope).to_collection().updates().map(lambda update: update[0]),
         through_a_region,
         in_parts,
         lambda scope: in_parts(scope).map_batch(lambda records: records),

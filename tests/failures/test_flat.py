@@ -83,9 +83,9 @@ CELL = """
 def cell(scope):
     numbers, stream = scope.new_input()
     pairs, collection = scope.new_collection()
-    probe = collection.arrange().as_collection().probe()
-    counts = stream.exchange(lambda x: x).map(lambda x: x + 1).counts()
-    return {"numbers": numbers, "pairs": pairs, "probe": probe, "counts": counts, "out": collection.count()}
+    probe = collection.arrange().to_collection().probe()
+    counts = stream.exchange(lambda x: x).map(lambda x: x + 1).value_counts()
+    return {"numbers": numbers, "pairs": pairs, "probe": probe, "counts": counts, "out": collection.value_counts()}
 """
 
 
@@ -140,11 +140,11 @@ def small(worker: ps.Worker, scope: ps.Scope) -> tuple[list[Any], list[ps.ProbeH
         loop, back = inner.loop_variable()
         turned = stream.enter(inner).concat(back)
         turned.filter(lambda x: x < 0).connect_loop(loop)
-        out = turned.leave().exchange(lambda x: x).counts()
+        out = turned.leave().exchange(lambda x: x).value_counts()
     numbers.send_batch(range(3))
     assert not arranged.trace.closed  # which makes it
     pairs.insert((worker.index, 0))
-    return [numbers, pairs], [out.probe(), arranged.as_collection().probe(), collection.count().probe()]
+    return [numbers, pairs], [out.probe(), arranged.to_collection().probe(), collection.value_counts().probe()]
 
 
 def completes(worker: ps.Worker) -> None:
@@ -226,7 +226,7 @@ def changes(scope: ps.Scope) -> tuple[Round, list[Any], list[Any]]:
         pairs.advance_to(2 * number + 2)
         trace.allow_merging_before(2 * number)
 
-    results = [collection.join(arranged), collection.distinct(), collection.min(), collection.count()]
+    results = [collection.join(arranged), collection.distinct(), collection.min(), collection.value_counts()]
     return round_of, [pairs], results
 
 
@@ -259,11 +259,11 @@ def records(scope: ps.Scope) -> tuple[Round, list[Any], list[Any]]:
         return time // 2 * 2 + 1
 
     results = [
-        stream.counts(),
+        stream.value_counts(),
         stream.distinct(),
         stream.accumulate(list, lambda kept, batch: [*kept, *batch]),
     ]
-    return round_of, [numbers], [*results, stream.delay_batch(half), stream.exchange(abs).counts()]
+    return round_of, [numbers], [*results, stream.delay_batch(half), stream.exchange(abs).value_counts()]
 
 
 def windows(scope: ps.Scope) -> tuple[Round, list[Any], list[Any]]:

@@ -376,7 +376,7 @@ def main(worker):
             scope.source("holds", build)
             with scope.iterative() as inner:
                 scope.to_stream([1]).enter(inner).map(lambda x: x + 1).leave().probe()
-            scope.collection([(1, 2)]).count()
+            scope.collection([(1, 2)]).value_counts()
         gc.collect()
     worker.run()
 

@@ -170,7 +170,7 @@ def test_running_sums(data: Rows, unsigned: bool) -> None:
 
     def build(scope: ps.Scope) -> Any:
         on_time, _ = scope.to_stream(timed).to_arrow(schema).event_time("at", lateness=99)
-        return on_time.scan("k", [("v", "sum")]).to_records().capture()
+        return on_time.running("k", [("v", "sum")]).to_records().capture()
 
     so_far: Counter[str] = Counter()
     expected, beyond = [], []
@@ -250,7 +250,7 @@ def test_counts_of_collections(updates: list[tuple[tuple[str, int], int]]) -> No
 
     beyond = any(not -(2**63) <= count <= MOST for count in counts.values())
     try:
-        found = collected(updates, lambda c: c.count_by_key())
+        found = collected(updates, lambda c: c.count())
     except OverflowError:
         assert passed
     else:

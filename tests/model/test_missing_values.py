@@ -225,7 +225,7 @@ JOIN, JOIN_COLUMNS = "joins of records", "joins of columns"
 
 for operator, build, expected in [
     ("Stream.distinct", lambda a, b: pairs(a).map(lambda p: p[0]).distinct(), ONCE),
-    ("Stream.counts", lambda a, b: often(a.map(lambda row: row[1]).counts()), GROUPS),
+    ("Stream.value_counts", lambda a, b: often(a.map(lambda row: row[1]).value_counts()), GROUPS),
     ("Stream.reduce", lambda a, b: often(a.map(lambda row: (row[1], 1)).reduce(lambda x, y: x + y)), GROUPS),
     (
         "Stream.aggregate",
@@ -304,7 +304,7 @@ for operator, build, expected in [
     ("ArrowStream.aggregate", lambda a, b: counted_column(a.aggregate("k", COUNT), "v_count"), GROUPS),
     ("ArrowStream.distinct", lambda a, b: a.distinct("k"), ONCE),
     ("ArrowStream.distinct_so_far", lambda a, b: a.distinct_so_far("k"), ONCE),
-    ("ArrowStream.scan", lambda a, b: a.scan("k", COUNT, column="at").filter(pc.field("v_count") == 1), ONCE),
+    ("ArrowStream.scan", lambda a, b: a.running("k", COUNT, column="at").filter(pc.field("v_count") == 1), ONCE),
     ("ArrowStream.dedup", lambda a, b: a.dedup("k", column="at"), ONCE),
     ("ArrowStream.window", lambda a, b: counted_column(a.window(tumbling, "k", COUNT, column="at"), "v_count"), GROUPS),
     ("ArrowStream.window session", lambda a, b: counted_column(a.window(ps.Session(gap=99), "k", COUNT, column="at"), "v_count"), GROUPS),
@@ -439,7 +439,7 @@ for function in ("sum", "count", "min", "max", "mean"):
         ),
         ("ArrowStream.window session", lambda a, w=wanted: a.window(ps.Session(gap=99), "k", w, column="at")),
         ("ArrowStream.window early", lambda a, w=wanted: a.window(tumbling, "k", w, column="at", early=100)),
-        ("ArrowStream.scan", lambda a, w=wanted: a.scan("k", w, column="at")),
+        ("ArrowStream.scan", lambda a, w=wanted: a.running("k", w, column="at")),
     ]:
         aggregates("values of columns", f"{operator} {function}", of_rows(build, made), model, GROUPED)
     aggregates(
@@ -528,7 +528,7 @@ for operator, of_one, model, groups in [
     ),
     (
         "Stream.sort reverse",
-        lambda v, w: in_order(lambda a: a.sort(reverse=True), v, w),
+        lambda v, w: in_order(lambda a: a.sort(descending=True), v, w),
         lambda v: sorted(v, key=order, reverse=True),
         WITHOUT_NONE,
     ),
@@ -625,24 +625,24 @@ for operator, build, given, expected in [
     ("Collection.consolidate", lambda a: a.map(record[0]).consolidate(), [PLACED], GROUPS),
     (
         "Collection.count",
-        lambda a: a.map(record[0]).count().flat_map(lambda r: [r[0]] * r[1]),
+        lambda a: a.map(record[0]).value_counts().flat_map(lambda r: [r[0]] * r[1]),
         [PLACED],
         GROUPS,
     ),
     (
-        "Collection.count_by_key",
-        lambda a: a.count_by_key().flat_map(lambda r: [r[0]] * r[1]),
+        "Collection.count",
+        lambda a: a.count().flat_map(lambda r: [r[0]] * r[1]),
         [PLACED],
         GROUPS,
     ),
     ("Collection.threshold", lambda a: a.map(record[0]).threshold(lambda r, n: n), [PLACED], GROUPS),
-    ("Collection.reduce", lambda a: a.reduce(lambda k, v: v).map(record[0]), [PLACED], GROUPS),
+    ("Collection.reduce", lambda a: a.map_groups(lambda k, v: v).map(record[0]), [PLACED], GROUPS),
     ("Collection.min", lambda a: a.min().map(record[0]), [PLACED], ONCE),
     ("Collection.max", lambda a: a.max().map(record[0]), [PLACED], ONCE),
     ("Collection.sum", lambda a: a.sum().map(record[0]), [PLACED], ONCE),
     ("Collection.mean", lambda a: a.mean().map(record[0]), [PLACED], ONCE),
     ("Collection.top_k", lambda a: a.top_k(1).map(record[0]), [PLACED], ONCE),
-    ("Collection.arrange", lambda a: a.arrange().as_collection().map(record[0]), [PLACED], GROUPS),
+    ("Collection.arrange", lambda a: a.arrange().to_collection().map(record[0]), [PLACED], GROUPS),
 ]:
     keys_of_collections("collections of records", operator, build, *given, expected=expected)
 SEMI = Counter({key: n for key, n in GROUPS.items() if key != "1.5"})
@@ -671,8 +671,8 @@ def keys_of_column_collections(
 for operator, build, expected in [
     ("ColumnCollection.distinct", lambda a: a.select("k").distinct(), ONCE),
     ("ColumnCollection.consolidate", lambda a: a.select("k").consolidate(), GROUPS),
-    ("ColumnCollection.count", lambda a: a.select("k").count(), GROUPS),
-    ("ColumnCollection.count_by_key", lambda a: a.count_by_key("k"), GROUPS),
+    ("ColumnCollection.count", lambda a: a.select("k").value_counts(), GROUPS),
+    ("ColumnCollection.count", lambda a: a.count("k"), GROUPS),
     ("ColumnCollection.aggregate", lambda a: a.aggregate("k", [("v", "count")]), GROUPS),
     ("ColumnCollection.min", lambda a: a.min("v", by="k").select("k"), ONCE),
     ("ColumnCollection.max", lambda a: a.max("v", by="k").select("k"), ONCE),
@@ -751,10 +751,10 @@ COLLECTION_COUNTS: list[tuple[str, str, Callable[..., Any], Callable[..., Any] |
     (LINEAR, "semijoin", lambda a, b, k: a.semijoin(k), lambda a, b, k: a.semijoin(k, on="k"), IN_KEPT),
     (LINEAR, "antijoin", lambda a, b, k: a.antijoin(k), lambda a, b, k: a.antijoin(k, on="k"), OUT_KEPT),
     (LINEAR, "flat_map", lambda a, b, k: a.flat_map(lambda r: [r, r]), None, {row: 2 * n for row, n in EACH.items()}),
-    (LINEAR, "arrange", lambda a, b, k: a.arrange().as_collection(), None, EACH),
+    (LINEAR, "arrange", lambda a, b, k: a.arrange().to_collection(), None, EACH),
     (LINEAR, "threshold", lambda a, b, k: a.threshold(lambda r, n: n), None, EACH),
-    (LINEAR, "count", lambda a, b, k: a.count(), lambda a, b, k: a.count(), {(row, n): 1 for row, n in EACH.items()}),
-    (LINEAR, "count_by_key", lambda a, b, k: a.count_by_key(), lambda a, b, k: a.count_by_key("k"),
+    (LINEAR, "count", lambda a, b, k: a.value_counts(), lambda a, b, k: a.value_counts(), {(row, n): 1 for row, n in EACH.items()}),
+    (LINEAR, "count", lambda a, b, k: a.count(), lambda a, b, k: a.count("k"),
      totals(lambda values: sum(n for _, n in values) or None)),
     (LINEAR, "sum", lambda a, b, k: a.sum(), lambda a, b, k: a.sum("v", by="k"),
      totals(lambda values: sum(v * n for v, n in values))),
@@ -766,8 +766,8 @@ COLLECTION_COUNTS: list[tuple[str, str, Callable[..., Any], Callable[..., Any] |
     (SETS, "max", lambda a, b, k: a.max(), lambda a, b, k: a.max("v", by="k"),
      totals(lambda values: values[-1][0], positive=True)),
     (SETS, "top_k", lambda a, b, k: a.top_k(2), lambda a, b, k: a.top_k(2, "v", by="k"), TOP),
-    (SETS, "reduce", lambda a, b, k: a.reduce(lambda key, values: [sum(v * n for v, n in values)]),
-     lambda a, b, k: a.reduce(lambda key, values: [sum(v * n for v, n in values)], by="k", of="v",
+    (SETS, "reduce", lambda a, b, k: a.map_groups(lambda key, values: [sum(v * n for v, n in values)]),
+     lambda a, b, k: a.map_groups(lambda key, values: [sum(v * n for v, n in values)], by="k", of="v",
                               schema=pa.schema({"s": pa.int64()})),
      totals(lambda values: sum(v * n for v, n in values), positive=True)),
     (SETS, "iterate", lambda a, b, k: a.iterate(lambda inner, c: c.distinct()),
@@ -996,7 +996,7 @@ UNCONCERNED = {
     "with_keys",
     "concat",
     "unary_notify",
-    "as_collection",
+    "to_collection",
     "branch",
     "exchange",
     "inspect_time",

@@ -96,7 +96,7 @@ def test_pressure_that_comes_and_goes(processes: int, heard: Any) -> None:
     def main(worker: ps.Worker) -> int:
         with worker.dataflow() as scope:
             records = (bytes(1 << 10) for _ in range(RECORDS if worker.index == 0 else 0))
-            counted = scope.to_stream(records).exchange(lambda _: 1).counts().capture()
+            counted = scope.to_stream(records).exchange(lambda _: 1).value_counts().capture()
         worker.barrier()
         try:
             while worker.index == 0 and not like(heard, "nothing moves"):

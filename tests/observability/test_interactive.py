@@ -28,7 +28,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[ps.Interactive]:
 
 def words(scope: ps.Scope) -> Any:
     lines, stream = scope.new_input()
-    return {"lines": lines, "counts": stream.flat_map(str.split).counts()}
+    return {"lines": lines, "counts": stream.flat_map(str.split).value_counts()}
 
 
 def quotients(scope: ps.Scope) -> Any:
@@ -109,7 +109,7 @@ def test_a_dataflow_is_fed_read_and_awaited_in_cells_and_outlives_what_goes_wron
     @session.dataflow
     def letters(scope: ps.Scope) -> Any:
         letters, collection = scope.new_collection()
-        return letters, collection.count()
+        return letters, collection.value_counts()
 
     letters[0].insert_many(list("abca"))
     letters[0].advance_to(1)

@@ -53,7 +53,7 @@ def grow(stream: ps.Stream[int], steps: list[Any], plan: list[int], kept: list[A
         elif step == "distinct":
             stream = stream.distinct()
         elif step == "counts":
-            stream = stream.counts().map(lambda pair: pair[0])
+            stream = stream.value_counts().map(lambda pair: pair[0])
         elif step == "delay":
             stream = stream.delay_batch(
                 lambda time: (*time[:-1], time[-1] + 1) if isinstance(time, tuple) else time + 1

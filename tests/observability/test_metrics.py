@@ -43,7 +43,7 @@ def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
             numbers, collection = scope.new_collection()
             arranged = collection.map(lambda n: (n % 10, n)).arrange()
             trace = arranged.trace
-            probe = arranged.as_collection().probe()
+            probe = arranged.to_collection().probe()
             ahead, stream = scope.new_input()
             pairs = stream.key_by(lambda n: n % 7, lambda n: n)
             sums = pairs.scan(int, lambda total, n: total + n).probe()
@@ -218,7 +218,7 @@ def test_what_was_kept_ends_with_its_dataflow() -> None:
             numbers, collection = scope.new_collection()
             arranged = collection.map(lambda n: (n, n)).arrange()
             trace = arranged.trace
-            probe = arranged.as_collection().probe()
+            probe = arranged.to_collection().probe()
         numbers.insert(1)
         numbers.close()
         worker.step_while(lambda: not probe.done())

@@ -184,8 +184,8 @@ CASES: dict[str, Callable[..., Any]] = {
     "Stream.aggregate": lambda s: pairs(s).aggregate(lambda k, v, a: a, lambda k, a: a, default=int, name=N),
     "Stream.state_machine": lambda s: pairs(s).state_machine(lambda k, v, a: (a, []), default=int, name=N),
     "Stream.distinct": lambda s: pairs(s).distinct(name=N),
-    "Stream.counts": lambda s: pairs(s).counts(name=N),
-    "Stream.as_collection": lambda s: pairs(s).as_collection(name=N),
+    "Stream.value_counts": lambda s: pairs(s).value_counts(name=N),
+    "Stream.to_collection": lambda s: pairs(s).to_collection(name=N),
     "Stream.to_arrow": lambda s: pairs(s).to_arrow(SCHEMA, name=N),
     "Timely.event_time": lambda s: pairs(s).event_time(first, name=N)[0],
     "Timely.key_by": lambda s: pairs(s).key_by(first, name=N).reduce(max),
@@ -210,7 +210,7 @@ CASES: dict[str, Callable[..., Any]] = {
     ),
     "JoinsInTime.asof_join": lambda s: rows(s).asof_join(rows(s), "n", column="m", name=N),
     "JoinsInTime.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
-    "KeyedColumns.scan": lambda s: rows(s).scan("n", [("m", "max")], column="m", name=N),
+    "KeyedColumns.scan": lambda s: rows(s).running("n", [("m", "max")], column="m", name=N),
     "KeyedColumns.dedup": lambda s: rows(s).dedup("n", column="m", name=N),
     "KeyedStream.map_with_state": lambda s: keyed(s).map_with_state(lambda a, b: (a, b), name=N),
     "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(lambda a, b: (a, []), name=N),
@@ -252,7 +252,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "Columnar.rename": lambda s: rows(s).rename({"n": "k"}, name=N),
     "Columnar.sort": lambda s: rows(s).sort("n", name=N),
     "Columnar.limit": lambda s: rows(s).limit(1, name=N),
-    "Columnar.as_collection": lambda s: rows(s).as_collection(name=N).count(),
+    "Columnar.to_collection": lambda s: rows(s).to_collection(name=N).value_counts(),
     "Columnar.delay": lambda s: rows(s).delay("n", name=N),
     "Columnar.event_time": lambda s: rows(s).event_time("n", name=N)[0],
     "Columnar.window": lambda s: rows(s).window(ps.Tumbling(3), *BY, column="n", name=N),
@@ -268,30 +268,30 @@ CASES: dict[str, Callable[..., Any]] = {
     "Collection.consolidate": lambda s: changes(s).consolidate(name=N),
     "Collection.distinct": lambda s: changes(s).distinct(name=N),
     "Collection.threshold": lambda s: changes(s).threshold(lambda r, n: n, name=N),
-    "Collection.count": lambda s: changes(s).count(name=N),
+    "Collection.count": lambda s: changes(s).value_counts(name=N),
     "Collection.join": lambda s: changes(s).join(changes(s), name=N),
     "Collection.semijoin": lambda s: changes(s).semijoin(s.collection([1]), name=N),
     "Collection.antijoin": lambda s: changes(s).antijoin(s.collection([1]), name=N),
-    "Collection.reduce": lambda s: changes(s).reduce(lambda k, v: [1], name=N),
+    "Collection.reduce": lambda s: changes(s).map_groups(lambda k, v: [1], name=N),
     "Collection.top_k": lambda s: changes(s).top_k(1, name=N),
     **{
         f"Collection.{method}": called_on(changes, method)
-        for method in ("min", "max", "sum", "mean", "count_by_key")
+        for method in ("min", "max", "sum", "mean", "count")
     },
     "CollectionOutputs.updates": lambda s: changes(s).updates(name=N),
-    "Collection.arrange": lambda s: changes(s).arrange(name=N).as_collection(),
+    "Collection.arrange": lambda s: changes(s).arrange(name=N).to_collection(),
     "Collection.iterate": lambda s: changes(s).iterate(lambda inner, c: c.consolidate(), name=N),
     "CollectionOutputs.capture": lambda s: changes(s).capture(name=N),
     "CollectionOutputs.capture_into": lambda s: changes(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "Multiset.probe": lambda s: changes(s).probe(name=N),
     "Arranged.enter": entered,
-    "Arranged.as_collection": lambda s: changes(s).arrange().as_collection(name=N),
+    "Arranged.to_collection": lambda s: changes(s).arrange().to_collection(name=N),
     "Arranged.join": lambda s: changes(s).arrange().join(changes(s), name=N),
-    "Arranged.reduce": lambda s: changes(s).arrange().reduce(lambda k, v: [1], name=N),
+    "Arranged.reduce": lambda s: changes(s).arrange().map_groups(lambda k, v: [1], name=N),
     "Arranged.top_k": lambda s: changes(s).arrange().top_k(1, name=N),
     **{
         f"Arranged.{method}": called_on(lambda s: changes(s).arrange(), method)
-        for method in ("min", "max", "sum", "mean", "count_by_key")
+        for method in ("min", "max", "sum", "mean", "count")
     },
     "ColumnCollection.filter": lambda s: columns(s).filter(col("n") > 0, name=N),
     "ColumnCollection.concat": lambda s: columns(s).concat(columns(s), name=N),
@@ -309,9 +309,9 @@ CASES: dict[str, Callable[..., Any]] = {
     },
     **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture")},
     "ColumnOutputs.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
-    "ColumnCollection.count_by_key": lambda s: columns(s).count_by_key("n", name=N),
+    "ColumnCollection.count": lambda s: columns(s).count("n", name=N),
     "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
-    "ColumnCollection.reduce": lambda s: columns(s).reduce(
+    "ColumnCollection.reduce": lambda s: columns(s).map_groups(
         lambda k, v: [1], by="n", of="m", schema=pa.schema([("o", pa.int64())]), name=N
     ),
     "ColumnCollection.iterate": lambda s: columns(s).iterate(lambda inner, c: c.consolidate(), name=N),
@@ -388,7 +388,7 @@ def test_a_name_stays_with_its_operator() -> None:
     """An operator that is made late, when another first reads it, does not get that operator's name."""
     names, _ = made_by(lambda s: rows(s).exchange("n").map_batches(lambda b: b, name=N))
     assert sorted(names) == ["Dataflow", "capture", "exchange", N, "to_arrow", "to_stream"]
-    names, _ = made_by(lambda s: changes(s).count(name="counted").map(str, name=N))
+    names, _ = made_by(lambda s: changes(s).value_counts(name="counted").map(str, name=N))
     assert {"counted", "counted: arrange", N} < set(names)
     names, _ = made_by(lambda s: pairs(s).event_time(first)[0].delay_batch(lambda t: t, name=N))
     assert [name for name in names if N in name] == [N]

@@ -51,7 +51,7 @@ def shown(look: Callable[[str], Any], capfd: pytest.CaptureFixture[str], **optio
             numbers, stream = scope.new_input()
             with scope.region("part") as part:
                 mapped = stream.exchange(lambda x: x).enter(part).map(lambda x: x + 1, name=XSS).leave()
-            probe = mapped.counts().probe()
+            probe = mapped.value_counts().probe()
         if worker.index == 0:
             numbers.send_batch(range(RECORDS))
         numbers.advance_to(5)

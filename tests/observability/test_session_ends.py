@@ -33,7 +33,7 @@ def everything(scope: ps.Scope) -> Any:
     pairs, collection = scope.new_collection()
     rows, columns = scope.new_collection(schema=schema)
     inputs = {"records": records, "table": table, "pairs": pairs, "rows": rows}
-    outputs = {"stream": stream.map(lambda x: 10 // x), "batches": batches, "counts": collection.count()}
+    outputs = {"stream": stream.map(lambda x: 10 // x), "batches": batches, "counts": collection.value_counts()}
     return {**inputs, **outputs, "columns": columns, "probe": stream.probe()}
 
 
@@ -290,7 +290,7 @@ def indexed(scope: ps.Scope) -> Any:
     pairs, collection = scope.new_collection()
     arranged = collection.arrange()
     SHARED[scope.index] = arranged.trace
-    return {"pairs": pairs, "out": arranged.as_collection()}
+    return {"pairs": pairs, "out": arranged.to_collection()}
 
 
 def asking(scope: ps.Scope) -> Any:
@@ -299,7 +299,7 @@ def asking(scope: ps.Scope) -> Any:
         there = region.import_trace(SHARED[scope.index])
         found = collection.map(lambda key: (key, None)).enter(region).join(there, lambda key, _, value: value)
         out = found.leave()
-    return {"keys": keys, "out": out, "trace": scope.import_trace(SHARED[scope.index]).as_collection()}
+    return {"keys": keys, "out": out, "trace": scope.import_trace(SHARED[scope.index]).to_collection()}
 
 
 def count(worker: ps.Worker) -> int:
@@ -308,7 +308,7 @@ def count(worker: ps.Worker) -> int:
 
 def counting(scope: ps.Scope) -> Any:
     words, collection = scope.new_collection()
-    return {"words": words, "out": collection.count()}
+    return {"words": words, "out": collection.value_counts()}
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

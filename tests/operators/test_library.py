@@ -64,7 +64,7 @@ def on_all(test: Callable[..., None]) -> Any:
 @given(data=timed(WORDS))
 def test_counts(workers: int, nested: bool, data: Timed) -> None:
     expected = {time: Counter(Counter(records).items()) for time, records in by_time(data, nested).items()}
-    assert on_workers(workers, nested, data, lambda stream: stream.counts()) == expected
+    assert on_workers(workers, nested, data, lambda stream: stream.value_counts()) == expected
 
 
 @on_all
@@ -231,7 +231,7 @@ def stopped_clock(stream: ps.Stream[Any]) -> ps.Stream[Any]:
 @pytest.mark.parametrize(
     "operator",
     [
-        lambda s: s.counts(),
+        lambda s: s.value_counts(),
         lambda s: s.distinct(),
         lambda s: s.count(),
         lambda s: s.delay(lambda _, t: t),
@@ -268,7 +268,7 @@ def test_counts_of_many_distinct_records_are_sent_before_the_time_closes() -> No
 
     def build(scope: ps.Scope) -> list[int]:
         totals: list[int] = []
-        counted = scope.to_stream(range(n)).concat(scope.to_stream(range(n))).counts()
+        counted = scope.to_stream(range(n)).concat(scope.to_stream(range(n))).value_counts()
         counted.map_batch(lambda batch: [sum(c for _, c in batch), len(batch)]).inspect(totals.append)
         return totals
 
@@ -279,9 +279,9 @@ def test_counts_of_many_distinct_records_are_sent_before_the_time_closes() -> No
 @pytest.mark.parametrize(
     ("records", "operator", "message"),
     [
-        ([[1]], lambda s: s.counts(), "list"),
+        ([[1]], lambda s: s.value_counts(), "list"),
         ([[1]], lambda s: s.distinct(), "list"),
-        ([range(3)], lambda s: s.counts(), "range has no stable hash"),
+        ([range(3)], lambda s: s.value_counts(), "range has no stable hash"),
         ([range(3)], lambda s: s.distinct(), "range has no stable hash"),
         (
             [(range(3), 1)],

@@ -90,10 +90,10 @@ ONE_RESULT: dict[str, Any] = {
             *("accumulate", "aggregate", "state_machine"),
         )
     },
-    "map of a collection": lambda s, f: s.as_collection().map(f),
-    "inspect of a collection": lambda s, f: s.as_collection().inspect(f),
-    "threshold": lambda s, f: s.as_collection().threshold(f),
-    "join": lambda s, f: s.as_collection().join(s.as_collection(), f),
+    "map of a collection": lambda s, f: s.to_collection().map(f),
+    "inspect of a collection": lambda s, f: s.to_collection().inspect(f),
+    "threshold": lambda s, f: s.to_collection().threshold(f),
+    "join": lambda s, f: s.to_collection().join(s.to_collection(), f),
     "branch_when of columns": CALLS["branch_when of columns"],
 }
 
@@ -293,7 +293,7 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
             (
                 stream,
                 "arrange",
-                r"a Stream has no attribute 'arrange': collections have it, as_collection\(\).arrange$",
+                r"a Stream has no attribute 'arrange': collections have it, to_collection\(\).arrange$",
             ),
             (
                 scope.new_collection(schema=pa.schema([("n", pa.int64())]))[1],
@@ -303,7 +303,7 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
             (
                 scope.collection([(1, 2)]).arrange(),
                 "map",
-                r"an Arranged has no attribute 'map': collections have it, as_collection\(\).map$",
+                r"an Arranged has no attribute 'map': collections have it, to_collection\(\).map$",
             ),
             (stream, "for_each", "there is inspect$"),
             (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),

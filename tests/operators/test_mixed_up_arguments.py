@@ -167,15 +167,15 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
         ),
         (
             "reduce that returns a tuple",
-            pairs(lambda c: c.reduce(lambda k, v: (k, 1))),
+            pairs(lambda c: c.map_groups(lambda k, v: (k, 1))),
             ["return [('a', 1)]"],
         ),
-        ("reduce that returns text", pairs(lambda c: c.reduce(lambda k, v: k)), ["return ['a']"]),
-        ("reduce that returns a dict", pairs(lambda c: c.reduce(lambda k, v: {k: 1})), ["return [{'a': 1}]"]),
+        ("reduce that returns text", pairs(lambda c: c.map_groups(lambda k, v: k)), ["return ['a']"]),
+        ("reduce that returns a dict", pairs(lambda c: c.map_groups(lambda k, v: {k: 1})), ["return [{'a': 1}]"]),
         (
             "reduce of columns",
             table(
-                lambda c: c.reduce(lambda k, v: (1, 2), by="k", of="v", schema=pa.schema({"n": pa.int64()}))
+                lambda c: c.map_groups(lambda k, v: (1, 2), by="k", of="v", schema=pa.schema({"n": pa.int64()}))
             ),
             ["return [(1, 2)]"],
         ),
@@ -322,7 +322,7 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
         ("limit of text", columns(lambda s: s.limit("3")), ["limit takes a number of rows"]),
         ("event_time of a function", columns(lambda s: s.event_time(lambda r: r["v"])), ["name of a column"]),
         ("aggregate of a dict", columns(lambda s: s.aggregate("k", {"v": "sum"})), ["write [('v', 'sum')]"]),
-        ("scan of text", columns(lambda s: s.event_time("v")[0].scan("k", "sum")), ["scan takes pairs"]),
+        ("scan of text", columns(lambda s: s.event_time("v")[0].running("k", "sum")), ["scan takes pairs"]),
         (
             "window the other way round",
             columns(lambda s: s.event_time("v")[0].window("k", ps.Tumbling(1), [])),
@@ -385,7 +385,7 @@ def test_a_mix_up_is_refused_with_what_to_write(main: Build, words: list[str]) -
 def test_what_is_meant_is_taken() -> None:
     def build(scope: ps.Scope) -> Any:
         letters = scope.to_stream(list("ab")).concat(scope.to_stream({"c"}), scope.to_stream(("d", "e")))
-        return letters.flat_map(lambda letter: (letter, letter)).counts().capture()
+        return letters.flat_map(lambda letter: (letter, letter)).value_counts().capture()
 
     assert ps.example(build).extract() == [(0, [(letter, 2) for letter in "abcde"])]
 

@@ -44,7 +44,7 @@ def loops(scope: ps.Scope, words: ps.Stream[str]) -> None:
 def operators(stream: ps.Stream[str]) -> None:
     assert_type(stream.map(len), ps.Stream[int])
     assert_type(stream.filter(bool), ps.Stream[str])
-    assert_type(stream.counts(), ps.Stream[tuple[str, int]])
+    assert_type(stream.value_counts(), ps.Stream[tuple[str, int]])
     assert_type(stream.count(), ps.Stream[int])
     assert_type(stream.capture(), ps.Capture[str])
     pairs = stream.map(lambda word: (word, len(word)))

@@ -67,7 +67,7 @@ def test_columns_and_updates_are_sent_inside_the_block(workers: int) -> None:
             pairs.advance_to(1)
             pairs.remove((worker.index, "a"))
             captured = batches.to_records().capture()
-            counted = collection.map(lambda pair: pair[1]).count().capture()
+            counted = collection.map(lambda pair: pair[1]).value_counts().capture()
             arrived.close()
             pairs.close()
         worker.run()
@@ -218,7 +218,7 @@ def test_an_import_reads_from_the_line_where_it_is() -> None:
         with worker.dataflow() as other:
             imported = other.import_trace(trace)
             trace.close()
-            captured = imported.as_collection().capture()
+            captured = imported.to_collection().capture()
         worker.run()
         return captured.extract()
 

@@ -18,7 +18,7 @@ SALES = pa.table({"city": ["Ulm", "Bonn"], "sum": [3, 5]})
 def records(scope: ps.Scope) -> None:
     timed, late = scope.to_stream(range(9)).event_time(lambda x: x, idle=None)
     timed.key_by(lambda x: x % 2).window(ps.Tumbling(3)).count().probe(name="windows")
-    late.exchange(lambda x: x).counts().capture()
+    late.exchange(lambda x: x).value_counts().capture()
     scope.to_stream(["a"]).broadcast().accumulate(list, lambda total, batch: total + batch).probe()
     scope.iterator_source("days", iter([(0, [(1, 1)])])).aggregate(
         lambda k, v, a: a, lambda k, a: a, default=int
@@ -35,7 +35,7 @@ def columns(scope: ps.Scope) -> None:
 def collections(scope: ps.Scope) -> None:
     edges = scope.collection([(1, 2), (2, 3)])
     reached = edges.iterate(lambda inner, loop: loop.join(edges.enter(inner)).map(lambda r: r[1]).distinct())
-    reached.count_by_key().top_k(1).capture()
+    reached.count().top_k(1).capture()
     scope.column_collection(SALES).max("sum", by="city").capture()
 
 

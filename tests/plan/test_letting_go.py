@@ -76,7 +76,7 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
     rows = numbers.map(function(lambda x: {"n": x})).to_arrow(SCHEMA)
     batches = rows.map_batches(function(lambda batch: batch)).inspect_batch(function(lambda t, b: None))
     pairs = scope.collection(given(Items([(1, 2)]))).map(function(lambda pair: pair))
-    reduced = pairs.reduce(function(lambda key, values: [1])).join(pairs, function(lambda k, a, b: k))
+    reduced = pairs.map_groups(function(lambda key, values: [1])).join(pairs, function(lambda k, a, b: k))
     looped = pairs.iterate(function(lambda inner, loop: loop.filter(function(lambda pair: True)).distinct()))
     with scope.iterative() as inner:
         handle, back = inner.loop_variable()

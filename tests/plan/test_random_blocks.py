@@ -36,7 +36,7 @@ def main_of(seed: int) -> Any:
                 out = imported.join(arranged, lambda key, one, other: (key, one, other))
                 trace = None  # of what it reads itself, no more is imported
             else:
-                out = collection.count()
+                out = collection.value_counts()
             steps()
             out.inspect(lambda record, _, diff: found.update({(number, record): diff}))
             return handle, out.probe(), trace

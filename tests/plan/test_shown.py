@@ -56,13 +56,13 @@ def test_arrangements_stand_once_where_they_are_made() -> None:
     def build(scope: ps.Scope) -> None:
         pairs = scope.collection([(1, 2)])
         pairs.join(pairs).capture()
-        pairs.count_by_key().capture()
+        pairs.count().capture()
 
     written, lowered, _ = shown(build)
     assert "arranged" not in str(written)
     assert rows(lowered)[:4] == [
         "1 to_stream",
-        "2 as_collection reads 1",
+        "2 to_collection reads 1",
         "3 arranged by key reads 2",
         "4 join reads 3, 3",
     ]
@@ -135,7 +135,7 @@ def test_states_are_those_of_the_operators() -> None:
     def build(scope: ps.Scope) -> None:
         stream = scope.to_stream([1])
         stream.map(abs).distinct().key_by(abs).reduce(max)
-        scope.collection([(1, 2)]).reduce(lambda k, v: [1])
+        scope.collection([(1, 2)]).map_groups(lambda k, v: [1])
 
     written, _, _ = shown(build)
     states = {node.kind: node.state for node in written.nodes}
@@ -178,7 +178,7 @@ def test_nothing_is_dropped_for_want_of_a_reader() -> None:
         scope.to_stream([1]).map(seen.append)
         scope.to_stream([2]).exchange(lambda x: sees(x, 0))
         pairs = scope.collection([(1, 2)])
-        pairs.reduce(lambda key, values: sees(3, [1]))
+        pairs.map_groups(lambda key, values: sees(3, [1]))
         pairs.map(lambda pair: sees(4, pair))
 
     _, lowered, _ = shown(build)

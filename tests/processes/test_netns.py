@@ -155,7 +155,7 @@ COUNT = """
 def main(worker):
     words = ps.InputHandle()
     with worker.dataflow() as scope:
-        counts = scope.input_from(words).exchange(lambda word: word).counts()
+        counts = scope.input_from(words).exchange(lambda word: word).value_counts()
         probe = counts.probe()
         out = counts.capture()
     for round in range(20):

@@ -78,7 +78,7 @@ def test_what_spark_cannot_send_is_named(
 
 def test_times_of_updates_need_a_schema(spark: SparkSession) -> None:
     def updates(_scope: ps.Scope, rows: Any) -> Any:
-        return rows.as_collection().count_by_key("id").updates()
+        return rows.to_collection().count("id").updates()
 
     with pytest.raises(ps.GraphError, match=r"column 'time' of the output is uint64, .*decimal\(20, 0\)"):
         pss.run(spark.range(2), updates)
@@ -99,14 +99,14 @@ def test_a_null_is_unknown_one_group_and_matches_nothing(spark: SparkSession) ->
     )
     for join in (
         lambda scope, a, b: a.join(b, "k"),
-        lambda scope, a, b: a.as_collection().join(b.as_collection(), on="k").updates().select("k", "v", "w"),
+        lambda scope, a, b: a.to_collection().join(b.to_collection(), on="k").updates().select("k", "v", "w"),
     ):
         made = pss.run(both, join)
         wanted = frame.join(both["b"], "k").select(*made.columns)
         assert sorted(map(str, made.collect())) == sorted(map(str, wanted.collect()))
 
     def small(_scope: ps.Scope, rows: Any) -> Any:
-        return rows.as_collection().filter(~(ps.fields.col("v") < 3)).updates().select("k", "v")
+        return rows.to_collection().filter(~(ps.fields.col("v") < 3)).updates().select("k", "v")
 
     found = [row.k for row in pss.run(frame.where(~sf.isnan("v") | sf.col("v").isNull()), small).collect()]
     assert found == [None]

@@ -42,7 +42,7 @@ REDUCES: list[Function] = [
     lambda k, vs: [len(vs) % 4] * 2,
 ]
 JOINS: list[Function] = [lambda k, a, b: (k, (a + b) % 4), lambda k, a, b: (a, b), lambda k, a, b: (b, k)]
-NATIVE = ["min", "max", "sum", "count_by_key", "top_2"]
+NATIVE = ["min", "max", "sum", "count", "top_2"]
 
 
 INPUTS = 2
@@ -116,20 +116,20 @@ def build(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
         case "threshold":
             return first.threshold(THRESHOLDS[choice])
         case "count":
-            return first.count().map(lambda pair: (pair[0][0], pair[1] % 4))
+            return first.value_counts().map(lambda pair: (pair[0][0], pair[1] % 4))
         case "join":
             return first.join(subs[1], JOINS[choice])
         case "join_pairs":
             return first.join(subs[1]).map(lambda pair: (pair[0], (pair[1][0] + pair[1][1]) % 4))
         case "join_self":
             arranged = first.arrange()
-            return arranged.join(arranged, JOINS[choice]).concat(arranged.as_collection())
+            return arranged.join(arranged, JOINS[choice]).concat(arranged.to_collection())
         case "semijoin":
             return first.semijoin(subs[1].map(lambda pair: pair[1]))
         case "antijoin":
             return first.antijoin(subs[1].map(lambda pair: pair[1]))
         case "reduce":
-            return first.reduce(REDUCES[choice])
+            return first.map_groups(REDUCES[choice])
         case "native":
             kind = NATIVE[choice]
             result = first.top_k(2) if kind == "top_2" else getattr(first, kind)()
@@ -247,7 +247,7 @@ def _native(kind: str, values: list[tuple[Any, int]]) -> list[Any]:
             return there[-1:]
         case "sum":
             return [sum(v * n for v, n in values)]
-        case "count_by_key":
+        case "count":
             total = sum(n for _, n in values)
             return [total] if total else []
         case "top_2":

@@ -124,7 +124,7 @@ def one(step: tuple[Any, ...], stream: ps.Stream[int]) -> ps.Stream[int]:
         case ("distinct",):
             return stream.distinct()
         case ("counts",):
-            return stream.counts().map(lambda item: (item[0] + item[1]) % SIZE)
+            return stream.value_counts().map(lambda item: (item[0] + item[1]) % SIZE)
         case ("sums", divisor):
             pairs = stream.map(lambda x: (x % divisor, x))
             return pairs.aggregate(lambda _k, v, s: s + v, lambda k, s: (k + s) % SIZE, default=int)

@@ -159,7 +159,7 @@ impl Running {
                                 let names = names.iter().map(String::as_str);
                                 beyond.key = shown(names, &key.unwrap_or_default());
                                 beyond.column.clone_from(self.input.field(*at).name());
-                                beyond.operator = "scan";
+                                beyond.operator = "running";
                             })
                         };
                         columns.push(column.map_err(named)?);

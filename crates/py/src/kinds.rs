@@ -97,8 +97,8 @@ crossing! {
     Reduction {
         Distinct = "distinct",
         Threshold = "threshold",
-        Count = "count",
-        CountByKey = "count_by_key",
+        Count = "value_counts",
+        CountByKey = "count",
         Min = "min",
         Max = "max",
         TopK = "top_k",
@@ -108,7 +108,7 @@ crossing! {
         SumOfFloats = "sum",
         /// Of a column of floats.
         MeanOfFloats = "mean",
-        Reduce = "reduce",
+        Reduce = "map_groups",
         /// Of the values of columns, in which nulls and NaN are as in Arrow.
         OfColumns = "columns",
         /// As `OfColumns`.

@@ -396,10 +396,10 @@ class ArrowStream(ColumnOperators):
         return self._of(self.scope._append(shape.CONCATENATE, reads, together, name=name).output)
 
     def branch_when(
-        self, condition: Callable[[Time], bool], *, name: str | None = None
+        self, fn: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[ArrowStream, ArrowStream]:
-        """Splits the stream by a condition on the time: (false, true)."""
-        function = function_of("branch_when", condition)
+        """Splits the stream by a function of the time: (false, true)."""
+        function = function_of("branch_when", fn)
         outputs = (self._output.like(), self._output.like())
         self.scope._append(kinds.BRANCH_WHEN, [self._output], *outputs, name=name, function=function)
         no, yes = map(self._of, outputs)
@@ -454,7 +454,7 @@ class ArrowStream(ColumnOperators):
         """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
         return self._of(self._probed(probe_of(handle), name))
 
-    def scan(
+    def running(
         self,
         by: str | Sequence[str],
         functions: Sequence[tuple[str, str]],
@@ -489,7 +489,7 @@ class ArrowStream(ColumnOperators):
             >>> def build(scope):
             ...     bids = scope.to_stream([(1, "a", 3), (4, "a", 2), (2, "a", 5)]).to_arrow(schema)
             ...     on_time, late = bids.event_time("at", lateness=9)
-            ...     best = on_time.scan("pen", [("bid", "max")])
+            ...     best = on_time.running("pen", [("bid", "max")])
             ...     return best.select("at", "bid_max").to_records().capture()
             >>> [tuple(row.values()) for _, rows in ps.example(build).extract() for row in rows]
             [(1, 3), (2, 5), (4, 5)]
@@ -863,12 +863,12 @@ class ArrowStream(ColumnOperators):
     # ------------------------------------------------------------ rows of a time
 
     def sort(
-        self, by: str | Sequence[str], *, descending: bool = False, name: str | None = None
+        self, order: str | Sequence[str], *, descending: bool = False, name: str | None = None
     ) -> ArrowStream:
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            by: The column, or columns, that they are compared by; NaNs come after numbers, and nulls last.
+            order: The column, or columns, that they are compared by; NaNs come after numbers, and nulls last.
                 None of them, ``[]``, leaves the rows in the order in which they came.
             descending: The greatest first.
             name: The operator's name.
@@ -876,22 +876,22 @@ class ArrowStream(ColumnOperators):
         Raises:
             GraphError: If there is no such column, or its values have no order.
         """
-        places = _core.order_columns(self._columns, key_names(by))
+        places = _core.order_columns(self._columns, key_names(order))
         return self._on_one_worker(kinds.SORT, sorted_per_time(places, descending), name)
 
-    def limit(self, rows: int, *, name: str | None = None) -> ArrowStream:
-        """The first rows of each time to come, of all workers; after `sort`, the first in order.
+    def limit(self, n: int, *, name: str | None = None) -> ArrowStream:
+        """The first `n` rows of each time to come, of all workers; after `sort`, the first in order.
 
         Args:
-            rows: How many, at most.
+            n: How many, at most.
             name: The operator's name.
 
         Raises:
-            TypeError: If `rows` is no int.
+            TypeError: If `n` is no int.
             ValueError: If it is less than 0.
         """
-        rows = count_of("limit takes a number of rows", rows, least=0)
-        return self._on_one_worker(kinds.LIMIT, limited(rows), name)
+        n = count_of("limit takes a number of rows", n, least=0)
+        return self._on_one_worker(kinds.LIMIT, limited(n), name)
 
     def _with_one_key(self, name: str | None) -> ArrowStream:
         """The rows with one more column, which is the same in all: what goes by key takes them together."""
@@ -971,7 +971,7 @@ class ArrowStream(ColumnOperators):
         at = _core.time_column_of(self._columns, column_name("delay", column))
         return self._add(kinds.DELAY, Output(Form.COLUMNS, self._columns), name=name, at=at)
 
-    def as_collection(self, *, diffs: bool = False, name: str | None = None) -> ColumnCollection:
+    def to_collection(self, *, diffs: bool = False, name: str | None = None) -> ColumnCollection:
         """The rows as a collection of columns: each is there once, from its time on.
 
         Args:
@@ -988,13 +988,13 @@ class ArrowStream(ColumnOperators):
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     rows = scope.to_stream([{"n": 1}, {"n": 2}]).to_arrow(pa.schema([("n", pa.int64())]))
-            ...     return rows.as_collection().count().to_records().capture()
+            ...     return rows.to_collection().value_counts().to_records().capture()
             >>> ps.example(build).extract()
             [(0, [((1, 1), 1), ((2, 1), 1)])]
         """
         schema = _core.collect_schema(self._columns, diffs, self.scope.dims)
         made = Output(Form.UPDATES, schema)
-        node = self.scope._append(kinds.AS_COLLECTION, [self._output], made, name=name, diffs=diffs)
+        node = self.scope._append(kinds.TO_COLLECTION, [self._output], made, name=name, diffs=diffs)
         collection: ColumnCollection = collection_of(self.scope, node.output)
         return collection
 

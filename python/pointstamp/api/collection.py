@@ -149,10 +149,10 @@ class Collection(Multiset, Generic[T]):
     # ------------------------------------------------------------ record by record
 
     @overload
-    def map(self, f: Callable[[T], U], *, name: str | None = None) -> Collection[U]: ...
+    def map(self, fn: Callable[[T], U], *, name: str | None = None) -> Collection[U]: ...
     @overload
-    def map(self, f: Field | tuple[Any, ...], *, name: str | None = None) -> Collection[Any]: ...
-    def map(self, f: Any, *, name: str | None = None) -> Collection[Any]:
+    def map(self, fn: Field | tuple[Any, ...], *, name: str | None = None) -> Collection[Any]: ...
+    def map(self, fn: Any, *, name: str | None = None) -> Collection[Any]:
         """Each record through a function, or an expression over its parts.
 
         An expression (see `pointstamp.fields`) is applied without Python.
@@ -171,31 +171,31 @@ class Collection(Multiset, Generic[T]):
             >>> ps.example(build).extract()
             [(0, [((20, 'a'), 1), ((30, 'b'), 1)])]
         """
-        if isinstance(f, (Field, tuple)):
-            _core.check_fields(f)
-            return self._one(collections.PROJECT, name, fields=f)
-        return self._stage(collections.MAP, f, name)
+        if isinstance(fn, (Field, tuple)):
+            _core.check_fields(fn)
+            return self._one(collections.PROJECT, name, fields=fn)
+        return self._stage(collections.MAP, fn, name)
 
-    def flat_map(self, f: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
+    def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
         """Each record through a function that returns any number of records."""
-        return self._stage(collections.FLAT_MAP, f, name)
+        return self._stage(collections.FLAT_MAP, fn, name)
 
-    def filter(self, f: Callable[[T], bool] | Field, *, name: str | None = None) -> Collection[T]:
+    def filter(self, fn: Callable[[T], bool] | Field, *, name: str | None = None) -> Collection[T]:
         """The records for which a function is true, or a condition on their parts.
 
         A condition (see `pointstamp.fields`) is decided without Python.
         """
-        if isinstance(f, Field):
-            _core.check_fields(f)
-            return self._one(collections.FILTER_FIELDS, name, condition=f)
-        return self._stage(collections.FILTER, f, name)
+        if isinstance(fn, Field):
+            _core.check_fields(fn)
+            return self._one(collections.FILTER_FIELDS, name, condition=fn)
+        return self._stage(collections.FILTER, fn, name)
 
-    def inspect(self, f: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:
+    def inspect(self, fn: Callable[[T, Time, int], Any], *, name: str | None = None) -> Collection[T]:
         """Calls a function with the record, the time and the diff of each update, and passes the updates on.
 
         Updates come as operators send them: of one record and time there may be several.
         """
-        return self._stage(collections.INSPECT, f, name)
+        return self._stage(collections.INSPECT, fn, name)
 
     # ------------------------------------------------------------ multisets
 
@@ -228,11 +228,11 @@ class Collection(Multiset, Generic[T]):
         """
         return self._reduced(collections.DISTINCT, Reduction.DISTINCT, name=name)
 
-    def threshold(self, f: Callable[[T, int], int], *, name: str | None = None) -> Collection[T]:
+    def threshold(self, fn: Callable[[T, int], int], *, name: str | None = None) -> Collection[T]:
         """Each record as often as a function of it and its count says.
 
         Args:
-            f: Called with a record and how often it is there, which is not 0; returns how often it is in
+            fn: Called with a record and how often it is there, which is not 0; returns how often it is in
                 the result.
             name: The operator's name.
 
@@ -243,15 +243,15 @@ class Collection(Multiset, Generic[T]):
             >>> ps.example(build).extract()
             [(0, [('a', 1), ('n', 1)])]
         """
-        function = function_of("threshold", f)
+        function = function_of("threshold", fn)
         return self._reduced(collections.THRESHOLD, Reduction.THRESHOLD, function, name=name)
 
-    def count(self, *, name: str | None = None) -> Collection[tuple[T, int]]:
+    def value_counts(self, *, name: str | None = None) -> Collection[tuple[T, int]]:
         """Each record with how often it is there: pairs ``(record, count)``.
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.collection(list("banana")).count().capture()).extract()
+            >>> ps.example(lambda scope: scope.collection(list("banana")).value_counts().capture()).extract()
             [(0, [(('a', 3), 1), (('b', 1), 1), (('n', 2), 1)])]
         """
         return self._reduced(collections.COUNT, Reduction.COUNT, name=name)
@@ -262,7 +262,7 @@ class Collection(Multiset, Generic[T]):
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
-        f: None = None,
+        fn: None = None,
         *,
         name: str | None = None,
     ) -> Collection[tuple[K, tuple[V, V2]]]: ...
@@ -270,7 +270,7 @@ class Collection(Multiset, Generic[T]):
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
-        f: Callable[[K, V, V2], U],
+        fn: Callable[[K, V, V2], U],
         *,
         name: str | None = None,
     ) -> Collection[U]: ...
@@ -278,16 +278,18 @@ class Collection(Multiset, Generic[T]):
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
-        f: Field | tuple[Any, ...],
+        fn: Field | tuple[Any, ...],
         *,
         name: str | None = None,
     ) -> Collection[Any]: ...
-    def join(self: Collection[Any], other: Any, f: Any = None, *, name: str | None = None) -> Collection[Any]:
+    def join(
+        self: Collection[Any], other: Any, fn: Any = None, *, name: str | None = None
+    ) -> Collection[Any]:
         """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
 
         Args:
             other: The other collection, or an arrangement.
-            f: Called with the key and the two values; returns a record, always the same one for the same
+            fn: Called with the key and the two values; returns a record, always the same one for the same
                 arguments. Or an expression over `key`, `left` and `right` of `pointstamp.fields`, which is
                 applied without Python. The default is ``(key, (value, other value))``. It may be applied to
                 values that are never there together, such as the old value of one side and the new value of
@@ -307,7 +309,7 @@ class Collection(Multiset, Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(('ann', (41, 'Ulm')), 1)])]
         """
-        return Collection(self.scope, joined_with(self, other, f, name))
+        return Collection(self.scope, joined_with(self, other, fn, name))
 
     def semijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
@@ -343,16 +345,17 @@ class Collection(Multiset, Generic[T]):
         met = self.semijoin(keys, name=named_part(name, "semijoin")).negate(name=named_part(name, "negate"))
         return self.concat(met, name=name)
 
-    def reduce(
+    def map_groups(
         self: Collection[tuple[K, V]],
-        f: Callable[[K, list[tuple[V, int]]], Iterable[U]],
+        fn: Callable[[K, list[tuple[V, int]]], Iterable[U]],
         *,
         name: str | None = None,
     ) -> Collection[tuple[K, U]]:
         """Calls a function with all values of a key. The records are pairs ``(key, value)``.
 
         Args:
-            f: Called with a key and its values, in order, each with its count; returns any number of results.
+            fn: Called with a key and its values, in order, each with its count; returns any number of
+                results.
                 Values whose count is not positive are left out. It is called for keys whose values have
                 changed; one without values has no results.
             name: The operator's name.
@@ -365,16 +368,16 @@ class Collection(Multiset, Generic[T]):
             >>> def build(scope):
             ...     words = scope.collection(["ape", "bee", "bear", "ant"])
             ...     initials = words.map(lambda word: (word[0], word))
-            ...     return initials.reduce(lambda key, words: [[word for word, _ in words][-1]]).capture()
+            ...     return initials.map_groups(lambda key, words: [[word for word, _ in words][-1]]).capture()
             >>> ps.example(build).extract()
             [(0, [(('a', 'ape'), 1), (('b', 'bee'), 1)])]
         """
-        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("reduce", f), name=name)
+        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("map_groups", fn), name=name)
 
     def min(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The least value of each key: pairs ``(key, value)``.
 
-        No Python runs for it, as for the operators that follow up to `count_by_key`.
+        No Python runs for it, as for the operators that follow up to `count`.
         Values of one type are compared as Python does; values of unlike types are ordered by their types.
         Of values that are kept as pickles (see the book) those that Python orders are refused, and others
         have any order.
@@ -425,7 +428,7 @@ class Collection(Multiset, Generic[T]):
         n = count_of("top_k takes a number of values", n)
         return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
 
-    def count_by_key(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
+    def count(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
         """Counts the records of each key: pairs ``(key, count)``."""
         return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
 
@@ -440,7 +443,7 @@ class Collection(Multiset, Generic[T]):
     # ------------------------------------------------------------ scopes and loops
 
     def iterate(
-        self, f: Callable[[Scope, Collection[T]], Collection[T]], *, name: str = "Iterate"
+        self, fn: Callable[[Scope, Collection[T]], Collection[T]], *, name: str = "Iterate"
     ) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
@@ -449,7 +452,7 @@ class Collection(Multiset, Generic[T]):
         for ever.
 
         Args:
-            f: Called once, with the loop's scope and the collection in a turn; returns the collection of the
+            fn: Called once, with the loop's scope and the collection in a turn; returns the collection of the
                 next.
             name: The name of the loop's scope.
 
@@ -465,7 +468,7 @@ class Collection(Multiset, Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(3, 1), (5, 1), (7, 1)])]
         """
-        return iterated(self, f, name)
+        return iterated(self, fn, name)
 
     def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
@@ -485,7 +488,7 @@ class Collection(Multiset, Generic[T]):
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
         """Writes the updates as pairs ``(record, diff)``.
 
-        ``scope.replay(...).as_collection(diffs=True)`` makes a collection of them again.
+        ``scope.replay(...).to_collection(diffs=True)`` makes a collection of them again.
         """
         updates = self.updates(name=named_part(name, "updates"))
         pairs = updates.map(lambda update: (update[0], update[2]), name=named_part(name, "map"))
@@ -727,7 +730,7 @@ class Arranged(Generic[K, V]):
         """
         return Arranged(scope, scope._entered(self._output, name=name))
 
-    def as_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
+    def to_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The collection of pairs; each change comes when its time is complete."""
         node = self.scope._append(
             collections.ARRANGED_UPDATES, [self._output.read_as(Form.BY_KEY)], Output(Form.UPDATES), name=name
@@ -737,18 +740,18 @@ class Arranged(Generic[K, V]):
     def join(
         self,
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
-        f: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
+        fn: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
         *,
         name: str | None = None,
     ) -> Collection[Any]:
         """Joins as `Collection.join`; the other side is an arrangement, or is arranged."""
-        return self._collection(joined_with(self, other, f, name))
+        return self._collection(joined_with(self, other, fn, name))
 
-    def reduce(
-        self, f: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
+    def map_groups(
+        self, fn: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
     ) -> Collection[tuple[K, U]]:
         """Reduces as `Collection.reduce`, on this arrangement."""
-        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("reduce", f), name=name)
+        return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("map_groups", fn), name=name)
 
     def min(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The least value of each key: `Collection.min` on this arrangement."""
@@ -771,8 +774,8 @@ class Arranged(Generic[K, V]):
         n = count_of("top_k takes a number of values", n)
         return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
 
-    def count_by_key(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """The number of records of each key: `Collection.count_by_key` on this arrangement."""
+    def count(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
+        """The number of records of each key: `Collection.count` on this arrangement."""
         return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
 
     def _reduced(
@@ -814,7 +817,7 @@ class Trace(Generic[K, V]):
         ...     with worker.dataflow() as scope:
         ...         ages, collection = scope.new_collection()
         ...         arranged = collection.arrange()
-        ...         trace, probe = arranged.trace, arranged.as_collection().probe()
+        ...         trace, probe = arranged.trace, arranged.to_collection().probe()
         ...     ages.insert(("ann", 41))
         ...     ages.advance_to(1)
         ...     ages.update_many([(("ann", 41), -1), (("ann", 42), 1)])

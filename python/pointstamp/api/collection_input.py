@@ -92,7 +92,7 @@ class CollectionInput(Changing, Generic[T]):
         >>> def main(worker):
         ...     with worker.dataflow() as scope:
         ...         words, collection = scope.new_collection()
-        ...         counts = collection.count().capture()
+        ...         counts = collection.value_counts().capture()
         ...     words.insert("tick")
         ...     words.insert("tock")
         ...     words.advance_to(1)
@@ -195,7 +195,7 @@ class CollectionInput(Changing, Generic[T]):
             >>> def main(worker):
             ...     with worker.dataflow() as scope:
             ...         words, collection = scope.new_collection()
-            ...         counts = collection.count().capture()
+            ...         counts = collection.value_counts().capture()
             ...     words.play([("tick", 0, 1), ("tock", 0, 1), ("tick", 3, 2), ("tock", 7, -1)])
             ...     print(words.time)
             ...     words.close()

@@ -204,7 +204,7 @@ class ColumnCollection(Multiset):
         once = reduced(self.scope, kind, self._output, reduction, schema=self._columns, name=name)
         return ColumnCollection(self.scope, once)
 
-    def count(self, column: str = "count", *, name: str | None = None) -> ColumnCollection:
+    def value_counts(self, column: str = "count", *, name: str | None = None) -> ColumnCollection:
         """Each row with how often it is there, in one more column.
 
         Raises:
@@ -330,7 +330,7 @@ class ColumnCollection(Multiset):
         return self._reduced(collections.MAX, of, by, name)
 
     def top_k(
-        self, n: int, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
+        self, n: int, order: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
     ) -> ColumnCollection:
         """Finds the `n` greatest values of each key, of which one that is there twice counts twice.
 
@@ -338,7 +338,7 @@ class ColumnCollection(Multiset):
         Arguments and errors are those of `min`.
         """
         n = count_of("top_k takes a number of values", n)
-        return self._reduced(collections.TOP_K, of, by, name, most=n)
+        return self._reduced(collections.TOP_K, order, by, name, most=n)
 
     def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """Adds up each key's values: the key's columns, and the value's, of 64 bits.
@@ -356,7 +356,7 @@ class ColumnCollection(Multiset):
         made = [mean_of(self.schema.field(self._index(of)))]
         return self._reduced(collections.MEAN, of, by, name, made=made)
 
-    def count_by_key(
+    def count(
         self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
     ) -> ColumnCollection:
         """Counts the rows of each key: the key's columns, and the count.
@@ -408,9 +408,9 @@ class ColumnCollection(Multiset):
         aggregates = reduced(self.scope, kind, pairs, reduction, wanted, name=name)
         return self._flat(flat, aggregates, schema, name)
 
-    def reduce(
+    def map_groups(
         self,
-        f: Callable[[Any, list[tuple[Any, int]]], Any],
+        fn: Callable[[Any, list[tuple[Any, int]]], Any],
         *,
         by: str | Sequence[str],
         of: str | Sequence[str],
@@ -420,7 +420,7 @@ class ColumnCollection(Multiset):
         """Makes results of each key's values by a function: the key's columns, and those of the results.
 
         Args:
-            f: As in `Collection.reduce`: called with a key and a list of ``(value, count)``; returns its
+            fn: As in `Collection.map_groups`: called with a key and a list of ``(value, count)``; returns its
                 results. A key, a value or a result is that of its column, and of several columns a tuple.
             by: The key's column, or columns.
             of: The value's column, or columns.
@@ -432,7 +432,7 @@ class ColumnCollection(Multiset):
         """
         keys, values = self._key(by), self._key(of)
         check_plain("reduce", [*(self.schema.field(name) for name in (*keys, *values)), *schema])
-        function = function_of("reduce", f)
+        function = function_of("map_groups", fn)
         flat = (*columns_of(record[0], keys), *columns_of(record[1], schema.names))
         columns = self._keyed(keys, [*zip(schema.names, schema.types, strict=True)])
         pairs = self._pairs(keys, values, name)
@@ -516,7 +516,7 @@ class ColumnCollection(Multiset):
     # ------------------------------------------------------------ scopes and loops
 
     def iterate(
-        self, f: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
+        self, fn: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
     ) -> ColumnCollection:
         """Iterates as `Collection.iterate`: the function's result has this collection's schema.
 
@@ -535,7 +535,7 @@ class ColumnCollection(Multiset):
             >>> list(zip(*batch.select(["a", "b"]).to_pydict().values()))
             [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
         """
-        return iterated(self, f, name)
+        return iterated(self, fn, name)
 
     # ------------------------------------------------------------ out
 
@@ -581,7 +581,7 @@ class ColumnCollection(Multiset):
         return stream
 
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
-        """Writes the `updates`; ``scope.replay(...).as_collection(diffs=True)`` makes a collection of it."""
+        """Writes the `updates`; ``scope.replay(...).to_collection(diffs=True)`` makes a collection of it."""
         self.updates(name=named_part(name, "updates")).capture_into(writer, name=name)
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:

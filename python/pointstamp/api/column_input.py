@@ -90,7 +90,7 @@ class ColumnInput(Changing):
             >>> def main(worker):
             ...     with worker.dataflow() as scope:
             ...         stock, collection = scope.new_collection(schema=pa.schema({"item": pa.string()}))
-            ...         counts = collection.count().capture()
+            ...         counts = collection.value_counts().capture()
             ...     stock.play(pa.table({"item": ["tea", "rye", "tea"], "time": [0, 1, 4]}), diff=None)
             ...     stock.close()
             ...     return counts

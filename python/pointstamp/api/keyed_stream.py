@@ -98,12 +98,12 @@ class KeyedStream(Generic[K, T]):
         )
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
-    def map_values(self, f: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
+    def map_values(self, fn: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
         """Each record through a function; key and time stay."""
-        function_of("map", f)
+        function_of("map", fn)
 
         def mapped(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
-            return times, keys, [f(value) for value in values]
+            return times, keys, [fn(value) for value in values]
 
         return KeyedStream(self.scope, map_timed(self.scope, self._output, mapped, name or "map_values"))
 
@@ -130,25 +130,25 @@ class KeyedStream(Generic[K, T]):
 
     # ------------------------------------------------------------ per time
 
-    def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, T]]:
+    def reduce(self, fn: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, T]]:
         """Per time, the records of each key made one, two at a time."""
-        function_of("reduce", f)
-        made = in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, f))
+        function_of("reduce", fn)
+        made = in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, fn))
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def fold(
-        self, init: Callable[[], S], f: Callable[[S, T], S], *, name: str | None = None
+        self, init: Callable[[], S], fn: Callable[[S, T], S], *, name: str | None = None
     ) -> Stream[tuple[K, S]]:
         """Per time, the records of each key folded into one state.
 
         Args:
             init: Makes the state to begin with.
-            f: Called with the state and a record; returns the new state.
+            fn: Called with the state and a record; returns the new state.
             name: The operator's name.
         """
         function_of("fold", init)
-        function_of("fold", f)
-        made = in_time_order(self.scope, self._output, name or "fold", lambda: stateful.PerTime(init, f))
+        function_of("fold", fn)
+        made = in_time_order(self.scope, self._output, name or "fold", lambda: stateful.PerTime(init, fn))
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ state
@@ -156,7 +156,7 @@ class KeyedStream(Generic[K, T]):
     def scan(
         self,
         init: Callable[[], S],
-        f: Callable[[S, T], S],
+        fn: Callable[[S, T], S],
         *,
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
@@ -166,7 +166,7 @@ class KeyedStream(Generic[K, T]):
 
         Args:
             init: Makes the state of a key that has none.
-            f: Called with the state and a record; returns the new state.
+            fn: Called with the state and a record; returns the new state.
             ttl: A key is forgotten when no record of it has come for so long, in event time: a record at
                 exactly so long after the last finds it forgotten. An int or a timedelta. None: never.
             state: Where to keep it, to be listed, or restored from a snapshot.
@@ -181,8 +181,8 @@ class KeyedStream(Generic[K, T]):
             [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
         """
         function_of("scan", init)
-        function_of("scan", f)
-        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, init, f), state, ttl)
+        function_of("scan", fn)
+        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, init, fn), state, ttl)
 
     def running(
         self,
@@ -225,38 +225,38 @@ class KeyedStream(Generic[K, T]):
             function=function,
         )
 
-    def map_with_state(
+    def flat_map_with_state(
         self,
-        f: Callable[[S | None, T], tuple[S | None, U]],
+        fn: Callable[[S | None, T], tuple[S | None, Iterable[U]]],
         *,
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, U]]:
-        """Each record through a function of its key's state: ``(key, result)``.
+        """Calls a function of the key's state for each record, with any number of results: ``(key, result)``.
 
         Args:
-            f: Called with the state, None where there is none, and a record; returns the new state, or None
-                to forget the key, and the result.
+            fn: Called with the state, None where there is none, and a record; returns the new state, or None
+                to forget the key, and the results.
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
-        """
-        function_of("map_with_state", f)
-        return self._stateful("map_with_state", name, lambda kept: stateful.MapWithState(kept, f), state, ttl)
 
-    def flat_map_with_state(
-        self,
-        f: Callable[[S | None, T], tuple[S | None, Iterable[U]]],
-        *,
-        ttl: Any = None,
-        state: KeyedState[K, S] | None = None,
-        name: str | None = None,
-    ) -> Stream[tuple[K, U]]:
-        """Maps with state as `map_with_state`, with any number of results for each record."""
-        function_of("flat_map_with_state", f)
+        Examples:
+            The difference of each reading to the one before:
+
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     readings = scope.to_stream([("a", 3), ("a", 5), ("b", 1), ("a", 4)])
+            ...     by_sensor = readings.key_by(lambda reading: reading[0], lambda reading: reading[1])
+            ...     change = lambda last, now: (now, [] if last is None else [now - last])
+            ...     return by_sensor.flat_map_with_state(change).capture()
+            >>> ps.example(build).extract()
+            [(0, [('a', 2), ('a', -1)])]
+        """
+        function_of("flat_map_with_state", fn)
         return self._stateful(
-            "flat_map_with_state", name, lambda kept: stateful.FlatMapWithState(kept, f), state, ttl
+            "flat_map_with_state", name, lambda kept: stateful.FlatMapWithState(kept, fn), state, ttl
         )
 
     def dedup(
@@ -273,28 +273,28 @@ class KeyedStream(Generic[K, T]):
 
     def top_k(
         self,
-        k: int,
-        by: Callable[[T], Any] | None = None,
+        n: int,
+        order: Callable[[T], Any] | None = None,
         *,
         ttl: Any = None,
         state: KeyedState[K, list[T]] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, list[T]]]:
-        """The `k` greatest records of each key so far, greatest first, at each time that changes them.
+        """The `n` greatest records of each key so far, greatest first, at each time that changes them.
 
         Args:
-            k: How many.
-            by: What they are compared by; None: the records themselves.
+            n: How many.
+            order: What they are compared by; None: the records themselves.
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
 
         Raises:
-            TypeError: If `k` is no int.
+            TypeError: If `n` is no int.
             ValueError: If it is less than 1.
         """
-        k = count_of("top_k takes a number of records", k)
-        return self._stateful("top_k", name, lambda kept: stateful.Largest(kept, k, by), state, ttl, k=k)
+        n = count_of("top_k takes a number of records", n)
+        return self._stateful("top_k", name, lambda kept: stateful.Largest(kept, n, order), state, ttl, n=n)
 
     def process(
         self,

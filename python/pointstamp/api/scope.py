@@ -611,7 +611,7 @@ class Scope(Drawn):
             )
         _core.check_records("collection", records)
         stream = self.to_stream(records, name=name)
-        return stream.as_collection(name=named_part(name, "as_collection"))
+        return stream.to_collection(name=named_part(name, "to_collection"))
 
     def column_collection(self, data: Any, *, name: str | None = None) -> ColumnCollection:
         """A collection of the rows of some data, as `collection` is of records.

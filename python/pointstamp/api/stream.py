@@ -109,9 +109,9 @@ class Stream(RecordOperators[T]):
         """Each record through a function that returns any number of records."""
         return self._stage(records.FLAT_MAP, fn, name)[0]
 
-    def filter(self, predicate: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
-        """The records for which the predicate is true."""
-        return self._stage(records.FILTER, predicate, name)[0]
+    def filter(self, fn: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
+        """The records for which the function returns True."""
+        return self._stage(records.FILTER, fn, name)[0]
 
     def map_in_place(self, fn: Callable[[T], None], *, name: str | None = None) -> Stream[T]:
         """The same records, each after a function that changes it. Other readers of the stream see that."""
@@ -182,17 +182,17 @@ class Stream(RecordOperators[T]):
         return self._stage(records.PARTITION, fn, name, parts)
 
     def branch(
-        self, condition: Callable[[Time, T], bool], *, name: str | None = None
+        self, fn: Callable[[Time, T], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
-        """Splits the stream by a condition on time and record: (false, true)."""
-        no, yes = self._stage(records.BRANCH, condition, name, 2)
+        """Splits the stream by a function of time and record: (false, true)."""
+        no, yes = self._stage(records.BRANCH, fn, name, 2)
         return several("branch", "no, yes", (no, yes))
 
     def branch_when(
-        self, condition: Callable[[Time], bool], *, name: str | None = None
+        self, fn: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
-        """Splits the stream by a condition on the time: (false, true)."""
-        no, yes = self._stage(records.BRANCH_WHEN, condition, name, 2)
+        """Splits the stream by a function of the time: (false, true)."""
+        no, yes = self._stage(records.BRANCH_WHEN, fn, name, 2)
         return several("branch_when", "no, yes", (no, yes))
 
     # ------------------------------------------------------------ movement between workers
@@ -441,7 +441,7 @@ class Stream(RecordOperators[T]):
         once = self._stage(records.MAP_BATCH, _unique, name or "distinct")[0]
         return once._one(records.DISTINCT, name)
 
-    def counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
+    def value_counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
         """Each distinct record of a time with the number of its occurrences, sent when the time closes.
 
         Records are counted where they are, and exchanged by themselves. No function is called for a record.
@@ -451,20 +451,20 @@ class Stream(RecordOperators[T]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> ps.example(lambda scope: scope.to_stream(list("banana")).counts().capture()).extract()
+            >>> ps.example(lambda scope: scope.to_stream(list("banana")).value_counts().capture()).extract()
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
-        return self._one(records.COUNTS, name)
+        return self._one(records.VALUE_COUNTS, name)
 
     # ------------------------------------------------------------ collections
 
     @overload
-    def as_collection(self, *, diffs: Literal[False] = False, name: str | None = None) -> Collection[T]: ...
+    def to_collection(self, *, diffs: Literal[False] = False, name: str | None = None) -> Collection[T]: ...
     @overload
-    def as_collection(
+    def to_collection(
         self: Stream[tuple[U, int]], *, diffs: Literal[True], name: str | None = None
     ) -> Collection[U]: ...
-    def as_collection(self, *, diffs: bool = False, name: str | None = None) -> Collection[Any]:
+    def to_collection(self, *, diffs: bool = False, name: str | None = None) -> Collection[Any]:
         """The records as a collection: each is there once, from its time on.
 
         Args:
@@ -477,7 +477,7 @@ class Stream(RecordOperators[T]):
                 pair.
         """
         node = self.scope._append(
-            records.AS_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
+            records.TO_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
         )
         collection: Collection[Any] = collection_of(self.scope, node.output)
         return collection
@@ -620,7 +620,7 @@ class Stream(RecordOperators[T]):
 
     def async_map(
         self,
-        function: Callable[[Any], Awaitable[Any]],
+        fn: Callable[[Any], Awaitable[Any]],
         *,
         ordered: bool = True,
         capacity: int = 100,
@@ -638,7 +638,7 @@ class Stream(RecordOperators[T]):
         cancelled.
 
         Args:
-            function: Called with a record; what it returns is awaited. With `batch` it is called with a
+            fn: Called with a record; what it returns is awaited. With `batch` it is called with a
                 list of records, and returns a list of as many results.
             ordered: Results come in the order of their records, on each worker; else as they are done.
             capacity: How many calls are out at a time, on each worker. As many again are read ahead; while
@@ -674,8 +674,8 @@ class Stream(RecordOperators[T]):
         """
         from pointstamp.logic.async_map import Terms, async_map
 
-        if not callable(function):
-            raise TypeError(f"async_map needs a coroutine function, not {function!r}")
+        if not callable(fn):
+            raise TypeError(f"async_map needs a coroutine function, not {fn!r}")
         terms = Terms(
             ordered=ordered,
             capacity=capacity,
@@ -685,7 +685,7 @@ class Stream(RecordOperators[T]):
             batch=batch,
             linger=linger,
         )
-        made = async_map(self.scope, self._output, function, terms, name or "async_map")
+        made = async_map(self.scope, self._output, fn, terms, name or "async_map")
         streams = tuple(stream_of(self.scope, output) for output in made)
         return several("async_map", "results, failed", streams)
 
@@ -714,7 +714,7 @@ class Stream(RecordOperators[T]):
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def reduce(
-        self: Stream[tuple[K, V]], f: Callable[[V, V], V], *, name: str | None = None
+        self: Stream[tuple[K, V]], fn: Callable[[V, V], V], *, name: str | None = None
     ) -> Stream[tuple[K, V]]:
         """Per time and key, the values of ``(key, value)`` records made one, two at a time.
 
@@ -725,11 +725,11 @@ class Stream(RecordOperators[T]):
             >>> ps.example(build).extract()
             [(0, [('a', 3), ('b', 1)])]
         """
-        function_of("reduce", f)
+        function_of("reduce", fn)
         missing = object()
 
         def fold(_key: K, value: V, so_far: Any) -> Any:
-            return value if so_far is missing else f(so_far, value)
+            return value if so_far is missing else fn(so_far, value)
 
         stream: Any = self
         result: Stream[tuple[K, V]] = stream.aggregate(
@@ -737,53 +737,53 @@ class Stream(RecordOperators[T]):
         )
         return result
 
-    def top_k(self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None) -> Stream[T]:
-        """The `k` greatest records of each time, of all workers, greatest first; sent when the time closes.
+    def top_k(self, n: int, order: Callable[[T], Any] | None = None, *, name: str | None = None) -> Stream[T]:
+        """The `n` greatest records of each time, of all workers, greatest first; sent when the time closes.
 
         Args:
-            k: How many.
-            by: What they are compared by; None: the records themselves. NaN is the greatest number.
+            n: How many.
+            order: What they are compared by; None: the records themselves. NaN is the greatest number.
             name: The operator's name.
 
         Raises:
-            TypeError: If `k` is no int.
+            TypeError: If `n` is no int.
             ValueError: If it is less than 1.
         """
         from pointstamp.logic.everyday import gathered
 
-        k = count_of("top_k takes a number of records", k)
-        if by is not None:
-            function_of("top_k", by)
-        key = key_function(by)
+        n = count_of("top_k takes a number of records", n)
+        if order is not None:
+            function_of("top_k", order)
+        key = key_function(order)
         made = gathered(
             self.scope,
             self._output,
             name or "top_k",
-            lambda records: sorted(records, key=key, reverse=True)[:k],
+            lambda records: sorted(records, key=key, reverse=True)[:n],
             locally=True,
         )
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def sort(
-        self, by: Callable[[T], Any] | None = None, *, reverse: bool = False, name: str | None = None
+        self, order: Callable[[T], Any] | None = None, *, descending: bool = False, name: str | None = None
     ) -> Stream[T]:
         """The records of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            by: What they are compared by; None: the records themselves. NaN is the greatest number.
-            reverse: The greatest first.
+            order: What they are compared by; None: the records themselves. NaN is the greatest number.
+            descending: The greatest first.
             name: The operator's name.
         """
         from pointstamp.logic.everyday import gathered
 
-        if by is not None:
-            function_of("sort", by)
-        key = key_function(by)
+        if order is not None:
+            function_of("sort", order)
+        key = key_function(order)
         made = gathered(
             self.scope,
             self._output,
             name or "sort",
-            lambda records: sorted(records, key=key, reverse=reverse),
+            lambda records: sorted(records, key=key, reverse=descending),
             locally=False,
         )
         return stream_of(self.scope, made)  # type: ignore[no-any-return]

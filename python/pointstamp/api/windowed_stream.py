@@ -97,13 +97,13 @@ class WindowedStream(Generic[K, T]):
         return results if self._by_key else results.map(_without_key, name=name and f"{name}: map")
 
     def fold(
-        self, init: Callable[[], U], f: Callable[[U, T], U], *, name: str | None = None
+        self, init: Callable[[], U], fn: Callable[[U, T], U], *, name: str | None = None
     ) -> Stream[tuple[K, Window, U]]:
         """The values of each window folded into one, in the order of time.
 
         Args:
             init: Makes the state to begin with.
-            f: Called with the state and a record; returns the new state.
+            fn: Called with the state and a record; returns the new state.
             name: The operator's name.
 
         Examples:
@@ -116,14 +116,14 @@ class WindowedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(9, [(Window(start=0, end=10), 'ab')]), (19, [(Window(start=10, end=20), 'c')])]
         """
-        return self._reduced("fold", name, reducers.Fold(function_of("fold", init), function_of("fold", f)))
+        return self._reduced("fold", name, reducers.Fold(function_of("fold", init), function_of("fold", fn)))
 
-    def reduce(self, f: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
+    def reduce(self, fn: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
         """The records of each window made one, two at a time, in the order of time.
 
         The function must not change what it gets: of windows that overlap it is the same record.
         """
-        return self._reduced("reduce", name, reducers.Reduce(function_of("reduce", f)))
+        return self._reduced("reduce", name, reducers.Reduce(function_of("reduce", fn)))
 
     def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
         """Counts the records of each window."""
@@ -154,16 +154,16 @@ class WindowedStream(Generic[K, T]):
         return self._reduced("mean", name, reducers.Mean(of))
 
     def top_k(
-        self, k: int, by: Callable[[T], Any] | None = None, *, name: str | None = None
+        self, n: int, order: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[T]]]:
-        """The `k` greatest records of each window, greatest first; by what a function makes of them.
+        """The `n` greatest records of each window, greatest first, by what a function makes of them.
 
         Raises:
-            TypeError: If `k` is no int.
+            TypeError: If `n` is no int.
             ValueError: If it is less than 1.
         """
-        k = count_of("top_k takes a number of records", k)
-        return self._reduced("top_k", name, reducers.TopK(k, by), k=k)
+        n = count_of("top_k takes a number of records", n)
+        return self._reduced("top_k", name, reducers.TopK(n, order), n=n)
 
     def collect(
         self, of: Callable[[T], U] | None = None, *, name: str | None = None

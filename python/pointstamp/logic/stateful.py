@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import running
 from pointstamp.expr.reducers import TopK
-from pointstamp.logic.folds import no_pair, outputs_of
+from pointstamp.logic.folds import outputs_of
 from pointstamp.logic.timed_rows import Rows, each_time, part_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Keyed, Results
 
-__all__ = ["Dedup", "FlatMapWithState", "Largest", "MapWithState", "PerTime", "Running", "Scan"]
+__all__ = ["Dedup", "FlatMapWithState", "Largest", "PerTime", "Running", "Scan"]
 
 
 class Stateful:
@@ -97,33 +97,6 @@ class Running(Stateful):
             of = self._of
             values = [of(value) for value in values]
         out.give(times, running(self._kind, self.state._states, keys, values))
-
-
-class MapWithState(Stateful):
-    """One result for each record, by a function of state and record."""
-
-    def __init__(self, state: KeyedState[Any, Any], f: Callable[[Any, Any], Any]) -> None:
-        super().__init__(state)
-        self._f = f
-
-    def apply(self, part: Keyed, out: Results) -> None:
-        """See `Stateful`."""
-        f, states = self._f, self.state._states
-        get = states.get
-        results: list[Any] = []
-        append = results.append
-        times, keys, values = part
-        for key, value in zip(keys, values, strict=True):
-            made = f(get(key), value)
-            if (type(made) is not tuple and not isinstance(made, (tuple, list))) or len(made) != 2:
-                raise TypeError(no_pair("map_with_state", f, made))
-            state, result = made
-            if state is None:
-                states.pop(key, None)
-            else:
-                states[key] = state
-            append((key, result))
-        out.give(times, results)
 
 
 class FlatMapWithState(Stateful):

@@ -50,8 +50,8 @@ def branch_when(_building: Building, node: Node, stream: _core.Stream) -> tuple[
     return _core.branch_columns_when(stream, node["function"])
 
 
-@rule(columns.AS_COLLECTION)
-def as_collection(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+@rule(columns.TO_COLLECTION)
+def to_collection(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Makes updates of rows."""
     return _core.collect_columns(stream, _read_schema(node), node["diffs"])
 

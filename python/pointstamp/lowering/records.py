@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@rule(records.AS_COLLECTION)
-def as_collection(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+@rule(records.TO_COLLECTION)
+def to_collection(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Makes updates of records."""
-    return _core.as_collection(stream, node["diffs"])
+    return _core.to_collection(stream, node["diffs"])
 
 
 @rule(records.COUNT)
@@ -28,7 +28,7 @@ def count(_building: Building, _node: Node, stream: _core.Stream) -> _core.Strea
     return _core.count(stream)
 
 
-@rule(records.COUNTS)
+@rule(records.VALUE_COUNTS)
 def counts(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
     """Counts each distinct record of a time."""
     return _core.counts(stream)

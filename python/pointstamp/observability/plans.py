@@ -57,21 +57,21 @@ class PlanView:
         >>> def main(worker):
         ...     with worker.dataflow() as scope:
         ...         words = scope.collection(["a", "bb"]).map(lambda word: (len(word), word))
-        ...         words.join(words.count_by_key())
+        ...         words.join(words.count())
         ...         written = scope.plan()
         ...     return written, scope.plan(lowered=True)
         >>> written, lowered = ps.execute(main)[0]
         >>> [node.kind for node in written.nodes]
-        ['to_stream', 'as_collection', 'map', 'count_by_key', 'join']
+        ['to_stream', 'to_collection', 'map', 'count', 'join']
         >>> written.nodes[3].reads
         ('Dataflow/map',)
         >>> for step in str(lowered).splitlines():
         ...     print(step.partition("<doctest")[0].rstrip())
         1   to_stream
-        2   as_collection    reads 1
+        2   to_collection    reads 1
         3   map              reads 2
         4   arranged by key  reads 3
-        5   count_by_key     reads 4
+        5   count     reads 4
         6   join             reads 4, 5
     """
 

@@ -7,7 +7,6 @@ from pointstamp.plan.node import Kind, State
 __all__ = [
     "AGGREGATE",
     "ASOF_JOIN",
-    "AS_COLLECTION",
     "BRANCH_WHEN",
     "DEDUP",
     "DELAY",
@@ -28,6 +27,7 @@ __all__ = [
     "SORT",
     "TABLE_JOIN",
     "TO_ARROW",
+    "TO_COLLECTION",
     "TO_RECORDS",
     "WINDOW",
     "WINDOW_IN_ORDER",
@@ -55,7 +55,7 @@ LIMIT = _kind("limit")
 INSPECT_BATCH = _kind("inspect_batch")
 TO_RECORDS = _kind("to_records")
 BRANCH_WHEN = _kind("branch_when")
-AS_COLLECTION = _kind("as_collection")
+TO_COLLECTION = _kind("to_collection")
 DELAY = _kind("delay")
 OWN_TIMES = _kind("own times")
 

@@ -173,13 +173,13 @@ def _call(
         node = _wider(rows.schema.field("src").type, rows.schema.field("dst").type)
         pairs: ps.Collection[Any]
         if weight is None and all(_plain(kind) for kind in rows.schema.types):
-            pairs = rows.as_collection().to_records()
+            pairs = rows.to_collection().to_records()
         else:
             records: ps.Stream[Any] = rows.to_records()
             if weight is None:
-                pairs = records.map(lambda row: (row["src"], row["dst"])).as_collection()
+                pairs = records.map(lambda row: (row["src"], row["dst"])).to_collection()
             else:
-                pairs = records.map(lambda row: _weighted(row, weight)).as_collection()
+                pairs = records.map(lambda row: _weighted(row, weight)).to_collection()
         result = function(pairs).consolidate().updates().map(lambda update: update[0])
         types = {name: node if kind is None else pa.type_for_alias(kind) for name, kind in columns.items()}
         return result.to_arrow(pa.schema(list(types.items())))

@@ -301,7 +301,7 @@ impl Arrangement {
 
 impl<T: ScopeTime> Arranged<T> {
     fn updates(&self) -> Result<Typed<Updates>, Error> {
-        let unary = Unary::new(&self.stream, "as_collection", Pact::Pipeline)?;
+        let unary = Unary::new(&self.stream, "to_collection", Pact::Pipeline)?;
         let form = self.form;
         Ok(unary.on_messages(move |input, output| {
             let mut builder = Builder::default();

@@ -28,7 +28,7 @@ use crate::tools::Tools;
 /// A sender holds this many distinct records of a time at most; more are sent before the time closes.
 const MAX_HELD: usize = 1 << 16;
 
-const NAME: &str = "counts";
+const NAME: &str = "value_counts";
 
 /// The counts of a time so far, and the right to send them.
 type Counts = PerTime<(Capability, Held<PyDict>)>;

@@ -67,7 +67,7 @@ class Interactive:
         >>> session = ps.Interactive(workers=2)
         >>> def words(scope):
         ...     lines, stream = scope.new_input()
-        ...     return {"lines": lines, "counts": stream.flat_map(str.split).counts()}
+        ...     return {"lines": lines, "counts": stream.flat_map(str.split).value_counts()}
         >>> flow = session.dataflow(words)
         >>> flow.lines.send("to be or not to be")
         >>> flow.lines.advance_to(1)

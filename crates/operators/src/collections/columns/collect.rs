@@ -28,7 +28,7 @@ pub fn collect(
 ) -> Result<Typed<Updates>, Error> {
     let result = collect_schema(schema, diffs, stream.scope().dims())?;
     let kept: Vec<usize> = (0..result.fields().len()).collect();
-    let unary = Unary::new(stream, "as_collection", Pact::Pipeline)?;
+    let unary = Unary::new(stream, "to_collection", Pact::Pipeline)?;
     if diffs {
         unary.builder().retains_forever(); // changes of later times go on at the times of their batches
     }
