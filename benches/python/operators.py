@@ -483,7 +483,7 @@ def added(state: set[int], value: int) -> set[int]:
 
 keyed("scan", lambda k, _: k.scan(int, lambda total, value: total + value), event_sums)
 keyed("running", lambda k, _: k.running("sum"), event_sums)
-keyed("map_with_state", lambda k, _: k.map_with_state(lambda t, v: ((t or 0) + v, v)), event_sums)
+keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
 keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
 keyed("process", lambda k, _: k.process(lambda context, v: context.emit(v)), event_sums)
 keyed("dedup", lambda k, _: k.dedup(), first_events)

@@ -69,12 +69,16 @@ def test_dedup(workers: int, data: list[Event], ttl: int | None) -> None:
 
 @on_workers
 @given(data=events())
-def test_map_with_state(workers: int, data: list[Event]) -> None:
+def test_flat_map_with_state(workers: int, data: list[Event]) -> None:
     def every_third(seen: int | None, at: int) -> tuple[int | None, tuple[int, int]]:
         seen = (seen or 0) + 1
         return (None if seen == 3 else seen), (at, seen)
 
-    found = collected(workers, data, lambda stream: keyed(stream).map_with_state(every_third))
+    def one(seen: int | None, at: int) -> tuple[int | None, list[tuple[int, int]]]:
+        state, result = every_third(seen, at)
+        return state, [result]
+
+    found = collected(workers, data, lambda stream: keyed(stream).flat_map_with_state(one))
     flat = collected(
         workers,
         data,
@@ -289,7 +293,6 @@ def dropped_by_process(context: Any, value: str) -> None:
 
 
 FORGETFUL: dict[str, Callable[..., Any]] = {
-    "map_with_state": lambda keyed, **given: keyed.map_with_state(remembered, **given),
     "flat_map_with_state": lambda keyed, **given: keyed.flat_map_with_state(remembered, **given),
     "process": lambda keyed, **given: keyed.process(dropped_by_process, **given),
 }
@@ -402,9 +405,9 @@ def test_a_running_function_has_a_name() -> None:
 
 
 @pytest.mark.parametrize("returned", [None, 5, "ab", (1,), (1, 2, 3), {"state": 1, "result": 2}])
-def test_map_with_state_returns_a_pair(returned: Any) -> None:
+def test_flat_map_with_state_returns_a_pair(returned: Any) -> None:
     def build(scope: ps.Scope) -> Any:
-        return scope.to_stream([1]).key_by(lambda n: n).map_with_state(lambda s, n: returned).probe()
+        return scope.to_stream([1]).key_by(lambda n: n).flat_map_with_state(lambda s, n: returned).probe()
 
-    with pytest.raises(TypeError, match=r"function of map_with_state, .*, must return \(state, result\)"):
+    with pytest.raises(TypeError, match=r"function of flat_map_with_state, .*, must return \(state, results\)"):
         ps.example(build)

@@ -253,10 +253,6 @@ PROGRAMS: dict[str, tuple[Program, Model]] = {
         lambda stream, rules, state: values_of(stream).running("count", ttl=rules.ttl, state=state),
         per_key(counted),
     ),
-    "map_with_state": (
-        lambda stream, rules, state: values_of(stream).map_with_state(up_to_two, ttl=rules.ttl, state=state),
-        per_key(mapped),
-    ),
     "flat_map_with_state": (
         lambda stream, rules, state: values_of(stream).flat_map_with_state(
             lambda n, value: (up_to_two(n, value)[0], [up_to_two(n, value)[1]]), ttl=rules.ttl, state=state

@@ -268,11 +268,6 @@ for operator, build, expected in [
     ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(int, lambda s, r: s + 1).filter(lambda r: r[1] == 1)), ONCE),
     ("KeyedStream.running", lambda a, b: firsts(keyed(a).running("count").filter(lambda r: r[1] == 1)), ONCE),
     (
-        "KeyedStream.map_with_state",
-        lambda a, b: firsts(keyed(a).map_with_state(lambda s, r: (1, s)).filter(lambda r: r[1] is None)),
-        ONCE,
-    ),
-    (
         "KeyedStream.flat_map_with_state",
         lambda a, b: firsts(keyed(a).flat_map_with_state(lambda s, r: (1, [] if s else [1]))),
         ONCE,

@@ -33,13 +33,13 @@ NO_OPERATOR = {
     *((kind, method) for kind in ("Stream", "ArrowStream") for method in ("enter", "leave")),
     *((kind, method) for kind in ("Collection", "ColumnCollection") for method in ("enter", "leave")),
     # What is made of these is made by their own methods.
-    ("Timely", "window"),
+    ("Stream", "window"),
     ("KeyedStream", "window"),
     # Other names for the same.
     ("ColumnCollection", "rename"),
     ("ColumnCollection", "to_records"),
     # Keywords are the names of columns: map_batches takes a name, and `fields` of collections in a tuple do.
-    ("Columnar", "with_columns"),
+    ("ArrowStream", "with_columns"),
     ("ColumnCollection", "select"),
     # For this package.
     ("Served", "probe"),  # one that is there
@@ -164,12 +164,12 @@ CASES: dict[str, Callable[..., Any]] = {
     "Scope.concatenate": lambda s: s.concatenate([pairs(s), pairs(s)], name=N),
     "Scope.feedback": lambda s: loop(s, lambda inner: inner.feedback(name=N)),
     "Scope.loop_variable": lambda s: loop(s, lambda inner: inner.loop_variable(name=N)),
-    "FromOutside.replay": lambda s: s.replay([], name=N),
-    "CollectionScope.new_collection": lambda s: s.new_collection(name=N)[1],
-    "CollectionScope.collection": lambda s: s.collection([1], name=N),
-    "CollectionScope.column_collection": lambda s: s.column_collection(pa.table({"n": [1]}), name=N),
-    "CollectionScope.variable": variable,
-    "CollectionScope.import_trace": imported,
+    "Scope.replay": lambda s: s.replay([], name=N),
+    "Scope.new_collection": lambda s: s.new_collection(name=N)[1],
+    "Scope.collection": lambda s: s.collection([1], name=N),
+    "Scope.column_collection": lambda s: s.column_collection(pa.table({"n": [1]}), name=N),
+    "Scope.variable": variable,
+    "Scope.import_trace": imported,
     "CustomOperators.probe": lambda s: pairs(s).probe(name=N),
     "CustomOperators.capture": lambda s: pairs(s).capture(name=N),
     "CustomOperators.capture_into": lambda s: pairs(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
@@ -187,13 +187,13 @@ CASES: dict[str, Callable[..., Any]] = {
     "Stream.value_counts": lambda s: pairs(s).value_counts(name=N),
     "Stream.to_collection": lambda s: pairs(s).to_collection(name=N),
     "Stream.to_arrow": lambda s: pairs(s).to_arrow(SCHEMA, name=N),
-    "Timely.event_time": lambda s: pairs(s).event_time(first, name=N)[0],
-    "Timely.key_by": lambda s: pairs(s).key_by(first, name=N).reduce(max),
-    "Timely.async_map": lambda s: pairs(s).async_map(called, name=N)[0],
-    "Timely.join": lambda s: pairs(s).join(pairs(s), name=N),
-    "Timely.reduce": lambda s: pairs(s).reduce(max, name=N),
-    "Timely.top_k": lambda s: pairs(s).top_k(1, name=N),
-    "Timely.sort": lambda s: pairs(s).sort(name=N),
+    "Stream.event_time": lambda s: pairs(s).event_time(first, name=N)[0],
+    "Stream.key_by": lambda s: pairs(s).key_by(first, name=N).reduce(max),
+    "Stream.async_map": lambda s: pairs(s).async_map(called, name=N)[0],
+    "Stream.join": lambda s: pairs(s).join(pairs(s), name=N),
+    "Stream.reduce": lambda s: pairs(s).reduce(max, name=N),
+    "Stream.top_k": lambda s: pairs(s).top_k(1, name=N),
+    "Stream.sort": lambda s: pairs(s).sort(name=N),
     "Stream.concat, at event times": lambda s: (
         pairs(s).event_time(first)[0].concat(pairs(s).event_time(first)[0], name=N).key_by(first).reduce(max)
     ),
@@ -202,17 +202,16 @@ CASES: dict[str, Callable[..., Any]] = {
     "KeyedStream.fold": lambda s: keyed(s).fold(int, max, name=N),
     "KeyedStream.scan": lambda s: keyed(s).scan(int, max, name=N),
     "KeyedStream.running": lambda s: keyed(s).running("max", name=N),
-    "JoinsInTime.interval_join": lambda s: rows(s).interval_join(
+    "ArrowStream.interval_join": lambda s: rows(s).interval_join(
         rows(s), "n", lower=0, upper=1, column="m", name=N
     ),
-    "JoinsInTime.window_join": lambda s: rows(s).window_join(
+    "ArrowStream.window_join": lambda s: rows(s).window_join(
         rows(s), "n", ps.Tumbling(5), column="m", name=N
     ),
-    "JoinsInTime.asof_join": lambda s: rows(s).asof_join(rows(s), "n", column="m", name=N),
-    "JoinsInTime.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
-    "KeyedColumns.scan": lambda s: rows(s).running("n", [("m", "max")], column="m", name=N),
-    "KeyedColumns.dedup": lambda s: rows(s).dedup("n", column="m", name=N),
-    "KeyedStream.map_with_state": lambda s: keyed(s).map_with_state(lambda a, b: (a, b), name=N),
+    "ArrowStream.asof_join": lambda s: rows(s).asof_join(rows(s), "n", column="m", name=N),
+    "ArrowStream.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
+    "ArrowStream.running": lambda s: rows(s).running("n", [("m", "max")], column="m", name=N),
+    "ArrowStream.dedup": lambda s: rows(s).dedup("n", column="m", name=N),
     "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(lambda a, b: (a, []), name=N),
     "KeyedStream.dedup": lambda s: keyed(s).dedup(name=N),
     "KeyedStream.top_k": lambda s: keyed(s).top_k(1, name=N),
@@ -247,18 +246,18 @@ CASES: dict[str, Callable[..., Any]] = {
     "ArrowStream.reclock": lambda s: rows(s).reclock(pairs(s), name=N),
     "ArrowStream.delay_batch": lambda s: rows(s).delay_batch(lambda t: t, name=N),
     "ArrowStream.probe_with": lambda s: rows(s).probe_with(ps.ProbeHandle(), name=N),
-    "Columnar.filter": lambda s: rows(s).filter(pc.field("n") > 0, name=N),
-    "Columnar.select": lambda s: rows(s).select("n", name=N),
-    "Columnar.rename": lambda s: rows(s).rename({"n": "k"}, name=N),
-    "Columnar.sort": lambda s: rows(s).sort("n", name=N),
-    "Columnar.limit": lambda s: rows(s).limit(1, name=N),
-    "Columnar.to_collection": lambda s: rows(s).to_collection(name=N).value_counts(),
-    "Columnar.delay": lambda s: rows(s).delay("n", name=N),
-    "Columnar.event_time": lambda s: rows(s).event_time("n", name=N)[0],
-    "Columnar.window": lambda s: rows(s).window(ps.Tumbling(3), *BY, column="n", name=N),
-    "Columnar.window, of all": lambda s: rows(s).window(ps.Tumbling(3), [], BY[1], column="n", name=N),
-    "Columnar.window, sessions": lambda s: rows(s).window(ps.Session(gap=3), *BY, column="n", name=N),
-    "Columnar.window, kept": lambda s: rows(s).window(
+    "ArrowStream.filter": lambda s: rows(s).filter(pc.field("n") > 0, name=N),
+    "ArrowStream.select": lambda s: rows(s).select("n", name=N),
+    "ArrowStream.rename": lambda s: rows(s).rename({"n": "k"}, name=N),
+    "ArrowStream.sort": lambda s: rows(s).sort("n", name=N),
+    "ArrowStream.limit": lambda s: rows(s).limit(1, name=N),
+    "ArrowStream.to_collection": lambda s: rows(s).to_collection(name=N).value_counts(),
+    "ArrowStream.delay": lambda s: rows(s).delay("n", name=N),
+    "ArrowStream.event_time": lambda s: rows(s).event_time("n", name=N)[0],
+    "ArrowStream.window": lambda s: rows(s).window(ps.Tumbling(3), *BY, column="n", name=N),
+    "ArrowStream.window, of all": lambda s: rows(s).window(ps.Tumbling(3), [], BY[1], column="n", name=N),
+    "ArrowStream.window, sessions": lambda s: rows(s).window(ps.Session(gap=3), *BY, column="n", name=N),
+    "ArrowStream.window, kept": lambda s: rows(s).window(
         ps.Tumbling(3), "n", [("m", "list")], column="n", name=N
     ),
     "Collection.map": lambda s: changes(s).map(first, name=N),
@@ -268,26 +267,26 @@ CASES: dict[str, Callable[..., Any]] = {
     "Collection.consolidate": lambda s: changes(s).consolidate(name=N),
     "Collection.distinct": lambda s: changes(s).distinct(name=N),
     "Collection.threshold": lambda s: changes(s).threshold(lambda r, n: n, name=N),
-    "Collection.count": lambda s: changes(s).value_counts(name=N),
+    "Collection.value_counts": lambda s: changes(s).value_counts(name=N),
     "Collection.join": lambda s: changes(s).join(changes(s), name=N),
     "Collection.semijoin": lambda s: changes(s).semijoin(s.collection([1]), name=N),
     "Collection.antijoin": lambda s: changes(s).antijoin(s.collection([1]), name=N),
-    "Collection.reduce": lambda s: changes(s).map_groups(lambda k, v: [1], name=N),
+    "Collection.map_groups": lambda s: changes(s).map_groups(lambda k, v: [1], name=N),
     "Collection.top_k": lambda s: changes(s).top_k(1, name=N),
     **{
         f"Collection.{method}": called_on(changes, method)
         for method in ("min", "max", "sum", "mean", "count")
     },
-    "CollectionOutputs.updates": lambda s: changes(s).updates(name=N),
+    "Collection.updates": lambda s: changes(s).updates(name=N),
     "Collection.arrange": lambda s: changes(s).arrange(name=N).to_collection(),
     "Collection.iterate": lambda s: changes(s).iterate(lambda inner, c: c.consolidate(), name=N),
-    "CollectionOutputs.capture": lambda s: changes(s).capture(name=N),
-    "CollectionOutputs.capture_into": lambda s: changes(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
+    "Collection.capture": lambda s: changes(s).capture(name=N),
+    "Collection.capture_into": lambda s: changes(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "Multiset.probe": lambda s: changes(s).probe(name=N),
     "Arranged.enter": entered,
     "Arranged.to_collection": lambda s: changes(s).arrange().to_collection(name=N),
     "Arranged.join": lambda s: changes(s).arrange().join(changes(s), name=N),
-    "Arranged.reduce": lambda s: changes(s).arrange().map_groups(lambda k, v: [1], name=N),
+    "Arranged.map_groups": lambda s: changes(s).arrange().map_groups(lambda k, v: [1], name=N),
     "Arranged.top_k": lambda s: changes(s).arrange().top_k(1, name=N),
     **{
         f"Arranged.{method}": called_on(lambda s: changes(s).arrange(), method)
@@ -305,13 +304,13 @@ CASES: dict[str, Callable[..., Any]] = {
     },
     **{
         f"ColumnCollection.{method}": called_on(columns, method)
-        for method in ("negate", "consolidate", "distinct", "count")
+        for method in ("negate", "consolidate", "distinct", "value_counts")
     },
-    **{f"ColumnOutputs.{method}": called_on(columns, method) for method in ("updates", "capture")},
-    "ColumnOutputs.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
+    **{f"ColumnCollection.{method}": called_on(columns, method) for method in ("updates", "capture")},
+    "ColumnCollection.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "ColumnCollection.count": lambda s: columns(s).count("n", name=N),
     "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
-    "ColumnCollection.reduce": lambda s: columns(s).map_groups(
+    "ColumnCollection.map_groups": lambda s: columns(s).map_groups(
         lambda k, v: [1], by="n", of="m", schema=pa.schema([("o", pa.int64())]), name=N
     ),
     "ColumnCollection.iterate": lambda s: columns(s).iterate(lambda inner, c: c.consolidate(), name=N),

@@ -113,9 +113,6 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
     "flat_map_with_state": lambda s: s.key_by(lambda row: row[1]).flat_map_with_state(
         Function(lambda state, row: (row, [row]))
     ),
-    "map_with_state": lambda s: s.key_by(lambda row: row[1]).map_with_state(
-        Function(lambda state, row: (row, row))
-    ),
     "process with timers": timers,
     "join": lambda s: s.map(lambda row: (row[1], row)).join(s.map(lambda row: (row[1], row))),
     "sort": lambda s: s.sort(Function(lambda row: row[0])),
