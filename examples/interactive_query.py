@@ -33,7 +33,7 @@ def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
     with worker.dataflow("index") as scope:
         graph, follows = scope.new_collection()
         index = follows.arrange()
-        trace, indexed = index.trace, index.to_collection().probe()
+        trace, indexed = index.trace(), index.to_collection().probe()
     there: set[Follow] = set()
     while len(there) < arguments.follows:
         one, other = chance.randrange(arguments.people), chance.randrange(arguments.people)

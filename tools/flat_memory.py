@@ -36,7 +36,7 @@ def main(worker: ps.Worker, rounds: int, edges: int, nodes: int, loop: bool) -> 
     with worker.dataflow() as scope:
         handle, graph = scope.new_collection()
         arranged = graph.arrange()
-        trace = arranged.trace
+        trace = arranged.trace()
         counts = graph.map(record[0]).value_counts()
         paths = graph.map((record[1], record[0])).join(arranged, (left, right)).distinct()
         kept = [counts, paths, *([graphs.connected_components(graph)] if loop else [])]

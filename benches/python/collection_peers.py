@@ -130,7 +130,7 @@ def run_memory(kind: str, count: int) -> dict[str, Any]:
         with worker.dataflow() as scope:
             handle, collection = scope.new_collection()
             arranged = collection.distinct().arrange()
-            trace, probe = arranged.trace, arranged.to_collection().probe()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         handle.insert_many(words(count))
         handle.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))

@@ -338,7 +338,9 @@ stream("enter_at", lambda s: there_and_back(s, lambda s, inner: s.enter_at(inner
 stream("connect_loop", once_round)
 stream("reclock", lambda s: s.reclock(s.scope.to_stream([0])))
 stream("count", lambda s: s.count())
-stream("counts", lambda s: s.map(lambda n: n % KEYS).value_counts(), lambda d: Counter(n % KEYS for n in d.ints))
+stream(
+    "counts", lambda s: s.map(lambda n: n % KEYS).value_counts(), lambda d: Counter(n % KEYS for n in d.ints)
+)
 stream("distinct", lambda s: s.map(lambda n: n % KEYS).distinct(), lambda d: {n % KEYS for n in d.ints})
 stream("sort", lambda s: s.sort(lambda n: -n), lambda d: sorted(d.ints, key=lambda n: -n))
 stream("top_k", lambda s: s.top_k(10), lambda d: nlargest(10, d.ints))
@@ -482,7 +484,6 @@ def added(state: set[int], value: int) -> set[int]:
 
 
 keyed("scan", lambda k, _: k.scan(int, lambda total, value: total + value), event_sums)
-keyed("running", lambda k, _: k.running("sum"), event_sums)
 keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
 keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
 keyed("process", lambda k, _: k.process(lambda context, v: context.emit(v)), event_sums)
@@ -756,7 +757,9 @@ collection("leave", lambda rows, _: there_and_back(rows), counted)
 collection("consolidate", lambda rows, _: rows.consolidate(), counted)
 collection("distinct", lambda rows, _: rows.distinct(), counted)
 collection("threshold", lambda rows, _: rows.threshold(lambda pair, diff: diff), counted)
-collection("count", lambda rows, _: rows.map(itemgetter(0)).value_counts(), lambda d: Counter(k for k, _ in d.pairs))
+collection(
+    "count", lambda rows, _: rows.map(itemgetter(0)).value_counts(), lambda d: Counter(k for k, _ in d.pairs)
+)
 collection("count", lambda rows, _: rows.count(), lambda d: Counter(k for k, _ in d.pairs))
 collection("sum", lambda rows, _: rows.sum(), per_key)
 collection("mean", lambda rows, _: rows.mean(), per_key)

@@ -16,7 +16,7 @@ def main(worker):
         places = scope.collection(SHELVES)
         where = arranged.join(places, lambda _shelf, article, place: (article, place)).capture()
         per_shelf = arranged.count().capture()
-        trace, probe = arranged.trace, arranged.to_collection().probe()
+        trace, probe = arranged.trace(), arranged.to_collection().probe()
     stock.insert_many(STOCK)
     stock.advance_to(1)
     worker.step_while(lambda: probe.less_than(1))

@@ -113,7 +113,7 @@ def test_what_an_entered_arrangement_refuses() -> None:
         with scope.iterative() as inner:
             entered = arranged.enter(inner)
             with pytest.raises(ps.GraphError, match="take the trace of the arrangement there"):
-                _ = entered.trace
+                _ = entered.trace()
             with inner.iterative() as second, pytest.raises(ps.GraphError):
                 arranged.enter(second)
             with pytest.raises(ps.GraphError):
@@ -260,7 +260,9 @@ def test_collections_of_two_dataflows_are_told_of_import_trace() -> None:
             ours = scope.collection([(1, 2)])
             with worker.dataflow() as other:
                 theirs = other.collection([(1, 3)])
-                with pytest.raises(ps.GraphError, match=r"of one dataflow, .*import_trace\(arranged.trace\)"):
+                with pytest.raises(
+                    ps.GraphError, match=r"of one dataflow, .*import_trace\(arranged.trace()\)"
+                ):
                     theirs.join(ours, lambda key, a, b: (key, a, b))
 
     ps.execute(main)
@@ -274,7 +276,7 @@ def test_a_trace_is_read_at_the_latest_time_that_is_complete() -> None:
             ours, collection = scope.new_collection()
             theirs, others = scope.new_collection()
             arranged = collection.concat(others).arrange()
-            trace, probe = arranged.trace, arranged.to_collection().probe()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         ours.insert(("k", "at (0, 0)"))
         ours.advance_to((1, 0))
         ours.insert(("k", "at (1, 0)"))

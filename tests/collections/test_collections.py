@@ -21,7 +21,7 @@ def arranged_numbers(
     with worker.dataflow() as scope:
         numbers, collection = scope.new_collection()
         arranged = collection.arrange()
-        return numbers, arranged.trace, arranged.to_collection().probe(), scope.address[0]
+        return numbers, arranged.trace(), arranged.to_collection().probe(), scope.address[0]
 
 
 def test_a_trace_is_read_at_any_time_that_it_reaches() -> None:
@@ -29,7 +29,7 @@ def test_a_trace_is_read_at_any_time_that_it_reaches() -> None:
         with worker.dataflow() as scope:
             ages, collection = scope.new_collection()
             arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.to_collection().probe()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         with pytest.raises(ps.TimeError, match="complete at no time yet"):
             trace.get("ann")
         ages.insert(("ann", 1))
@@ -61,7 +61,7 @@ def test_a_trace_is_used_by_later_dataflows(workers: int) -> None:
         with worker.dataflow() as scope:
             edges, collection = scope.new_collection()
             arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.to_collection().probe()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         if worker.index == 0:
             edges.insert_many([(n, n + 1) for n in range(10)])
         edges.advance_to(1)
@@ -102,7 +102,7 @@ def test_an_import_of_other_coordinates_is_refused() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             edges, collection = scope.new_collection()
-            trace = collection.arrange().trace
+            trace = collection.arrange().trace()
         with (
             pytest.raises(ps.GraphError, match="have 1 coordinates, and those of scope"),
             worker.dataflow(dims=2) as scope,

@@ -33,7 +33,7 @@ def test_what_cancels_is_gone_once_main_lets_go_of_it(fuel: int) -> None:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
             arranged, counts = pairs.arrange(), pairs.count().arrange()
-            trace, counted = arranged.trace, counts.trace
+            trace, counted = arranged.trace(), counts.trace()
             probes = [arranged.to_collection().probe(), counts.to_collection().probe()]
         for time, diff in enumerate([1, -1]):
             handle.update_many(((key, key), diff) for key in range(MANY))
@@ -63,7 +63,7 @@ def test_what_operators_let_go_of_is_compacted_when_nothing_but_a_frontier_moves
             left, pairs = scope.new_collection()
             right, others = scope.new_collection()
             arranged = pairs.arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
             joined = arranged.join(others.arrange())
             captured, probe = joined.capture(), joined.probe()
         for time, diff in enumerate([1, -1]):

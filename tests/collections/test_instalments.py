@@ -113,7 +113,9 @@ OWING: dict[str, Derive] = {
     "join": lambda pairs: pairs.join(standing(pairs.scope, 8)),
     "join by a function": lambda pairs: pairs.join(standing(pairs.scope, 8), lambda k, a, b: (k, a, b)),
     "min": lambda pairs: pairs.concat(standing(pairs.scope, 30)).min(),
-    "reduce": lambda pairs: pairs.concat(standing(pairs.scope, 30)).map_groups(lambda _, values: [len(values)]),
+    "reduce": lambda pairs: pairs.concat(standing(pairs.scope, 30)).map_groups(
+        lambda _, values: [len(values)]
+    ),
 }
 
 

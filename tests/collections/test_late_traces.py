@@ -47,10 +47,10 @@ def test_a_trace_that_is_taken_late_from_what_nobody_read_is_refused() -> None:
         with pytest.raises(
             ps.GraphError, match=r"kept nothing of what came before.*while the dataflow is being built"
         ):
-            _trace = arranged.trace
+            _trace = arranged.trace()
         feed(1)
         with pytest.raises(ps.GraphError, match="kept nothing"):
-            _trace = arranged.trace
+            _trace = arranged.trace()
 
     ps.execute(main)
 
@@ -61,7 +61,7 @@ def test_a_trace_that_is_taken_late_before_anything_came_is_whole() -> None:
         handle.advance_to(3)
         for _ in range(10):
             worker.step()
-        trace = arranged.trace
+        trace = arranged.trace()
         feed(3)
         feed(5)
         assert list(trace.items(at=4)) == [(1, 3, 1)]
@@ -75,7 +75,7 @@ def test_a_trace_that_is_taken_late_reads_what_others_kept() -> None:
         arranged, feed, handle = dataflow(worker, read=True)
         feed(0)
         feed(1)
-        trace = arranged.trace
+        trace = arranged.trace()
         assert (trace.since, trace.upper) == ([2], [2])
         with pytest.raises(ps.TimeError, match="does not reach back to 1"):
             trace.get(0)
@@ -92,15 +92,15 @@ def test_a_trace_that_is_taken_late_reads_what_others_kept() -> None:
 def test_a_trace_is_taken_anew_where_the_one_before_was_closed() -> None:
     def main(worker: ps.Worker) -> None:
         arranged, feed, _ = dataflow(worker, read=True)
-        first = arranged.trace
-        assert arranged.trace is first
+        first = arranged.trace()
+        assert arranged.trace() is first
         feed(0)
         first.close()
         assert first.closed
         assert repr(first) == "<Trace closed>"
         with pytest.raises(ps.PointstampError, match="closed: take another from the arrangement"):
             first.get(0)
-        second = arranged.trace
+        second = arranged.trace()
         assert not second.closed
         feed(1)
         assert list(second.items()) == [(0, 0, 1), (1, 1, 1)]
@@ -111,11 +111,11 @@ def test_a_trace_is_taken_anew_where_the_one_before_was_closed() -> None:
 def test_a_trace_that_is_closed_where_nothing_else_reads_leaves_nothing() -> None:
     def main(worker: ps.Worker) -> None:
         arranged, feed, _ = dataflow(worker)
-        trace = arranged.trace
+        trace = arranged.trace()
         feed(0)
         trace.close()
         with pytest.raises(ps.GraphError, match="kept nothing"):
-            _again = arranged.trace
+            _again = arranged.trace()
 
     ps.execute(main)
 
@@ -128,7 +128,7 @@ def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away()
             handle, pairs = scope.new_collection()
             arranged = pairs.arrange()
             probe = arranged.to_collection().probe()
-        first = arranged.trace
+        first = arranged.trace()
         with worker.dataflow() as scope:
             imported = scope.import_trace(first)
             imported_probe = imported.to_collection().probe()
@@ -137,7 +137,7 @@ def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away()
             handle.insert((1, time))
             handle.advance_to(time + 1)
             settle(worker, time + 1, probe, imported_probe)
-        late = imported.trace
+        late = imported.trace()
         assert late.since == [50]
         with pytest.raises(ps.TimeError, match="does not reach back to 9"):
             late.get(1)
@@ -152,7 +152,7 @@ def test_an_imported_arrangement_that_is_kept_holds_no_history_back() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            trace = pairs.arrange().trace
+            trace = pairs.arrange().trace()
         with worker.dataflow() as scope:
             imported = scope.import_trace(trace)
             probe = imported.min().probe()
@@ -174,7 +174,7 @@ def test_an_imported_arrangement_is_read_by_operators_that_are_made_after_more_h
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
             arranged = pairs.arrange()
-            trace, probe = arranged.trace, arranged.to_collection().probe()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         for time, many in enumerate((10, 3)):
             handle.insert_many((key, time) for key in range(many))
             handle.advance_to(time + 1)
@@ -205,7 +205,7 @@ def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            trace = pairs.arrange().trace
+            trace = pairs.arrange().trace()
         with worker.dataflow() as scope:
             first = scope.import_trace(trace)
             one = first.to_collection().capture()
@@ -214,7 +214,7 @@ def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
             handle.insert((time, 0))
             handle.advance_to(time + 1)
             with worker.dataflow() as scope:
-                seconds.append(scope.import_trace(first.trace).to_collection().capture())
+                seconds.append(scope.import_trace(first.trace()).to_collection().capture())
             worker.step()
         handle.close()
         worker.run()
@@ -230,12 +230,12 @@ def test_a_trace_of_a_dataflow_that_was_never_built_says_so() -> None:
     def main(worker: ps.Worker) -> None:
         with pytest.raises(KeyError), worker.dataflow() as scope:
             arranged = scope.new_collection()[1].arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
             assert repr(trace) == "<Trace of a dataflow that is being built>"
             with pytest.raises(ps.GraphError, match="block has not ended"):
                 trace.get(1)
             raise KeyError
-        assert arranged.trace is trace
+        assert arranged.trace() is trace
         assert repr(trace) == "<Trace of a dataflow that was never built>"
         with pytest.raises(ps.GraphError, match="never built, since its block has failed"):
             trace.get(1)

@@ -38,7 +38,7 @@ def pairs_of(scope: ps.Scope) -> ps.Collection[tuple[int, int]]:
 def test_a_trace_is_not_read_before_the_block_has_ended() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
-            trace = pairs_of(scope).arrange().trace
+            trace = pairs_of(scope).arrange().trace()
             reads: list[Callable[[], Any]] = [
                 lambda: trace.get(1),
                 lambda: trace.items(),
@@ -63,9 +63,9 @@ def test_a_trace_that_is_closed_inside_the_block_stays_closed() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             arranged = pairs_of(scope).arrange()
-            first = arranged.trace
+            first = arranged.trace()
             first.close()
-            second = arranged.trace
+            second = arranged.trace()
             assert (first.closed, second.closed) == (True, False)
             with pytest.raises(ps.PointstampError, match="this trace is closed"):
                 first.get(1)
@@ -83,7 +83,7 @@ def test_a_trace_is_taken_between_the_ends_of_two_blocks() -> None:
         with worker.dataflow() as scope:
             with scope.region() as inner:
                 arranged = inner.collection([("a", 1)]).arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
         worker.run()
         return trace.get("a")
 
@@ -102,9 +102,9 @@ def test_the_trace_of_what_has_entered_is_refused_at_its_line(bring: str) -> Non
                 with pytest.raises(
                     ps.GraphError, match="only entered this one: take the trace of the arrang"
                 ):
-                    _trace = entered.trace
+                    _trace = entered.trace()
         with pytest.raises(ps.GraphError, match="only entered this one"):
-            _trace = entered.trace
+            _trace = entered.trace()
 
     ps.execute(main)
 
@@ -115,7 +115,7 @@ def test_an_imported_arrangement_keeps_what_there_is_at_its_line() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             changes, pairs = scope.new_collection()
-            trace, probe = pairs.arrange().trace, pairs.probe()
+            trace, probe = pairs.arrange().trace(), pairs.probe()
         for time in range(3):
             changes.insert((1, time))
             changes.advance_to(time + 1)
@@ -170,7 +170,10 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
         (lambda pairs: pairs.distinct(), ["distinct: arrange", "distinct"]),
         # Their arrangement is.
         (lambda pairs: pairs.min().max(), ["min: arrange", "min", "max"]),
-        (lambda pairs: pairs.value_counts().join(pairs.value_counts()), ["count: arrange", "count", "count", "join"]),
+        (
+            lambda pairs: pairs.value_counts().join(pairs.value_counts()),
+            ["count: arrange", "count", "count", "join"],
+        ),
         (
             lambda pairs: pairs.semijoin(pairs.map(record[0]).distinct()),
             ["semijoin: arrange", "map", "distinct: arrange", "distinct", "semijoin"],
@@ -334,7 +337,7 @@ def test_every_operator_of_a_method_of_columns_has_its_name(build: Callable[[Any
 def test_an_imported_arrangement_has_its_name() -> None:
     def main(worker: ps.Worker) -> list[str]:
         with worker.dataflow() as scope:
-            trace = pairs_of(scope).arrange().trace
+            trace = pairs_of(scope).arrange().trace()
         with worker.dataflow() as scope:
             scope.import_trace(trace, name="X")
         return [operator.name for operator in scope.graph.operators.values()]

@@ -129,7 +129,7 @@ class Program:
             if read:
                 first.count().probe()
         self.arranged = [first]
-        assert first.trace.since == [outer((0,) * dims)]
+        assert first.trace().since == [outer((0,) * dims)]
         self.stands = [(0,) * dims, (0,) * dims]
         self.reads: list[tuple[Point, Counter[Any]]] = []
         self.imports: list[tuple[list[Point], dict[str, Any]]] = []
@@ -140,7 +140,7 @@ class Program:
     def trace(self, index: int) -> Any:
         """The trace of one of the arrangements, if it may be had."""
         try:
-            return self.arranged[index % len(self.arranged)].trace
+            return self.arranged[index % len(self.arranged)].trace()
         except ps.GraphError as error:
             if "kept nothing" in str(error):
                 return None

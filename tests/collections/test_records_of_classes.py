@@ -269,7 +269,9 @@ def test_records_that_are_equal_cancel_and_join(a: Any, b: Any) -> None:
 def test_records_of_other_classes_with_an_equality_of_their_own_are_told_apart_by_their_pickles() -> None:
     def build(scope: ps.Scope) -> Any:
         return (
-            scope.collection([Caseless("A"), Caseless("a"), Modulo(1), Modulo(11), Knot()]).value_counts().capture()
+            scope.collection([Caseless("A"), Caseless("a"), Modulo(1), Modulo(11), Knot()])
+            .value_counts()
+            .capture()
         )
 
     [(_, changes)] = ps.example(build).extract()
@@ -348,7 +350,12 @@ def test_times_of_pandas_have_their_order_and_are_the_times_that_they_equal() ->
             [times[0], datetime.datetime(2020, 1, 2), spans[2], datetime.timedelta(0, 0, -2)]
         )
         mapped = scope.collection(times + spans).map(lambda time: time)
-        return arranged.min().capture(), arranged.max().capture(), equal.value_counts().capture(), mapped.capture()
+        return (
+            arranged.min().capture(),
+            arranged.max().capture(),
+            equal.value_counts().capture(),
+            mapped.capture(),
+        )
 
     least, greatest, equal, mapped = ps.example(build)
     assert dict(added_up(least)) == {("t", min(times)): 1, ("s", min(spans)): 1}

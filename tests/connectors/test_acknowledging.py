@@ -226,7 +226,6 @@ TTL: dict[str, Build] = {
     "scan": lambda a: both(a)[0].scan(int, lambda n, _: n + 1, ttl=9),
     "running": lambda a: both(a)[0].running("sum", lambda row: row[2], ttl=9),
     "flat_map_with_state": lambda a: both(a)[0].flat_map_with_state(lambda n, _: ((n or 0) + 1, [n]), ttl=9),
-    "flat_map_with_state": lambda a: both(a)[0].flat_map_with_state(lambda n, _: ((n or 0) + 1, [n]), ttl=9),
     "dedup": lambda a: both(a)[0].dedup(ttl=9),
     "top_k": lambda a: both(a)[0].top_k(2, lambda row: row[2], ttl=9),
     "process": lambda a: both(a)[0].process(counted, ttl=9),

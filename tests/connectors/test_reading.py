@@ -495,6 +495,8 @@ def test_frontiers_move_while_a_source_has_more() -> None:
 
     source = Given(a=lambda n: list(range(5000 * n, 5000 * n + 5000)) if n < 20 else None)
     read = partial(ps.Scope.read, source=source, time=lambda x: x // 1000)
-    ps.example(lambda scope: read(scope).inspect_batch(work).value_counts().inspect(lambda _: said.append(seen)))
+    ps.example(
+        lambda scope: read(scope).inspect_batch(work).value_counts().inspect(lambda _: said.append(seen))
+    )
     assert seen == 100_000
     assert max(after - before for before, after in pairwise(said)) <= 25_000

@@ -85,7 +85,8 @@ def cell(scope):
     pairs, collection = scope.new_collection()
     probe = collection.arrange().to_collection().probe()
     counts = stream.exchange(lambda x: x).map(lambda x: x + 1).value_counts()
-    return {"numbers": numbers, "pairs": pairs, "probe": probe, "counts": counts, "out": collection.value_counts()}
+    return {"numbers": numbers, "pairs": pairs, "probe": probe, "counts": counts,
+            "out": collection.value_counts()}
 """
 
 
@@ -142,9 +143,13 @@ def small(worker: ps.Worker, scope: ps.Scope) -> tuple[list[Any], list[ps.ProbeH
         turned.filter(lambda x: x < 0).connect_loop(loop)
         out = turned.leave().exchange(lambda x: x).value_counts()
     numbers.send_batch(range(3))
-    assert not arranged.trace.closed  # which makes it
+    assert not arranged.trace().closed  # which makes it
     pairs.insert((worker.index, 0))
-    return [numbers, pairs], [out.probe(), arranged.to_collection().probe(), collection.value_counts().probe()]
+    return [numbers, pairs], [
+        out.probe(),
+        arranged.to_collection().probe(),
+        collection.value_counts().probe(),
+    ]
 
 
 def completes(worker: ps.Worker) -> None:
@@ -217,7 +222,7 @@ def changes(scope: ps.Scope) -> tuple[Round, list[Any], list[Any]]:
     """A collection of keys, each of which is there at one time."""
     pairs, collection = scope.new_collection()
     arranged = collection.arrange()
-    trace = arranged.trace
+    trace = arranged.trace()
 
     def round_of(number: int) -> None:
         pairs.insert((number, number))

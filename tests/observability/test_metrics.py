@@ -42,7 +42,7 @@ def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
         with worker.dataflow("kept") as scope:
             numbers, collection = scope.new_collection()
             arranged = collection.map(lambda n: (n % 10, n)).arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
             probe = arranged.to_collection().probe()
             ahead, stream = scope.new_input()
             pairs = stream.key_by(lambda n: n % 7, lambda n: n)
@@ -217,7 +217,7 @@ def test_what_was_kept_ends_with_its_dataflow() -> None:
         with worker.dataflow() as scope:
             numbers, collection = scope.new_collection()
             arranged = collection.map(lambda n: (n, n)).arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
             probe = arranged.to_collection().probe()
         numbers.insert(1)
         numbers.close()

@@ -324,7 +324,7 @@ def made_by(build: Callable[..., Any]) -> tuple[list[str], str]:
         given = []
         if build is imported:
             with worker.dataflow() as before:
-                given.append(changes(before).arrange().trace)
+                given.append(changes(before).arrange().trace())
         with worker.dataflow() as scope:
             made = build(scope, *given)
             if hasattr(made, "capture"):

@@ -20,7 +20,7 @@ def test_what_a_program_holds_says_what_it_is() -> None:
             keyed = stream.key_by(lambda n: n)
             keyed.scan(int, lambda total, n: total + n, state=state).probe()
             arranged = collection.map(lambda n: (n, n)).arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
             kept = collection.capture()
             rows = ps.ArrowInput(pa.schema([("n", pa.int64())]))
             columns = scope.input_from(rows)

@@ -33,7 +33,11 @@ def everything(scope: ps.Scope) -> Any:
     pairs, collection = scope.new_collection()
     rows, columns = scope.new_collection(schema=schema)
     inputs = {"records": records, "table": table, "pairs": pairs, "rows": rows}
-    outputs = {"stream": stream.map(lambda x: 10 // x), "batches": batches, "counts": collection.value_counts()}
+    outputs = {
+        "stream": stream.map(lambda x: 10 // x),
+        "batches": batches,
+        "counts": collection.value_counts(),
+    }
     return {**inputs, **outputs, "columns": columns, "probe": stream.probe()}
 
 
@@ -289,7 +293,7 @@ SHARED: dict[int, Any] = {}
 def indexed(scope: ps.Scope) -> Any:
     pairs, collection = scope.new_collection()
     arranged = collection.arrange()
-    SHARED[scope.index] = arranged.trace
+    SHARED[scope.index] = arranged.trace()
     return {"pairs": pairs, "out": arranged.to_collection()}
 
 

@@ -171,11 +171,17 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
             ["return [('a', 1)]"],
         ),
         ("reduce that returns text", pairs(lambda c: c.map_groups(lambda k, v: k)), ["return ['a']"]),
-        ("reduce that returns a dict", pairs(lambda c: c.map_groups(lambda k, v: {k: 1})), ["return [{'a': 1}]"]),
+        (
+            "reduce that returns a dict",
+            pairs(lambda c: c.map_groups(lambda k, v: {k: 1})),
+            ["return [{'a': 1}]"],
+        ),
         (
             "reduce of columns",
             table(
-                lambda c: c.map_groups(lambda k, v: (1, 2), by="k", of="v", schema=pa.schema({"n": pa.int64()}))
+                lambda c: c.map_groups(
+                    lambda k, v: (1, 2), by="k", of="v", schema=pa.schema({"n": pa.int64()})
+                )
             ),
             ["return [(1, 2)]"],
         ),

@@ -193,7 +193,7 @@ def test_a_trace_is_read_after_the_block() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             arranged = scope.collection([("a", 1)]).arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
             for read in (lambda: trace.since, lambda: trace.upper, lambda: trace.get("a"), trace.items):
                 with pytest.raises(ps.GraphError, match="`with` block has not ended"):
                     read()
@@ -214,7 +214,7 @@ def test_an_import_reads_from_the_line_where_it_is() -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             arranged = scope.collection([("a", 1)]).arrange()
-            trace = arranged.trace
+            trace = arranged.trace()
         with worker.dataflow() as other:
             imported = other.import_trace(trace)
             trace.close()

@@ -30,7 +30,7 @@ def main_of(seed: int) -> Any:
         def changes(scope: ps.Scope) -> tuple[Any, ps.ProbeHandle, Any]:
             handle, collection = scope.new_collection()
             number, arranged = scope.address[0], collection.arrange()
-            trace: Any = arranged.trace
+            trace: Any = arranged.trace()
             if traces and alike.random() < 0.6:
                 imported = scope.import_trace(alike.choice(traces))
                 out = imported.join(arranged, lambda key, one, other: (key, one, other))

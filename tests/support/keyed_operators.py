@@ -64,7 +64,6 @@ RECORDS: dict[str, Records] = {
     "running": lambda a, _, s: a.running("max", value, state=s),
     "another function": lambda a, _, s: a.running("mean", value, state=s),
     "flat_map_with_state": lambda a, _, s: a.flat_map_with_state(lambda n, _: ((n or 0) + 1, [n]), state=s),
-    "flat_map_with_state": lambda a, _, s: a.flat_map_with_state(lambda n, _: ((n or 0) + 1, []), state=s),
     "dedup": lambda a, _, s: a.dedup(state=s),
     "top_k": lambda a, _, s: a.top_k(2, value, state=s),
     "another k": lambda a, _, s: a.top_k(3, value, state=s),

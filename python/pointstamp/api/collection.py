@@ -684,12 +684,12 @@ class Arranged(Generic[K, V]):
         if self._trace is not None:
             self._trace._bind(built)
 
-    @property
     def trace(self) -> Trace[K, V]:
-        """This worker's share of the arrangement, for reading while the dataflow runs.
+        """Keeps this worker's share of the arrangement readable while the dataflow runs.
 
-        Ask for it while the dataflow is being built: one that is taken later, or after the one before was
-        closed, begins where the arrangement is then. It can be read when the dataflow's block has ended.
+        It stays so until the trace is closed or released. Take it while the dataflow is being built: a trace
+        that is taken later, or after the one before was closed, begins where the arrangement is then. It can
+        be read when the dataflow's block has ended.
 
         Raises:
             GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If
@@ -817,7 +817,7 @@ class Trace(Generic[K, V]):
         ...     with worker.dataflow() as scope:
         ...         ages, collection = scope.new_collection()
         ...         arranged = collection.arrange()
-        ...         trace, probe = arranged.trace, arranged.to_collection().probe()
+        ...         trace, probe = arranged.trace(), arranged.to_collection().probe()
         ...     ages.insert(("ann", 41))
         ...     ages.advance_to(1)
         ...     ages.update_many([(("ann", 41), -1), (("ann", 42), 1)])
@@ -963,7 +963,7 @@ def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
     if other.scope.address[:1] != scope.address[:1]:
         raise GraphError(
             f"{operator} needs collections of one dataflow, and the other is of another: arrange it there, "
-            "and bring its trace in here with scope.import_trace(arranged.trace)"
+            "and bring its trace in here with scope.import_trace(arranged.trace())"
         )
     if other.scope is not scope:
         raise GraphError(

@@ -679,7 +679,7 @@ class Scope(Drawn):
 
         if not isinstance(trace, Trace):
             raise TypeError(
-                f"import_trace needs the trace of an arrangement, as in arranged.trace, not {trace!r}"
+                f"import_trace needs the trace of an arrangement, as in arranged.trace(), not {trace!r}"
             )
         scope, reads = self, trace._reads
         scope._plan_scope.check_building()
