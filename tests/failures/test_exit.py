@@ -82,7 +82,10 @@ def run(program: str, first: str = "") -> "subprocess.CompletedProcess[str]":
 
 def ends_well(program: str, first: str = "") -> str:
     """Runs a program, which has a minute to stop what it runs; what it has printed."""
-    done = run("from pointstamp.runtime import exit as _exit; _exit.PATIENCE = 60\n" + textwrap.dedent(program), first)
+    done = run(
+        "from pointstamp.runtime import exit as _exit; _exit.PATIENCE = 60\n" + textwrap.dedent(program),
+        first,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
