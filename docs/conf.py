@@ -58,10 +58,7 @@ autodoc_typehints_format = "short"
 maximum_signature_line_length = 90
 # What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
 # programs.
-INTERNAL = (
-    "check_empty,claim,core,forget_until,in_loop,is_past,keep_in,kind,route,"
-    "stands_at,touch"
-)
+INTERNAL = "kind,route"
 autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

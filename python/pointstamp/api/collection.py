@@ -552,7 +552,7 @@ class Variable(Generic[C]):
                 raise TypeError(f"a variable{of} starts from a collection{of}, not {initial!r}")
             check_columns(columns, initial, "variable")
             columns = initial._output.schema
-        if not scope.in_loop:
+        if not scope._in_loop:
             raise GraphError(
                 f"scope '{scope.name}' has no coordinate that could count the turns of a loop: make the "
                 "variable in a scope of iterative()"

@@ -93,9 +93,9 @@ class BuildingScope:
         )
 
     @property
-    def in_loop(self) -> bool:
+    def _in_loop(self) -> bool:
         """Whether the last coordinate of times here counts the turns of a loop, here or around this scope."""
-        return self.parent is not None and (self.dims > self.parent.dims or self.parent.in_loop)
+        return self.parent is not None and (self.dims > self.parent.dims or self.parent._in_loop)
 
     def _entered(self, output: Output, *, name: str | None = None) -> Output:
         """A stream of the scope around this one, here.

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._weak import weakly
 from pointstamp.observability.own import answers as answers_of
 from pointstamp.observability.own import rejected
-from pointstamp.observability.told import Silent, Told
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from pointstamp import _core
+    from pointstamp.observability.told import Silent, Told
 
 __all__ = ["Asking", "teller"]
 
@@ -180,6 +180,8 @@ def resident() -> int:
 
 def teller(data: dict[str, Any]) -> Told | Silent:
     """Reads one worker's answer from data."""
+    from pointstamp.observability.told import Silent, Told  # asking takes more modules than running
+
     if "silent" in data:
         keys = ("worker", "process", "waited", "at", "ended", "inside", "operator")
         return Silent(*(data[key] for key in keys))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from pointstamp.errors import GraphError
 from pointstamp.lowering.scope import BuildingScope
-from pointstamp.observability.graph import Graph
 
 if TYPE_CHECKING:
     from pointstamp import _core
+    from pointstamp.observability.graph import Graph
     from pointstamp.observability.plans import PlanView
 
 __all__ = ["Drawn"]
@@ -45,6 +45,8 @@ class Drawn(BuildingScope):
         if root._graph is None:
             if root._installed is None:
                 raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+            from pointstamp.observability.graph import Graph  # few programs look at it
+
             root._graph = Graph.from_data(root._installed.data())
         return root._graph
 

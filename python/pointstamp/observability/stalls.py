@@ -21,15 +21,14 @@ from pointstamp._core import ProbeHandle
 from pointstamp._interrupts import too_early
 from pointstamp.errors import add_note
 from pointstamp.observability.asking import PATIENCE
-from pointstamp.observability.explanation import Explanation, explain
-from pointstamp.observability.graph import Place
-from pointstamp.observability.told import Silent, Told
 from pointstamp.runtime.threads import Helper, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pointstamp.observability.asking import Asking
+    from pointstamp.observability.explanation import Explanation
+    from pointstamp.observability.told import Silent, Told
     from pointstamp.types import Time
 
 __all__ = [
@@ -75,6 +74,10 @@ def explained(
         probes: The probes, and the times that are asked about.
         seconds: How long the workers of this process have to answer.
     """
+    from pointstamp.observability.explanation import explain  # explaining takes more modules than running
+    from pointstamp.observability.graph import Place
+    from pointstamp.observability.told import Told
+
     tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds)
     own = next((one for one in tellers if isinstance(one, Told)), None)
     if worker is not None:
@@ -116,6 +119,10 @@ def what_holds(
         seconds: How long the workers of this process have to answer, and those of others then; None for as
             long as they usually need.
     """
+    from pointstamp.observability.explanation import explain
+    from pointstamp.observability.graph import Place
+    from pointstamp.observability.told import Told
+
     tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds, seconds)
     told = [one for one in tellers if isinstance(one, Told)]
     own = told[0].worker if told else -1
@@ -261,6 +268,9 @@ class Report:
 
     def watch(self, seconds: float, ended: threading.Event) -> None:
         """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
+        from pointstamp.observability.explanation import explain
+        from pointstamp.observability.told import Told
+
         before: object = None
         since = monotonic()
         said = False
@@ -287,6 +297,8 @@ def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
         tellers: What each worker said, and who said nothing.
         idle: The workers that had nothing outstanding when they last answered; kept up to date.
     """
+    from pointstamp.observability.told import Told
+
     parts: list[object] = []
     for one in tellers:
         if isinstance(one, Told):

@@ -90,7 +90,7 @@ class Served:
                 )
         for name, thing in things.items():
             self.reached.append(
-                Reached(name, self._add(name, thing), getattr(thing, "strict", False) is True)
+                Reached(name, self._add(name, thing), getattr(thing, "_strict", False) is True)
             )
 
     def _add(self, name: str, thing: Any) -> str:
