@@ -15,7 +15,7 @@ from collections import Counter
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.fields import key, left, right
+from pointstamp import key, left, right
 
 Follow = tuple[int, int]
 

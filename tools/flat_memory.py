@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 import pointstamp as ps
-from pointstamp import graphs
-from pointstamp.fields import left, record, right
+from pointstamp import graphs, left, record, right
 
 ALLOWED = 1.125
 """The most memory at the end, of that after a tenth."""

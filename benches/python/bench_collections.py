@@ -40,8 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
-from pointstamp import graphs
-from pointstamp.fields import record
+from pointstamp import graphs, record
 
 # Nodes, edges, changes in a round, rounds, and the aim for loading and for the rounds: ours / theirs.
 PROGRAMS: dict[str, tuple[str, int, int, int, int, float]] = {

@@ -18,7 +18,7 @@ import zipfile
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.fields import left, record, right
+from pointstamp import left, record, right
 
 Relations = dict[str, list[tuple[int, ...]]]
 

@@ -23,7 +23,7 @@ import time
 import numpy as np, pyarrow as pa
 import bench_collections, records
 import pointstamp as ps
-from pointstamp.fields import col
+from pointstamp import col
 
 rows = pa.record_batch({"k": np.arange(2_000_000) * 7919 % 10_000, "v": np.arange(2_000_000)})
 batches = [rows.slice(at, 65_536) for at in range(0, len(rows), 65_536)] * 30

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pointstamp.api.keyed_stream import KeyedStream
     from pointstamp.api.windowed_stream import WindowedStream
     from pointstamp.encoders import register_encoder
+    from pointstamp.expr.expressions import Expr, col, key, left, lit, record, right
     from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
     from pointstamp.keys import register_key
     from pointstamp.logic.capability_set import CapabilitySet
@@ -97,7 +98,13 @@ else:
             "WindowedStream": "pointstamp.api.windowed_stream",
             "connectors": "pointstamp.connectors",
             "cluster": "pointstamp.cluster",
-            "fields": "pointstamp.fields",
+            "col": "pointstamp.expr.expressions",
+            "key": "pointstamp.expr.expressions",
+            "left": "pointstamp.expr.expressions",
+            "lit": "pointstamp.expr.expressions",
+            "record": "pointstamp.expr.expressions",
+            "right": "pointstamp.expr.expressions",
+            "Expr": "pointstamp.expr.expressions",
             "graphs": "pointstamp.graphs",
             "observability": "pointstamp.observability",
             "order": "pointstamp.order",
@@ -138,6 +145,7 @@ __all__ = [
     "EventReader",
     "EventWriter",
     "Exchange",
+    "Expr",
     "FrontierNotificator",
     "FrontieredInput",
     "GraphError",
@@ -180,11 +188,17 @@ __all__ = [
     "Worker",
     "WrittenBefore",
     "__version__",
+    "col",
     "example",
     "execute",
     "execute_from_args",
+    "key",
+    "left",
+    "lit",
     "progress_bar",
+    "record",
     "register_encoder",
     "register_key",
+    "right",
     "stable_hash",
 ]

@@ -26,7 +26,7 @@ from pointstamp.api.collection import Collection
 from pointstamp.api.collection_nodes import brought_in, one, outside, reduced
 from pointstamp.api.column_collection import ColumnCollection
 from pointstamp.errors import GraphError
-from pointstamp.fields import key, left, record, right
+from pointstamp.expr.expressions import key, left, record, right
 from pointstamp.plan import collections
 
 if TYPE_CHECKING:

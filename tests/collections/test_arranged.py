@@ -10,8 +10,7 @@ import pytest
 
 import pointstamp as ps
 from harness import WORKERS
-from pointstamp import _core
-from pointstamp.fields import left, right
+from pointstamp import _core, left, right
 
 LAST = 2**64 - 1
 
@@ -261,7 +260,7 @@ def test_collections_of_two_dataflows_are_told_of_import_trace() -> None:
             with worker.dataflow() as other:
                 theirs = other.collection([(1, 3)])
                 with pytest.raises(
-                    ps.GraphError, match=r"of one dataflow, .*import_trace\(arranged.trace()\)"
+                    ps.GraphError, match=r"of one dataflow, .*import_trace\(arranged.trace\(\)\)"
                 ):
                     theirs.join(ours, lambda key, a, b: (key, a, b))
 

@@ -14,7 +14,7 @@ import pytest
 
 import pointstamp as ps
 from harness import WORKERS
-from pointstamp.fields import col
+from pointstamp import col
 
 if TYPE_CHECKING:
     from collections.abc import Callable

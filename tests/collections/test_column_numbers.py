@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.fields import col
+from pointstamp import col
 
 if TYPE_CHECKING:
     from collections.abc import Callable

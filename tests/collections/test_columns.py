@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.fields import col
+from pointstamp import col
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,7 +256,7 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
             with pytest.raises(ps.GraphError, match="cannot keep column 'l' of type List"):
                 scope.new_collection(schema=pa.schema({"l": pa.list_(pa.int64())}))
             with pytest.raises(TypeError, match="filtered by an expression such as"):
-                scope.column_collection(DATES).filter(lambda row: True)  # type: ignore[arg-type]
+                scope.column_collection(DATES).filter(lambda row: True)
             with pytest.raises(ps.GraphError, match="cannot have two columns named 'a'"):
                 scope.column_collection(pa.Table.from_arrays([[1], [2]], names=["a", "a"]))
         with pytest.raises(TypeError, match="field 'v' is Utf8 and should be Int32"):

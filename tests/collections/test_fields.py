@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.fields import col, key, left, record, right
+from pointstamp import col, key, left, record, right
 
 if TYPE_CHECKING:
     from collections.abc import Callable

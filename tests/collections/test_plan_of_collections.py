@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp import graphs
-from pointstamp.fields import col, left, record
+from pointstamp import col, graphs, left, record
 
 
 def operators(build: Callable[[ps.Scope], Any]) -> list[str]:

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp import _core
+from pointstamp import _core, col
 from pointstamp._core import CollectionStageKind, EventQueue, ProbeHandle, Schema, StageKind, StreamKind
-from pointstamp.fields import col
 from pointstamp.plan.node import Form
 
 ROWS = pa.schema([("city", pa.string()), ("mm", pa.int64())])
@@ -303,7 +302,7 @@ def test_the_schema_of_a_collection_and_of_its_updates(schema: pa.Schema, diffs:
 
 
 def test_fields_of_records_are_checked_without_a_stream() -> None:
-    from pointstamp.fields import key, left, record
+    from pointstamp import key, left, record
 
     _core.check_fields(record[0])
     _core.check_join_fields((key, left))

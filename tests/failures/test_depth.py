@@ -17,7 +17,7 @@ BEGIN = """
 import operator, pickle, sys, threading
 from functools import reduce
 import pointstamp as ps
-from pointstamp.fields import record
+from pointstamp import record
 
 def on_a_small_stack(function):
     said = []

@@ -122,7 +122,7 @@ IN_A_SEND = """
 
 # A loop of a collection that does not end: nothing of it is Python's.
 ENDLESS = """
-    from pointstamp.fields import record
+    from pointstamp import record
     with worker.dataflow() as scope:
         scope.collection([1]).iterate(lambda inner, rows: rows.map(record + 1), name="Grow").probe()
     if worker.index == 0:

@@ -306,7 +306,7 @@ NUMBERS = st.lists(st.tuples(near(-(2**63), MOST), near(-(2**63), MOST)), max_si
 @settings(max_examples=examples(40))
 @given(numbers=NUMBERS)
 def test_expressions(symbol: str, numbers: list[tuple[int, int]]) -> None:
-    from pointstamp.fields import record
+    from pointstamp import record
 
     exactly: Any = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}[symbol]
     expected: Counter[Any] = Counter((pair[0], exactly(*pair)) for pair in numbers)

@@ -22,11 +22,10 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp import _nan_order, graphs
+from pointstamp import _nan_order, col, graphs, record
 from pointstamp.api.keyed_stream import KeyedStream
 from pointstamp.api.windowed_stream import WindowedStream
 from pointstamp.expr import reducers
-from pointstamp.fields import col, record
 
 NAN = math.nan
 OTHER_NAN = float(np.array([0xFFF8000000000001], "uint64").view("float64")[0])

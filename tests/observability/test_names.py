@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp.fields import col
+from pointstamp import col
 
 N = "the given name"
 

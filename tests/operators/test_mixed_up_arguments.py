@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from pointstamp import col, record
 from pointstamp.connectors import CSVSource
-from pointstamp.fields import col, record
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64())])
 TABLE = pa.table({"k": ["a", "b"], "v": [1, 2]}, SCHEMA)
@@ -269,7 +269,7 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
         (
             "filter by a field",
             columns(lambda s: s.filter(col("v") > 1)),
-            ["pointstamp.fields are for collections"],
+            ["pointstamp.expr.expressions are for collections"],
         ),
         ("filter by text", columns(lambda s: s.filter("v > 1")), ["pc.field('n') > 1"]),
         (

@@ -98,12 +98,12 @@ def test_public_modules_are_attributes() -> None:
         import sys
         import pointstamp as ps
 
-        names = "cluster connectors fields graphs observability order progress testing".split()
+        names = "cluster connectors graphs observability order progress testing".split()
         assert not {f"pointstamp.{name}" for name in ("graphs", "observability.log")} & {*sys.modules}
         print(*(getattr(ps, name).__name__ == f"pointstamp.{name}" for name in names))
         print(ps.graphs.connected_components.__name__)
     """)
-    assert said.split() == ["True"] * 8 + ["connected_components"]
+    assert said.split() == ["True"] * 7 + ["connected_components"]
 
 
 def test_a_name_that_is_not_there_is_an_error_with_its_name() -> None:

@@ -106,7 +106,7 @@ def test_a_null_is_unknown_one_group_and_matches_nothing(spark: SparkSession) ->
         assert sorted(map(str, made.collect())) == sorted(map(str, wanted.collect()))
 
     def small(_scope: ps.Scope, rows: Any) -> Any:
-        return rows.to_collection().filter(~(ps.fields.col("v") < 3)).updates().select("k", "v")
+        return rows.to_collection().filter(~(ps.col("v") < 3)).updates().select("k", "v")
 
     found = [row.k for row in pss.run(frame.where(~sf.isnan("v") | sf.col("v").isNull()), small).collect()]
     assert found == [None]

@@ -141,10 +141,10 @@ mod _core {
         arrange::{Arrangement, arrange, arrangement_updates, enter_arrangement, total_updates},
         columns::{
             check_columns, check_filter, collect_columns, collect_schema, column_updates,
-            column_updates_schema, extract_column_updates, filter_columns, select_columns,
-            select_schema, update_columns,
+            column_updates_schema, evaluate_columns, extract_column_updates, filter_columns,
+            holds_of_columns, select_columns, select_schema, update_columns,
         },
-        field::{Field, column_field, source_field},
+        expression::{Expression, column_expr, literal_expr, source_expr},
         input::{check_updates, refuse_negative_counts, send_updates, update_input},
         join::{check_join_fields, join_arranged},
         play::{play_columns, play_updates},
@@ -153,7 +153,7 @@ mod _core {
             set_collections_fuel,
         },
         reduce::reduce_arranged,
-        shape::{Loop, as_collection, extract_updates, follow, to_updates},
+        shape::{Loop, extract_updates, follow, to_collection, to_updates},
         trace::{Trace, import_trace, trace_of},
         values::{decode_term, encode_term},
     };

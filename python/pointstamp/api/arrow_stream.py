@@ -808,16 +808,36 @@ class ArrowStream(ColumnOperators):
         checked_condition(function, condition, self.schema)
         return self._mapped(kinds.FILTER, function, self.schema, name=name)
 
-    def select(self, *columns: str, name: str | None = None) -> ArrowStream:
-        """These columns, in this order.
+    def select(self, *columns: str, **exprs: Column) -> ArrowStream:
+        """Selects columns by name, in this order, and adds columns that expressions compute.
+
+        Args:
+            columns: Names of columns, which are kept as they are.
+            exprs: As in `with_columns`, by the names that the columns get.
 
         Raises:
-            GraphError: If there is no such column, or one is named twice.
+            GraphError: If there is no such column, one is named twice, or an expression cannot be evaluated.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     items = scope.to_stream(pa.table({"name": ["tea"], "price": [3], "count": [4]}))
+            ...     items = items.select("name", total=ps.col("price") * ps.col("count"))
+            ...     return items.to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'name': 'tea', 'total': 12}])]
         """
         for column in columns:
             self._has(column_name("select", column))
-        _differ(columns, columns)
-        return self._mapped(kinds.SELECT, lambda batch: batch.select(list(columns)), name=name)
+        names = [*columns, *exprs]
+        _differ(names, names)
+        if not exprs:
+            return self._mapped(kinds.SELECT, lambda batch: batch.select(names), name=None)
+        computed = with_columns(exprs)
+        return self._mapped(
+            kinds.SELECT, lambda batch: computed(batch).select(names), name=None, changes=exprs
+        )
 
     def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
         """The same rows, with new names for some columns.

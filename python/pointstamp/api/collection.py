@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp import _core
-from pointstamp._core import Field, JoinKind, ProbeHandle, Reduction
+from pointstamp._core import Expr, JoinKind, ProbeHandle, Reduction
 from pointstamp._validation import count_of, function_of, suggesting, unknown_attribute
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.collection_nodes import (
@@ -151,11 +151,11 @@ class Collection(Multiset, Generic[T]):
     @overload
     def map(self, fn: Callable[[T], U], *, name: str | None = None) -> Collection[U]: ...
     @overload
-    def map(self, fn: Field | tuple[Any, ...], *, name: str | None = None) -> Collection[Any]: ...
+    def map(self, fn: Expr | tuple[Any, ...], *, name: str | None = None) -> Collection[Any]: ...
     def map(self, fn: Any, *, name: str | None = None) -> Collection[Any]:
         """Each record through a function, or an expression over its parts.
 
-        An expression (see `pointstamp.fields`) is applied without Python.
+        An expression (see `pointstamp.expr.expressions`) is applied without Python.
 
         Raises:
             TypeError: When the dataflow runs, for a record without a part that the expression reads.
@@ -165,13 +165,13 @@ class Collection(Multiset, Generic[T]):
             >>> build = lambda scope: scope.collection([-1, 1, 2]).map(abs).capture()
             >>> ps.example(build).extract()
             [(0, [(1, 2), (2, 1)])]
-            >>> from pointstamp.fields import record
+            >>> from pointstamp import record
             >>> def build(scope):
             ...     return scope.collection([("a", 2), ("b", 3)]).map((record[1] * 10, record[0])).capture()
             >>> ps.example(build).extract()
             [(0, [((20, 'a'), 1), ((30, 'b'), 1)])]
         """
-        if isinstance(fn, (Field, tuple)):
+        if isinstance(fn, (Expr, tuple)):
             _core.check_fields(fn)
             return self._one(collections.PROJECT, name, fields=fn)
         return self._stage(collections.MAP, fn, name)
@@ -180,12 +180,12 @@ class Collection(Multiset, Generic[T]):
         """Each record through a function that returns any number of records."""
         return self._stage(collections.FLAT_MAP, fn, name)
 
-    def filter(self, fn: Callable[[T], bool] | Field, *, name: str | None = None) -> Collection[T]:
+    def filter(self, fn: Callable[[T], bool] | Expr, *, name: str | None = None) -> Collection[T]:
         """The records for which a function is true, or a condition on their parts.
 
-        A condition (see `pointstamp.fields`) is decided without Python.
+        A condition (see `pointstamp.expr.expressions`) is decided without Python.
         """
-        if isinstance(fn, Field):
+        if isinstance(fn, Expr):
             _core.check_fields(fn)
             return self._one(collections.FILTER_FIELDS, name, condition=fn)
         return self._stage(collections.FILTER, fn, name)
@@ -278,7 +278,7 @@ class Collection(Multiset, Generic[T]):
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
-        fn: Field | tuple[Any, ...],
+        fn: Expr | tuple[Any, ...],
         *,
         name: str | None = None,
     ) -> Collection[Any]: ...
@@ -290,8 +290,8 @@ class Collection(Multiset, Generic[T]):
         Args:
             other: The other collection, or an arrangement.
             fn: Called with the key and the two values; returns a record, always the same one for the same
-                arguments. Or an expression over `key`, `left` and `right` of `pointstamp.fields`, which is
-                applied without Python. The default is ``(key, (value, other value))``. It may be applied to
+                arguments. Or an expression over `key`, `left` and `right` (`pointstamp.expr.expressions`),
+                which is applied without Python. The default is ``(key, (value, other value))``. It may be applied to
                 values that are never there together, such as the old value of one side and the new value of
                 the other where both change. What comes of that is taken away again, and it must not fail.
             name: The operator's name.
@@ -718,7 +718,7 @@ class Arranged(Generic[K, V]):
 
         Examples:
             >>> import pointstamp as ps
-            >>> from pointstamp.fields import left, right
+            >>> from pointstamp import left, right
             >>> def build(scope):
             ...     edges = scope.collection([("a", "b"), ("b", "c")]).arrange()
             ...     def turn(inner, hops):
@@ -740,7 +740,7 @@ class Arranged(Generic[K, V]):
     def join(
         self,
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
-        fn: Callable[[K, V, V2], Any] | Field | tuple[Any, ...] | None = None,
+        fn: Callable[[K, V, V2], Any] | Expr | tuple[Any, ...] | None = None,
         *,
         name: str | None = None,
     ) -> Collection[Any]:
@@ -941,13 +941,13 @@ class Trace(Generic[K, V]):
 def joined_with(
     left: Collection[Any] | Arranged[Any, Any],
     other: Collection[Any] | Arranged[Any, Any],
-    f: Callable[[Any, Any, Any], Any] | Field | tuple[Any, ...] | None,
+    f: Callable[[Any, Any, Any], Any] | Expr | tuple[Any, ...] | None,
     name: str | None,
 ) -> Output:
     """Appends a join of pairs ``(key, value)``; see `Collection.join`."""
     check_scope("join", left.scope, other, (Arranged, Collection))
     result = JoinKind.PAIRS
-    if isinstance(f, (Field, tuple)):
+    if isinstance(f, (Expr, tuple)):
         _core.check_join_fields(f)
         result = JoinKind.FIELDS
     elif f is not None:

@@ -8,7 +8,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp._core import Field, JoinKind, Reduction
+from pointstamp._core import Expr, JoinKind, Reduction
 from pointstamp._validation import column_name, count_of, function_of, suggesting
 from pointstamp.api.classes import stream_of
 from pointstamp.api.collection import Collection, Multiset, check_columns, check_scope, iterated
@@ -33,7 +33,7 @@ from pointstamp.api.column_types import (
 )
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
-from pointstamp.fields import key, left, record, right
+from pointstamp.expr.expressions import key, left, record, right
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
@@ -56,8 +56,8 @@ class ColumnCollection(Multiset):
     """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.
 
     Operators are those of `Collection`, and mean the same; keys are columns by name, and everything
-    that is computed of rows is an expression over `col(name)` (see `pointstamp.fields`). No operator calls
-    Python. Rows come in as record batches, and go out so.
+    that is computed of rows is an expression over `col(name)` (see `pointstamp.expr.expressions`). No
+    operator calls Python. Rows come in as record batches, and go out so.
 
     A null is a group and a record like any other value, but a join finds no match for it, a condition or
     calculation with it is unknown, and reductions skip it; the chapter on missing values has a table.
@@ -68,7 +68,7 @@ class ColumnCollection(Multiset):
     Examples:
         >>> import pyarrow as pa
         >>> import pointstamp as ps
-        >>> from pointstamp.fields import col
+        >>> from pointstamp import col
         >>> def main(worker):
         ...     schema = pa.schema({"city": pa.string(), "rain": pa.int64()})
         ...     with worker.dataflow() as scope:
@@ -111,12 +111,13 @@ class ColumnCollection(Multiset):
 
     # ------------------------------------------------------------ row by row
 
-    def select(self, *columns: str, **fields: Field | object) -> ColumnCollection:
+    def select(self, *columns: str, **fields: Expr | object) -> ColumnCollection:
         """Some of the columns, and others that are computed.
 
         Args:
             columns: Names of columns, which are kept as they are.
-            fields: Expressions over columns, or constants, by the names that the columns get.
+            fields: Expressions over columns (of this package, pyarrow or Polars), or constants, by the names
+                that the columns get.
 
         Raises:
             GraphError: If there is no such column, two have one name, or an expression has no meaning for the
@@ -125,7 +126,7 @@ class ColumnCollection(Multiset):
         Examples:
             >>> import pyarrow as pa
             >>> import pointstamp as ps
-            >>> from pointstamp.fields import col
+            >>> from pointstamp import col
             >>> def build(scope):
             ...     items = scope.column_collection(pa.table({"name": ["tea"], "price": [3], "count": [4]}))
             ...     return items.select("name", total=col("price") * col("count")).capture()
@@ -134,11 +135,15 @@ class ColumnCollection(Multiset):
             [{'name': 'tea', 'total': 12, 'diff': 1}]
         """
         wanted: dict[str, Any]
-        wanted = {name: _core.column_field(column_name("select", name)) for name in columns}
+        wanted = {name: _core.column_expr(column_name("select", name)) for name in columns}
         both = wanted.keys() & fields.keys()
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
         wanted |= fields
+        if any(_is_foreign(expr) for expr in wanted.values()):
+            updates = self.updates()
+            changes = updates.schema.names[-2:]
+            return updates.with_columns(**fields).select(*wanted, *changes).to_collection(diffs=True)
         schema = _core.select_schema(self._columns, list(wanted), list(wanted.values()))
         return self._one(collections.SELECT, None, schema=schema, fields=wanted)
 
@@ -161,14 +166,20 @@ class ColumnCollection(Multiset):
         columns_of_result = _typed(schema, [(name, None) for name in renamed])
         return self._one(collections.RENAME, None, schema=columns_of_result)
 
-    def filter(self, condition: Field, *, name: str | None = None) -> ColumnCollection:
-        """The rows of which a condition on the columns is true.
+    def filter(self, condition: Any, *, name: str | None = None) -> ColumnCollection:
+        """Keeps the rows of which a condition on the columns is true.
+
+        Args:
+            condition: An expression such as ``ps.col("n") > 1``, or one of pyarrow or Polars.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or the condition has no meaning for the types.
             TypeError: If it is no expression: Python functions are for `Collection`.
         """
-        if not isinstance(condition, Field):
+        if _is_foreign(condition):
+            return self.updates().filter(condition, name=name).to_collection(diffs=True)
+        if not isinstance(condition, Expr):
             raise TypeError(
                 "a collection of columns is filtered by an expression such as col('a') > 1, not "
                 f"{condition!r}"
@@ -608,6 +619,12 @@ class ColumnCapture(Capture[Any]):
         changes = _core.extract_column_updates(self._queue, self._columns)
         self._check_empty(changes)
         return changes
+
+
+def _is_foreign(expr: Any) -> bool:
+    """Whether something is an expression of pyarrow or Polars, which is evaluated over batches."""
+    module = type(expr).__module__
+    return module.startswith(("pyarrow", "polars")) and type(expr).__name__ in ("Expression", "Expr")
 
 
 def _typed(before: pa.Schema, columns: Sequence[tuple[str, Any]]) -> _core.Schema:

@@ -10,7 +10,7 @@ from pointstamp.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pointstamp._core import Field
+    from pointstamp._core import Expr
 
 __all__ = [
     "aggregated",
@@ -67,7 +67,7 @@ def reduction_of(function: str, field: Any) -> Reduction:
     return _FUNCTIONS[function]
 
 
-def columns_of(of: Field, columns: Sequence[str]) -> tuple[Field, ...]:
+def columns_of(of: Expr, columns: Sequence[str]) -> tuple[Expr, ...]:
     """The columns that a value holds, of one column itself, and of several a tuple."""
     if len(columns) == 1:
         return (of,)

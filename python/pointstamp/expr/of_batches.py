@@ -1,4 +1,4 @@
-"""Expressions over the columns of a batch: pyarrow's, Polars', or functions.
+"""Expressions over the columns of a batch: this package's, pyarrow's, Polars', or functions.
 
 Owns how each is evaluated, a batch at a time, and the schema of the result, which an empty batch tells when
 the dataflow is built. A Polars expression runs as one lazy query over the columns that it reads; what it
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pointstamp._core import Field
+from pointstamp._core import Expr, evaluate_columns, holds_of_columns
 from pointstamp.errors import GraphError
 from pointstamp.logic.picked import rows_where, without_views
 
@@ -32,7 +32,9 @@ def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
     kind = _kind(condition)
 
     def filtered(batch: pa.RecordBatch) -> Any:
-        if kind == "polars":
+        if kind == "own":
+            found = holds_of_columns(batch, condition).column(0)
+        elif kind == "polars":
             found = _selected(batch, {"condition": condition}).column(0)
         elif kind == "pyarrow":
             found = _projected(batch, condition)
@@ -93,8 +95,8 @@ def _takes_a_row(call: str, what: str, batch: Any) -> TypeError:
     sign = "> 1" if call == "filter" else "* 2"
     error = TypeError(
         f"the function given to {call} {what}. It is given a batch, a pyarrow.RecordBatch, and not a row: "
-        f"write an expression, as in pc.field({name!r}) {sign} (pyarrow.compute) or pl.col({name!r}) {sign} "
-        f"(Polars); to_records().{'filter' if call == 'filter' else 'map'} takes a function of a row, a dict"
+        f"write an expression, as in ps.col({name!r}) {sign}; "
+        f"to_records().{'filter' if call == 'filter' else 'map'} takes a function of a row, a dict"
     )
     error.takes_a_row = True  # type: ignore[attr-defined]
     return error
@@ -148,7 +150,9 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
             found = _selected(batch, polars)
             made.update(zip(found.column_names, found.columns, strict=True))
         for name, column in columns.items():
-            if kinds[name] == "pyarrow":
+            if kinds[name] == "own":
+                made[name] = evaluate_columns(batch, column).column(0)
+            elif kinds[name] == "pyarrow":
                 made[name] = _projected(batch, column)
             elif kinds[name] == "function":
                 made[name] = _column(name, _called("with_columns", column, batch))
@@ -235,6 +239,8 @@ def _is_expression(value: Any) -> bool:
 
 
 def _kind(expression: Any) -> str:
+    if isinstance(expression, Expr):
+        return "own"
     module = type(expression).__module__
     if module.startswith("polars") and hasattr(expression, "meta"):
         return "polars"
@@ -243,11 +249,9 @@ def _kind(expression: Any) -> str:
     if callable(expression):
         return "function"
     cure = ""
-    if isinstance(expression, Field):
-        cure = ": expressions of pointstamp.fields are for collections of columns"
-    elif not isinstance(expression, str):
-        cure = ": pc.scalar(value) is a constant for every row"
+    if not isinstance(expression, str):
+        cure = f": ps.lit({expression!r}) is a constant for every row"
     raise TypeError(
-        "an expression over columns of a stream is pyarrow's, such as pc.field('n') > 1, or Polars', such as "
-        f"pl.col('n') > 1, or a function of a batch that returns a column, not {expression!r}{cure}"
+        "an expression over columns is ps.col('n') > 1, one of pyarrow (pc.field('n') > 1) or Polars "
+        f"(pl.col('n') > 1), or a function of a batch that returns a column, not {expression!r}{cure}"
     )

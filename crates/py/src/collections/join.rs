@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::arrange::Arrangement;
+use super::expression::expr_of;
 use super::failure::unresolved;
-use super::field::expr_of;
 use super::values::{FromPython, ToPython};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};

@@ -6,8 +6,8 @@
 
 pub(crate) mod arrange;
 pub(crate) mod columns;
+pub(crate) mod expression;
 pub(crate) mod failure;
-pub(crate) mod field;
 pub(crate) mod given;
 pub(crate) mod input;
 pub(crate) mod join;

@@ -4,8 +4,8 @@ use pointstamp_operators::collections;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection, Source};
 use pyo3::prelude::*;
 
+use super::expression::expr_of;
 use super::failure::unresolved;
-use super::field::expr_of;
 use crate::stream::Stream;
 
 /// The expression of a Python object, over a record.

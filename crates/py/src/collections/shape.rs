@@ -28,7 +28,7 @@ use pointstamp_rows::Row;
 
 /// The records of a stream as a collection: each once, or, of pairs `(record, diff)`, so often.
 #[pyfunction]
-pub(crate) fn as_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
+pub(crate) fn to_collection(stream: &Stream, diffs: bool) -> PyResult<Stream> {
     let unary = stream.unary("to_collection", Pact::Pipeline)?;
     let made = unary.on_messages(move |input: &Input<Records>, output| {
         let mut row = RowBuf::default();

@@ -22,7 +22,7 @@ impl Source {
     /// All of them.
     pub const ALL: [Source; 4] = [Source::Record, Source::Key, Source::Left, Source::Right];
 
-    /// The name by which `pointstamp.fields` exports it.
+    /// The name by which the package exports it.
     pub fn name(self) -> &'static str {
         match self {
             Source::Record => "record",
@@ -164,6 +164,20 @@ impl Expr {
             Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => 1 + of.depth(),
             Expr::Tuple(parts) => 1 + parts.iter().map(Expr::depth).max().unwrap_or_default(),
             Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => 1 + a.depth().max(b.depth()),
+        }
+    }
+
+    /// Calls a function with the name of each column that the expression reads.
+    pub fn for_each_column(&self, found: &mut impl FnMut(&str)) {
+        match self {
+            Expr::Column(name) => found(name),
+            Expr::Source(_) | Expr::Constant(_) => {}
+            Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => of.for_each_column(found),
+            Expr::Tuple(parts) => parts.iter().for_each(|part| part.for_each_column(found)),
+            Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => {
+                a.for_each_column(found);
+                b.for_each_column(found);
+            }
         }
     }
 

@@ -91,7 +91,7 @@ pub enum ColumnsError {
     },
     /// A stream that should have the columns that `updates` adds does not have them.
     #[error(
-        "as_collection(diffs=True) takes what updates() gives: the last two columns are 'time' of type {time} and 'diff' of \
+        "to_collection(diffs=True) takes what updates() gives: the last two columns are 'time' of type {time} and 'diff' of \
          type Int64, and this stream has no such columns"
     )]
     NoUpdates {
@@ -100,7 +100,7 @@ pub enum ColumnsError {
     },
     /// An update in a stream of record batches has no place in the collection.
     #[error(
-        "an update of as_collection(diffs=True) {0}: its time is at or after that of the stream, and neither time nor diff is \
+        "an update of to_collection(diffs=True) {0}: its time is at or after that of the stream, and neither time nor diff is \
          null"
     )]
     Misplaced(Misplaced),

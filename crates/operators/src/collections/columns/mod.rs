@@ -13,6 +13,7 @@ mod changes;
 mod collect;
 mod error;
 pub(crate) mod eval;
+mod evaluate;
 pub(crate) mod plain;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use crate::typed::Typed;
 pub use changes::{Changes, ChangesOf};
 pub use collect::{collect, collect_schema};
 pub use error::{ColumnsError, Misplaced};
+pub use evaluate::{evaluate, holds, type_of};
 pub use plain::{PlainColumns, pieces};
 pub use types::{condition, typed};
 pub use updates::{batch_of, updates, with_changes};

@@ -1,4 +1,4 @@
-//! Fields, as Python writes expressions with them.
+//! Expressions, as Python writes them.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::errors::GraphError;
 const MAX_DEPTH: u32 = 100;
 
 /// A part of a record, or what is computed of parts.
-#[pyclass(frozen, module = "pointstamp._core")]
-pub(crate) struct Field {
+#[pyclass(frozen, name = "Expr", module = "pointstamp._core")]
+pub(crate) struct Expression {
     expr: Expr,
     /// How deep it is nested.
     depth: u32,
@@ -27,18 +27,18 @@ pub(crate) struct Field {
 /// An expression, and how deep it is nested.
 type Measured = (Expr, u32);
 
-impl Field {
+impl Expression {
     /// A field of an expression around others, the deepest of which is nested so deep.
     fn around(depth: u32, make: impl FnOnce() -> Expr) -> PyResult<Self> {
         let depth = deeper(depth)?;
-        Ok(Field {
+        Ok(Expression {
             expr: make(),
             depth,
         })
     }
 
     fn binary(op: Op, (a, left): Measured, (b, right): Measured) -> PyResult<Self> {
-        Field::around(left.max(right), || {
+        Expression::around(left.max(right), || {
             Expr::Binary(op, Arc::new(a), Arc::new(b))
         })
     }
@@ -48,23 +48,23 @@ impl Field {
     }
 
     fn with(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Field::binary(op, self.measured(), measured(other, 0)?)
+        Expression::binary(op, self.measured(), measured(other, 0)?)
     }
 
     fn after(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Field::binary(op, measured(other, 0)?, self.measured())
+        Expression::binary(op, measured(other, 0)?, self.measured())
     }
 }
 
 #[pymethods]
-impl Field {
+impl Expression {
     fn __getitem__(&self, index: isize) -> PyResult<Self> {
         let Ok(index) = usize::try_from(index) else {
             return Err(PyIndexError::new_err(format!(
                 "the parts of a record are counted from 0 on: {index} is none of them"
             )));
         };
-        Field::around(self.depth, || {
+        Expression::around(self.depth, || {
             Expr::Item(Arc::new(self.expr.clone()), index)
         })
     }
@@ -104,7 +104,7 @@ impl Field {
     fn __neg__(&self) -> PyResult<Self> {
         let mut zero = RowBuf::default();
         zero.int(0);
-        Field::binary(
+        Expression::binary(
             Op::Sub,
             (Expr::Constant(Arc::new(zero)), 0),
             self.measured(),
@@ -120,12 +120,12 @@ impl Field {
     }
 
     fn __invert__(&self) -> PyResult<Self> {
-        Field::around(self.depth, || Expr::Not(Arc::new(self.expr.clone())))
+        Expression::around(self.depth, || Expr::Not(Arc::new(self.expr.clone())))
     }
 
     /// Whether the value is null, which is None in records.
     fn is_null(&self) -> PyResult<Self> {
-        Field::around(self.depth, || Expr::IsNull(Arc::new(self.expr.clone())))
+        Expression::around(self.depth, || Expr::IsNull(Arc::new(self.expr.clone())))
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
@@ -162,11 +162,11 @@ impl Field {
         let object = |expr: &Expr| object_of(py, expr);
         Ok(match &self.expr {
             Expr::Source(source) => (
-                of("pointstamp._core", "source_field")?,
+                of("pointstamp._core", "source_expr")?,
                 (source.name(),).into_pyobject(py)?,
             ),
             Expr::Column(name) => (
-                of("pointstamp._core", "column_field")?,
+                of("pointstamp._core", "column_expr")?,
                 (&**name,).into_pyobject(py)?,
             ),
             Expr::Item(expr, index) => (
@@ -185,8 +185,12 @@ impl Field {
                 of("operator", "methodcaller")?.call1(("is_null",))?,
                 (object(expr)?,).into_pyobject(py)?,
             ),
-            // No field is one of these by itself.
-            Expr::Tuple(_) | Expr::Constant(_) | Expr::Floats(..) => {
+            Expr::Constant(row) => (
+                of("pointstamp._core", "literal_expr")?,
+                (row.get().decode(py)?,).into_pyobject(py)?,
+            ),
+            // No expression of a program's is one of these by itself.
+            Expr::Tuple(_) | Expr::Floats(..) => {
                 return Err(PyTypeError::new_err("a value is no expression"));
             }
         })
@@ -203,7 +207,7 @@ fn object_of<'py>(py: Python<'py>, expr: &Expr) -> PyResult<Bound<'py, PyAny>> {
         }
         _ => {
             let (expr, depth) = (expr.clone(), expr.depth());
-            Ok(Bound::new(py, Field { expr, depth })?.into_any())
+            Ok(Bound::new(py, Expression { expr, depth })?.into_any())
         }
     }
 }
@@ -215,7 +219,7 @@ pub(crate) fn expr_of(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
 
 /// The expression of an object that is in so many tuples.
 fn measured(value: &Bound<'_, PyAny>, inside: u32) -> PyResult<Measured> {
-    if let Ok(field) = value.cast::<Field>() {
+    if let Ok(field) = value.cast::<Expression>() {
         return Ok(field.get().measured());
     }
     if let Ok(tuple) = value.cast::<PyTuple>() {
@@ -247,21 +251,32 @@ fn deeper(depth: u32) -> PyResult<u32> {
 
 /// The field that is a whole row: `record`, `key`, `left` or `right`.
 #[pyfunction]
-pub(crate) fn source_field(name: &str) -> PyResult<Field> {
+pub(crate) fn source_expr(name: &str) -> PyResult<Expression> {
     let source = Source::ALL.into_iter().find(|source| source.name() == name);
     source
-        .map(|source| Field {
+        .map(|source| Expression {
             expr: Expr::Source(source),
             depth: 0,
         })
-        .ok_or_else(|| PyTypeError::new_err(format!("there is no field '{name}'")))
+        .ok_or_else(|| PyTypeError::new_err(format!("there is no part '{name}'")))
 }
 
 /// The field that is the column of a name.
 #[pyfunction]
-pub(crate) fn column_field(name: String) -> Field {
-    Field {
+pub(crate) fn column_expr(name: String) -> Expression {
+    Expression {
         expr: Expr::Column(name.into()),
         depth: 0,
     }
+}
+
+/// The expression that is one value for every record.
+#[pyfunction]
+pub(crate) fn literal_expr(value: &Bound<'_, PyAny>) -> PyResult<Expression> {
+    let mut constant = RowBuf::default();
+    constant.encode(value)?;
+    Ok(Expression {
+        expr: Expr::Constant(Arc::new(constant)),
+        depth: 0,
+    })
 }

@@ -1,0 +1,88 @@
+//! Expressions over a record batch by itself: of streams of columns, whose batches hold columns of any type.
+//!
+//! An expression means what it means of a collection's columns. Only the columns that it reads have to be of types that a
+//! collection keeps.
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pointstamp_arrange::Rows;
+use pointstamp_columnar::physical::from_physical;
+use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
+
+use super::eval;
+use super::plain::PlainColumns;
+use super::types::{condition, typed};
+use super::write::columns_of_rows;
+use crate::Error;
+
+/// Returns the type of what an expression makes of columns.
+///
+/// # Errors
+///
+/// As of [`typed`].
+pub fn type_of(expr: &Expr, schema: &SchemaRef) -> Result<DataType, Error> {
+    Ok(typed(expr, schema)?.1)
+}
+
+/// Returns the column that an expression makes of the columns of a batch.
+///
+/// # Errors
+///
+/// As of [`typed`]; [`Error::Expression`] for a row of which it has no result, such as a sum of more than 64 bits.
+pub fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
+    typed(expr, &batch.schema())?; // whose errors name all columns
+    let batch = read_by(batch, expr)?;
+    let (expr, data_type) = typed(expr, &batch.schema())?;
+    let columns = PlainColumns::of(&batch)?;
+    let exprs = [expr];
+    if let Some(made) = eval::select(&columns, &exprs)
+        && let Ok(column) = from_physical(&made.arrays()[0], &data_type)
+    {
+        return Ok(column);
+    }
+    let mut projection = Projection::new(Expr::Tuple(exprs.into()), Nulls::Unknown);
+    let rows = projection.apply_all(columns.rows());
+    let schema = Schema::new(vec![Field::new("", data_type, true)]);
+    let mut made = columns_of_rows(&rows.map_err(Error::Expression)?, &schema.into())?;
+    Ok(made.remove(0))
+}
+
+/// Returns for each row of a batch whether a condition is true of it; it is not where it is unknown.
+///
+/// # Errors
+///
+/// As of [`condition`]; [`Error::Expression`] for a row of which it has no result.
+pub fn holds(batch: &RecordBatch, expr: &Expr) -> Result<BooleanArray, Error> {
+    condition(expr, &batch.schema())?;
+    let batch = read_by(batch, expr)?;
+    let expr = condition(expr, &batch.schema())?;
+    let columns = PlainColumns::of(&batch)?;
+    if let Some(held) = eval::holds(&columns, &expr, Nulls::Unknown) {
+        return Ok(held);
+    }
+    let mut condition = Condition::new(expr, Nulls::Unknown);
+    let rows = columns.rows();
+    let held = (0..rows.len()).map(|index| condition.holds(&[rows.get(index)]));
+    let held = held.collect::<Result<Vec<_>, _>>();
+    Ok(held.map_err(Error::Expression)?.into())
+}
+
+/// The columns of a batch that an expression reads.
+fn read_by(batch: &RecordBatch, expr: &Expr) -> Result<RecordBatch, Error> {
+    let schema = batch.schema();
+    let mut names = Vec::new();
+    expr.for_each_column(&mut |name| names.push(name.to_owned()));
+    let mut indices: Vec<_> = names
+        .iter()
+        .filter_map(|name| schema.index_of(name).ok())
+        .collect();
+    indices.sort_unstable();
+    indices.dedup();
+    let read = schema
+        .project(&indices)
+        .map_err(pointstamp_columnar::Error::from)?;
+    let columns = indices.iter().map(|index| batch.column(*index).clone());
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let read = RecordBatch::try_new_with_options(read.into(), columns.collect(), &options);
+    Ok(read.map_err(pointstamp_columnar::Error::from)?)
+}

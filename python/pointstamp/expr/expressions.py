@@ -1,0 +1,75 @@
+"""Expressions over columns and over the parts of records, which run without calling Python.
+
+Methods of columns take expressions of columns by name, such as ``col("amount") > 1``; methods of collections
+of records take expressions of a record's parts in place of a function: `record` in `map` and `filter`; `key`,
+`left` and `right` in `join`. A tuple of expressions makes a new record. An expression is evaluated in Rust,
+for many rows at a time.
+
+* Parts of tuples, from 0 on: ``record[0]``, ``left[1][0]``.
+* ``+ - * /`` of bools, floats and ints of 64 bits; a result that does not fit is an `OverflowError`.
+* Comparisons, of any values. They follow the order in which collections keep records: values of one type
+  compare as Python does, and those of unlike types by their types, without a `TypeError`. None is before all
+  others and equal to itself. NaN is equal to itself and greater than all other numbers.
+* ``&``, ``|`` and ``~`` of comparisons, each in parentheses.
+* ``record[1].is_null()``: whether a value is None, or a column is null.
+
+Over columns a null is unknown, as in SQL: what is calculated of it or compared with it is null, ``&`` and
+``|`` of it are null unless the other side decides, and `filter` drops a row whose condition is null.
+
+Methods of columns take the expressions of pyarrow (``pc.field("n") > 1``) and Polars (``pl.col("n") > 1``),
+too.
+
+Examples:
+    >>> import pointstamp as ps
+    >>> from pointstamp import left, record, right
+    >>> def build(scope):
+    ...     parents = scope.collection([("ann", "bea"), ("bea", "cy"), ("cy", "di")])
+    ...     children = parents.map((record[1], record[0]))
+    ...     return children.join(parents, (left, right)).filter(record[0] != "bea").capture()
+    >>> ps.example(build).extract()
+    [(0, [(('ann', 'cy'), 1)])]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pointstamp import _core
+from pointstamp._core import Expr
+
+__all__ = ["Expr", "col", "key", "left", "lit", "record", "right"]
+
+record: Expr = _core.source_expr("record")
+"""The record, in `Collection.map` and `Collection.filter`."""
+key: Expr = _core.source_expr("key")
+"""The key of two records that are joined."""
+left: Expr = _core.source_expr("left")
+"""The value that the collection has for the key, in a join."""
+right: Expr = _core.source_expr("right")
+"""The value that the other collection has for the key, in a join."""
+
+
+def col(name: str) -> Expr:
+    """Returns the column of a name.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     prices = scope.to_stream(pa.table({"price": [3, 5], "limit": [4, 4]}))
+        ...     return prices.filter(ps.col("price") < ps.col("limit")).to_records().capture()
+        >>> ps.example(build).extract()
+        [(0, [{'price': 3, 'limit': 4}])]
+    """
+    return _core.column_expr(name)
+
+
+def lit(value: Any) -> Expr:
+    """Returns an expression that is one value for every row or record.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> ps.lit(1) - ps.col("share")
+        1 - col("share")
+    """
+    return _core.literal_expr(value)
