@@ -102,19 +102,19 @@ impl Folder {
         let parent = folder
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
-        let new = match self.disk.make_folder(folder) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && parent.is_some() => {
-                self.make_below(parent.expect("there is one"), made)?;
-                self.disk.make_folder(folder)?;
-                true
+        let there = self.disk.list(folder).is_ok();
+        if !there {
+            // A folder is made in one that is durable, so one that is there is as durable as the one it is in.
+            if let Some(parent) = parent {
+                self.make_below(parent, made)?;
             }
-            Err(error) => return Err(error),
-        };
+            match self.disk.make_folder(folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                other => other?,
+            }
+        }
         match self.disk.sync_folder(parent.unwrap_or(Path::new("."))) {
-            // A folder that was there may lie in one that this user cannot read.
-            Err(error) if !new && error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) if there && cannot_be_synced(&error) => {}
             other => other?,
         }
         made.insert(folder.to_owned());
@@ -171,6 +171,15 @@ impl Folder {
             other => other.map_err(self.error("list", folder)),
         }
     }
+}
+
+/// Returns whether a folder above the location was not made by us and cannot be synced by us.
+fn cannot_be_synced(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(
+        error.kind(),
+        PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported
+    )
 }
 
 fn inside(folder: &str, name: &str) -> String {

@@ -170,7 +170,9 @@ impl Log {
             };
             match Entry::read(&name, &bytes) {
                 Ok(entry) => {
+                    // Those above may have let go of some.
                     let mut kept = entry.kept.clone();
+                    kept.retain(|kept| numbers.contains(&kept.number));
                     kept.extend(entry.as_kept(&bytes));
                     kept.extend(above.into_iter().rev());
                     return Ok(Log {
