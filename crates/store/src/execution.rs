@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,17 +12,16 @@ use crate::checkpoint::Checkpoint;
 use crate::entry::{Entry, Head, Kept, Manifest, Pack};
 use crate::error::Error;
 use crate::garbage::Garbage;
-use crate::location::Location;
 use crate::log;
 use crate::names::{self, HEAD, Lineage, Turn};
 use crate::pack::{PackWriter, Packed};
 use crate::planted::{self, Flaw};
-use crate::store::{Creation, Store};
+use crate::store::Store;
 
 /// The execution that uses a location. It belongs to the leader.
 #[derive(Debug)]
 pub struct Execution {
-    location: Location,
+    store: Arc<dyn Store>,
     lineage: Lineage,
     nonce: u64,
     /// The number of the fence.
@@ -78,9 +78,9 @@ impl Attempt {
 }
 
 impl Execution {
-    pub(crate) fn new(location: Location, fence: &Entry, keep: usize) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, fence: &Entry, keep: usize) -> Self {
         Execution {
-            location,
+            store,
             lineage: fence.lineage,
             nonce: fence.nonce,
             number: fence.number,
@@ -147,7 +147,7 @@ impl Execution {
     /// [`Error::Overtaken`], and those of the store.
     pub fn confirm(&mut self) -> Result<(), Error> {
         self.in_force()?;
-        let last = log::numbers(self.location.store())?.last().copied();
+        let last = log::numbers(&*self.store)?.last().copied();
         let own = match &self.pending {
             Some(pending) => pending.entry.number,
             None => self.newest,
@@ -302,7 +302,7 @@ impl Execution {
             return Err(Error::Misuse("no manifest waits for its answer".to_owned()));
         };
         let (number, name) = (entry.number, names::log(entry.number));
-        match self.location.make(&name, bytes) {
+        match log::make(&*self.store, &name, bytes) {
             Ok(true) => {}
             Ok(false) => return Err(self.overtaken(name)),
             Err(error) => {
@@ -313,7 +313,7 @@ impl Execution {
                 return Err(error);
             }
         }
-        let last = log::numbers(self.location.store())?.last().copied();
+        let last = log::numbers(&*self.store)?.last().copied();
         if let Some(last) = last.filter(|&last| last > number)
             && !planted::has(Flaw::NoList)
         {
@@ -357,32 +357,16 @@ impl Execution {
         if planted::has(Flaw::PrunesPending) && self.pending.is_some() {
             garbage.open = None;
         }
-        garbage.remove(self.location.store())
+        garbage.remove(&*self.store)
     }
 
     /// Puts the number of the newest entry into the head.
     pub(crate) fn note_head(&mut self) -> Result<(), Error> {
         if self.head < self.newest {
             let head = Head::new(self.lineage, self.newest).write()?;
-            self.location.store().put(HEAD, &head)?;
+            self.store.put(HEAD, &head)?;
             self.head = self.newest;
         }
         Ok(())
-    }
-}
-
-impl Location {
-    /// Creates an entry of the log; returns whether this very entry is there now.
-    pub(crate) fn make(&self, name: &str, bytes: &[u8]) -> Result<bool, Error> {
-        match self.store().create(name, bytes)? {
-            Creation::Created => Ok(true),
-            Creation::Exists if planted::has(Flaw::AnyEntry) => Ok(true),
-            Creation::Exists => match self.store().get(name) {
-                Ok(there) => Ok(there == bytes),
-                // Pruned since, so that a higher number exists.
-                Err(error) if error.is_missing() => Ok(false),
-                Err(error) => Err(error.into()),
-            },
-        }
     }
 }

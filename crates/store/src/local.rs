@@ -7,7 +7,8 @@
 //! A creation that finds the object there syncs the folder before it says so: the link may be another's that is not yet durable, or
 //! its own, whose sync failed.
 //!
-//! Two programs may use the folder at once, over a network file system as well, where that has links.
+//! Two programs may use the folder at once. A network file system must have links, and list a name to everyone as soon as it exists: NFS does
+//! with `noac`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -150,7 +150,7 @@ impl Location {
         if planted::has(Flaw::NoFence) {
             return Ok(true);
         }
-        if !self.make(&name, &bytes)? {
+        if !log::make(self.store(), &name, &bytes)? {
             return Ok(false);
         }
         // A store that does not refuse to create what exists answers so here, and nothing is lost.
@@ -172,7 +172,7 @@ impl Location {
 
     /// Reads what there is to read once no one else can make entries.
     fn opened(&self, fence: &Entry, keep: usize, at: Option<u64>) -> Result<Opened, Error> {
-        let mut execution = Execution::new(self.clone(), fence, keep);
+        let mut execution = Execution::new(self.store.clone(), fence, keep);
         execution.note_head()?;
         let kept = match at {
             Some(number) => fence.kept.iter().find(|kept| kept.number == number),

@@ -7,7 +7,8 @@ use crc32c::crc32c;
 use crate::entry::{Entry, Head, Kept, Manifest};
 use crate::error::{Error, StoreError};
 use crate::names::{self, HEAD, LOG, Lineage, Name, PACKS, Turn};
-use crate::store::Store;
+use crate::planted::{self, Flaw};
+use crate::store::{Creation, Store};
 
 /// What a log says.
 #[derive(Debug)]
@@ -234,4 +235,18 @@ pub(crate) fn manifest(
     entry
         .manifest
         .ok_or_else(|| Error::damaged(name, 0, "it is a fence, and should be a manifest"))
+}
+
+/// Creates an entry of the log; returns whether this very entry is there now.
+pub(crate) fn make(store: &dyn Store, name: &str, bytes: &[u8]) -> Result<bool, Error> {
+    match store.create(name, bytes)? {
+        Creation::Created => Ok(true),
+        Creation::Exists if planted::has(Flaw::AnyEntry) => Ok(true),
+        Creation::Exists => match store.get(name) {
+            Ok(there) => Ok(there == bytes),
+            // Pruned since, so that a higher number exists.
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error.into()),
+        },
+    }
 }

@@ -38,9 +38,9 @@ fn sealed(kind: u8, mut bytes: Vec<u8>) -> Vec<u8> {
 fn objects(entry: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     let text = String::from_utf8(entry).unwrap();
     let end = text.rfind("\ncrc32c").unwrap();
-    let json = text[..end].as_bytes().to_vec();
+    let json = text.as_bytes()[..end].to_vec();
     let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
-    let changed = changes.prop_map(move |changes| {
+    let patched = changes.prop_map(move |changes| {
         let mut json = json.clone();
         for (at, byte) in changes {
             let at = at.index(json.len());
@@ -49,7 +49,7 @@ fn objects(entry: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
         sealed(1, json)
     });
     let any = (0..3_u8, proptest::collection::vec(any::<u8>(), 0..200));
-    prop_oneof![changed, any.prop_map(|(kind, bytes)| sealed(kind, bytes))]
+    prop_oneof![patched, any.prop_map(|(kind, bytes)| sealed(kind, bytes))]
 }
 
 fn checkpoints() -> (Cloud, Arc<dyn Store>) {

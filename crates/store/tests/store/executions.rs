@@ -7,7 +7,7 @@ use pointstamp_store::{Checkpoint, Cloud, Error, Fate, Label, Location, SectionR
 
 use crate::computation::{Run, start_again};
 
-fn is_overtaken<T>(result: Result<T, Error>) -> bool {
+fn is_overtaken<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::Overtaken { .. }))
 }
 
@@ -19,14 +19,14 @@ fn a_later_execution_overtakes_an_earlier_one() {
     let mut second = Run::start(&store, 1).unwrap();
     assert_eq!(second.step, 1);
     // The first does not know it yet; what it removes is nothing that the second needs.
-    assert!(is_overtaken(first.execution.confirm()));
+    assert!(is_overtaken(&first.execution.confirm()));
     for _ in 0..5 {
         second.advance().unwrap();
         second.execution.prune().unwrap();
     }
-    assert!(is_overtaken(first.advance()));
-    assert!(is_overtaken(first.execution.begin()));
-    assert!(is_overtaken(first.execution.prune()));
+    assert!(is_overtaken(&first.advance()));
+    assert!(is_overtaken(&first.execution.begin()));
+    assert!(is_overtaken(&first.execution.prune()));
     assert_eq!(second.advance().unwrap(), 7);
     assert_eq!(start_again(&store), 7);
 }
@@ -47,7 +47,7 @@ fn a_number_that_was_pruned_meanwhile_is_no_success() {
         store.get(&name).unwrap_err().is_missing(),
         "the first can create it"
     );
-    assert!(is_overtaken(first.advance()));
+    assert!(is_overtaken(&first.advance()));
     assert!(store.get(&name).is_ok(), "it did");
     // It is never read, and goes.
     assert_eq!(Run::start(&store, 1).unwrap().step, 6);
@@ -105,7 +105,7 @@ fn label() -> Label {
     }
 }
 
-fn is_misuse<T>(result: Result<T, Error>) -> bool {
+fn is_misuse<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::Misuse(_)))
 }
 
@@ -115,14 +115,14 @@ fn calls_that_do_not_fit_are_refused() {
     let location = Location::new(Arc::new(cloud.client()));
     let mut execution = location.open(0, None).unwrap().execution;
     assert!(
-        is_misuse(execution.commit(Checkpoint::default(), &[])),
+        is_misuse(&execution.commit(Checkpoint::default(), &[])),
         "none was begun"
     );
-    assert!(is_misuse(execution.settle()));
+    assert!(is_misuse(&execution.settle()));
     let first = execution.begin().unwrap();
-    assert!(is_misuse(execution.begin()), "one is under way");
+    assert!(is_misuse(&execution.begin()), "one is under way");
     assert!(
-        is_misuse(execution.commit(Checkpoint::default(), &[])),
+        is_misuse(&execution.commit(Checkpoint::default(), &[])),
         "a checkpoint without packs"
     );
 
@@ -133,25 +133,25 @@ fn calls_that_do_not_fit_are_refused() {
     };
     let (packed, section) = pack(first, 0);
     let twice = [packed.clone(), packed.clone()];
-    assert!(is_misuse(execution.commit(Checkpoint::default(), &twice)));
+    assert!(is_misuse(&execution.commit(Checkpoint::default(), &twice)));
     execution.abandon().unwrap();
     let second = execution.begin().unwrap();
     assert!(
-        is_misuse(execution.commit(Checkpoint::default(), &[packed])),
+        is_misuse(&execution.commit(Checkpoint::default(), &[packed])),
         "a pack of another attempt"
     );
     let mut writer = second.writer(location.store(), 0).unwrap();
     writer.refer(label(), &section);
     let packed = writer.finish().unwrap();
     assert!(
-        is_misuse(execution.commit(Checkpoint::default(), &[packed])),
+        is_misuse(&execution.commit(Checkpoint::default(), &[packed])),
         "a reference to what was given up"
     );
 
     let mut writer = second.writer(location.store(), 1).unwrap();
     drop(writer.section(label()));
     assert!(
-        is_misuse(writer.finish()),
+        is_misuse(&writer.finish()),
         "a section that was not finished"
     );
     let (packed, _) = pack(second, 2);
@@ -205,4 +205,93 @@ fn a_reference_to_another_section_is_refused() {
         );
     }
     assert_eq!(reader.read(&section).unwrap(), "1");
+}
+
+#[test]
+fn a_pack_that_is_mostly_not_needed_is_written_again_and_goes() {
+    let cloud = Cloud::default();
+    let location = Location::new(Arc::new(cloud.client()));
+    let mut execution = location.open(1, None).unwrap().execution;
+    let attempt = execution.begin().unwrap();
+    let mut writer = attempt.writer(location.store(), 0).unwrap();
+    let mut sections = Vec::new();
+    let random = |seed| {
+        let mut bytes = vec![0; 1000];
+        fastrand::Rng::with_seed(seed).fill(&mut bytes);
+        bytes
+    };
+    for seed in 0..4 {
+        sections.push(writer.put(label(), &random(seed)).unwrap());
+    }
+    let packed = writer.finish().unwrap();
+    execution.commit(Checkpoint::default(), &[packed]).unwrap();
+
+    // One section goes with each checkpoint; the last is needed for ever.
+    let mut rewritten = 0;
+    for left in [3, 2, 1, 1, 1] {
+        let base = location.read(None).unwrap().unwrap();
+        let attempt = execution.begin().unwrap();
+        let mut writer = attempt.writer(location.store(), 0).unwrap();
+        sections.drain(..sections.len() - left);
+        for section in &mut sections {
+            if base.manifest().rewrites(&section.pack) {
+                let pack = base.pack(&section.pack).unwrap();
+                *section = writer.copy(label(), &pack, section).unwrap();
+                rewritten += 1;
+            } else {
+                writer.refer(label(), section);
+            }
+        }
+        let packed = writer.finish().unwrap();
+        execution.commit(Checkpoint::default(), &[packed]).unwrap();
+        execution.prune().unwrap();
+    }
+    assert_eq!(rewritten, 1);
+    let packs: Vec<String> = cloud
+        .objects()
+        .into_keys()
+        .filter(|name| name.starts_with("packs"))
+        .collect();
+    assert_eq!(packs, ["packs/1.5.0", "packs/1.6.0"]);
+    let reader = location.read(None).unwrap().unwrap();
+    assert_eq!(reader.read(&sections[0]).unwrap(), random(3));
+}
+
+#[test]
+fn the_newest_entry_names_contents_and_not_names_only() {
+    let cloud = Cloud::default();
+    let location = Location::new(Arc::new(cloud.client()));
+    let mut execution = location.open(2, None).unwrap().execution;
+    // A pack of the same name, lineage and length.
+    let attempt = execution.begin().unwrap();
+    let pack = |bytes: &[u8]| {
+        let mut writer = attempt.writer(location.store(), 0).unwrap();
+        writer.put(label(), bytes).unwrap();
+        writer.finish().unwrap()
+    };
+    let (first, _) = (pack(b"one"), pack(b"two"));
+    execution.commit(Checkpoint::default(), &[first]).unwrap();
+    let damage = location.verify().unwrap().damage;
+    assert_eq!(damage[0].object(), Some("packs/1.1.0"));
+    pack(b"one");
+    assert!(location.verify().unwrap().damage.is_empty());
+
+    // An entry of the same number.
+    let attempt = execution.begin().unwrap();
+    let mut writer = attempt.writer(location.store(), 0).unwrap();
+    writer.put(label(), b"1").unwrap();
+    execution
+        .commit(Checkpoint::default(), &[writer.finish().unwrap()])
+        .unwrap();
+    execution.prune().unwrap();
+    assert!(location.verify().unwrap().damage.is_empty());
+    let entry = String::from_utf8(cloud.objects()["log/2"].to_vec()).unwrap();
+    let (json, _) = entry.rsplit_once("\ncrc32c").unwrap();
+    let other = json.replace("\"made_by\": \"\"", "\"made_by\": \"me\"");
+    assert_ne!(json, other);
+    let sum = crc32c::crc32c(other.as_bytes());
+    cloud.set("log/2", Some(format!("{other}\ncrc32c {sum:08x}\n").into()));
+    let damage = location.verify().unwrap().damage;
+    assert_eq!(damage[0].object(), Some("log/2"));
+    assert!(damage[0].to_string().contains("log/3"), "{}", damage[0]);
 }

@@ -30,8 +30,8 @@ fn moments(lies: Lies) -> Vec<(SimulatedDisk, u64)> {
             run.execution.prune().unwrap();
         }
     }
-    let taken = std::mem::take(&mut *moments.lock().unwrap());
-    taken
+    drop(store);
+    std::mem::take(&mut moments.lock().unwrap())
 }
 
 fn cut_everywhere(lies: Lies) {
