@@ -3,7 +3,7 @@
 //! A checkpoint is what [`Location::read`] returns: a [`Manifest`] and the sections of the packs that it names. It exists from the
 //! moment when its manifest does. The modules, from below:
 //!
-//! - [`store`]: the interface of what holds objects. [`Local`] is a folder, on a [`disk`]; [`SimulatedDisk`], [`Cloud`] and
+//! - [`store`]: the interface of what holds objects. [`Local`] is a folder, on a [`disk`]; `Remote` is S3, GCS or Azure (feature `cloud`); [`SimulatedDisk`], [`Cloud`] and
 //!   [`failing`] are for tests.
 //! - [`page`] and [`pack`]: what each worker writes, under checksums.
 //! - [`entry`] and [`checkpoint`]: what the manifest says.
@@ -38,6 +38,8 @@
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;
+#[cfg(feature = "cloud")]
+mod cloud;
 pub mod disk;
 pub mod entry;
 pub mod error;
@@ -61,6 +63,8 @@ mod simulated_disk;
 pub mod store;
 
 pub use checkpoint::Checkpoint;
+#[cfg(feature = "cloud")]
+pub use cloud::Remote;
 pub use entry::Manifest;
 pub use error::{Error, StoreError};
 pub use execution::{Attempt, Execution};

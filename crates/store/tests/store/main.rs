@@ -4,6 +4,7 @@ mod at;
 mod bytes;
 mod computation;
 mod damage;
+mod design;
 mod executions;
 mod faults;
 mod formats;

@@ -10,11 +10,18 @@ use crate::computation::{Run, all, start_again};
 
 fn stores() -> (TempDir, Vec<Arc<dyn Store>>) {
     let folder = tempfile::tempdir().unwrap();
-    let stores: Vec<Arc<dyn Store>> = vec![
+    #[cfg_attr(not(feature = "cloud"), allow(unused_mut))]
+    let mut stores: Vec<Arc<dyn Store>> = vec![
         Arc::new(Local::new(folder.path().join("deep/er/state"))),
         Arc::new(Local::on(SimulatedDisk::default(), "/state")),
         Arc::new(Cloud::default().client()),
     ];
+    #[cfg(feature = "cloud")]
+    {
+        let memory = Arc::new(object_store::memory::InMemory::new());
+        let remote = pointstamp_store::Remote::on(memory, "a/state".into(), "memory").unwrap();
+        stores.push(Arc::new(remote));
+    }
     (folder, stores)
 }
 
@@ -157,4 +164,56 @@ fn reading_creates_nothing() {
     assert!(location.verify().unwrap().damage.is_empty());
     assert_eq!(location.prune().unwrap(), 0);
     assert!(!folder.path().join("none").exists());
+}
+
+#[test]
+fn a_large_object_is_sent_in_parts() {
+    let (_folder, stores) = stores();
+    let mut piece = vec![0; 3 << 20];
+    fastrand::Rng::with_seed(7).fill(&mut piece);
+    for store in stores {
+        let mut upload = store.upload("packs/1.1.0").unwrap();
+        for _ in 0..7 {
+            upload.write(&piece).unwrap();
+        }
+        upload.finish().unwrap();
+        let mut upload = store.upload("packs/1.1.1").unwrap();
+        for _ in 0..7 {
+            upload.write(&piece).unwrap();
+        }
+        drop(upload);
+        assert_eq!(all(&store).len(), 1);
+        let len = piece.len() as u64;
+        assert_eq!(store.read("packs/1.1.0", 6 * len..7 * len).unwrap(), piece);
+    }
+}
+
+/// On a real server: `POINTSTAMP_TEST_S3=s3://bucket/prefix`, and `AWS_ENDPOINT`, `AWS_ALLOW_HTTP` and keys in the environment.
+#[cfg(feature = "cloud")]
+#[test]
+#[ignore = "needs a server"]
+fn a_server_keeps_checkpoints() {
+    let url = std::env::var("POINTSTAMP_TEST_S3").expect("a URL");
+    let store: Arc<dyn Store> =
+        Arc::new(pointstamp_store::Remote::new(&url, std::env::vars()).unwrap());
+    assert!(store.get("log/1").unwrap_err().is_missing());
+    store.put("packs/1.1.0", &vec![7; 20 << 20]).unwrap();
+    assert!(store.read("packs/1.1.0", 0..21 << 20).unwrap_err().is_cut());
+    assert!(
+        store
+            .read("packs/1.1.0", 21 << 20..22 << 20)
+            .unwrap_err()
+            .is_cut()
+    );
+    store.delete("packs/1.1.0").unwrap();
+    store.delete("packs/1.1.0").unwrap();
+    for starts in 0..2 {
+        let mut run = Run::start(&store, 3).unwrap();
+        assert_eq!(run.step, starts * 5);
+        for _ in 0..5 {
+            run.advance().unwrap();
+            run.execution.prune().unwrap();
+        }
+    }
+    assert_eq!(start_again(&store), 10);
 }
