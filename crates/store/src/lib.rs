@@ -70,7 +70,7 @@ pub use error::{Error, StoreError};
 pub use execution::{Attempt, Execution};
 pub use json::Json;
 pub use local::Local;
-pub use location::{Location, Opened, Summary, Verified};
+pub use location::{Line, Location, Opened, Summary, Verified};
 pub use names::{Lineage, Turn};
 pub use pack::{Label, PackReader, PackWriter, Packed, SectionRef, SectionWriter};
 pub use reader::{Found, Reader};

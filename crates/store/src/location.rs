@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::entry::{Entry, Manifest};
+use crate::entry::{Entry, Kept, Manifest};
 use crate::error::Error;
 use crate::execution::Execution;
 use crate::garbage::Garbage;
@@ -31,7 +31,10 @@ pub struct Opened {
     pub execution: Execution,
 }
 
-/// A line of a list of checkpoints.
+/// A line of a list of checkpoints: a number, and what is there or is wrong.
+pub type Line = (u64, Result<Summary, Error>);
+
+/// What a list says of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// The number.
@@ -219,22 +222,25 @@ impl Location {
         Ok(Some(Reader::new(self.store.clone(), log.lineage, manifest)))
     }
 
-    /// Lists the checkpoints that are kept, in order. The location may be in use.
+    /// Lists the checkpoints that are kept by number, in order; an error in place of one that cannot be read. The location may be in use.
     ///
     /// # Errors
     ///
-    /// Those of the store, and those of a log that is not as it should be.
-    pub fn list(&self) -> Result<Vec<Summary>, Error> {
-        let Some(log) = Log::read(self.store(), false)? else {
+    /// Those of the store, and those of a log of which nothing can be read.
+    pub fn list(&self) -> Result<Vec<Line>, Error> {
+        let Some(log) = Log::read(self.store(), true)? else {
             return Ok(Vec::new());
         };
         let by = names::log(log.highest);
-        let mut list = Vec::new();
-        for kept in &log.kept {
+        let summary = |kept: &Kept| {
             let manifest = log::manifest(self.store(), kept, log.lineage, &by)?;
-            list.push(Summary::of(&manifest));
-        }
-        Ok(list)
+            Ok(Summary::of(&manifest))
+        };
+        Ok(log
+            .kept
+            .iter()
+            .map(|kept| (kept.number, summary(kept)))
+            .collect())
     }
 
     /// Reads every byte of all checkpoints that are kept. The location may be in use.
@@ -256,15 +262,24 @@ impl Location {
     fn verify_once(&self) -> Result<(Option<u64>, Verified), Error> {
         let mut verified = Verified::default();
         let last = log::numbers(self.store())?.last().copied();
-        let log = match Log::read(self.store(), false) {
-            Ok(Some(log)) => log,
-            Ok(None) => return Ok((None, verified)),
+        let read = match Log::read(self.store(), false) {
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
                 verified.damage.push(error);
-                return Ok((last, verified));
+                Log::read(self.store(), true)
             }
+            other => other,
         };
+        let mut log = match read {
+            Ok(Some(log)) => log,
+            Ok(None) => return Ok((None, verified)),
+            Err(error @ Error::Store(_)) => return Err(error),
+            Err(_) => return Ok((last, verified)),
+        };
+        if !verified.damage.is_empty() {
+            // Those that are lost have been named.
+            log.kept.retain(|kept| !kept.packs.is_empty());
+        }
         let by = names::log(log.highest);
         let mut seen = BTreeSet::new();
         for kept in &log.kept {

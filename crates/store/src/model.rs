@@ -249,9 +249,9 @@ fn end(cloud: &Cloud, target: &Mutex<Target>) {
     let list = location
         .list()
         .unwrap_or_else(|error| panic!("VIOLATED: {error}"));
-    for summary in list {
-        let reader = location.read(Some(summary.number)).unwrap().unwrap();
-        named.insert(format!("log/{}", summary.number));
+    for (number, _) in list {
+        let reader = location.read(Some(number)).unwrap().unwrap();
+        named.insert(format!("log/{number}"));
         named.extend(reader.manifest().packs.iter().map(|pack| pack.name.clone()));
     }
     let left: BTreeSet<String> = cloud.objects().into_keys().collect();

@@ -19,7 +19,7 @@ fn checkpoints() -> (Cloud, Arc<dyn Store>) {
 
 fn numbers(store: &Arc<dyn Store>) -> Vec<u64> {
     let list = Location::new(store.clone()).list().unwrap();
-    list.iter().map(|summary| summary.number).collect()
+    list.iter().map(|(number, _)| *number).collect()
 }
 
 #[test]
@@ -81,6 +81,18 @@ fn a_lost_newest_one_is_never_passed_over_silently() {
         damage(&cloud);
         assert!(Run::start(&store, 3).is_err());
         assert!(Run::start_at(&store, 3, Some(6)).is_err(), "it is lost");
+        // What can be gone on from is listed.
+        let list = Location::new(store.clone()).list().unwrap();
+        let listed = list.iter().find(|(number, _)| *number == 4).unwrap();
+        assert_eq!(listed.1.as_ref().unwrap().workers, 2);
+        let lost = list.last().unwrap();
+        assert_eq!(
+            (lost.0, lost.1.as_ref().unwrap_err().object()),
+            (6, Some("log/6"))
+        );
+        let verified = Location::new(store.clone()).verify().unwrap();
+        assert!(verified.checkpoints.contains(&4) && !verified.damage.is_empty());
+
         let mut run = Run::start_at(&store, 3, Some(4)).unwrap();
         assert_eq!(run.step, 3);
         run.execution.prune().unwrap();

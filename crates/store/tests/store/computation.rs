@@ -211,9 +211,9 @@ impl Run {
 pub(crate) fn named(store: &Arc<dyn Store>) -> BTreeSet<String> {
     let location = Location::new(store.clone());
     let mut named = BTreeSet::new();
-    for summary in location.list().unwrap() {
-        let reader = location.read(Some(summary.number)).unwrap().unwrap();
-        named.insert(format!("log/{}", summary.number));
+    for (number, _) in location.list().unwrap() {
+        let reader = location.read(Some(number)).unwrap().unwrap();
+        named.insert(format!("log/{number}"));
         named.extend(reader.manifest().packs.iter().map(|pack| pack.name.clone()));
     }
     named

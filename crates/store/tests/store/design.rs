@@ -34,7 +34,10 @@ fn what_the_page_names_is_there() {
     let text: String = page.split("```").step_by(2).collect();
     let (mut rust, mut items) = (0, 0);
     for name in text.split('`').skip(1).step_by(2) {
-        if name.ends_with(".rs") {
+        if Path::new(name)
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+        {
             assert!(
                 files.iter().any(|(path, _)| path.ends_with(name)),
                 "there is no {name}"
