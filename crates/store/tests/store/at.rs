@@ -18,8 +18,8 @@ fn checkpoints() -> (Cloud, Arc<dyn Store>) {
 }
 
 fn numbers(store: &Arc<dyn Store>) -> Vec<u64> {
-    let list = Location::new(store.clone()).list().unwrap();
-    list.iter().map(|(number, _)| *number).collect()
+    let listing = Location::new(store.clone()).list().unwrap();
+    listing.iter().map(|(number, _)| *number).collect()
 }
 
 #[test]
@@ -82,10 +82,10 @@ fn a_lost_newest_one_is_never_passed_over_silently() {
         assert!(Run::start(&store, 3).is_err());
         assert!(Run::start_at(&store, 3, Some(6)).is_err(), "it is lost");
         // What can be gone on from is listed.
-        let list = Location::new(store.clone()).list().unwrap();
-        let listed = list.iter().find(|(number, _)| *number == 4).unwrap();
+        let listing = Location::new(store.clone()).list().unwrap();
+        let listed = listing.iter().find(|(number, _)| *number == 4).unwrap();
         assert_eq!(listed.1.as_ref().unwrap().workers, 2);
-        let lost = list.last().unwrap();
+        let lost = listing.last().unwrap();
         assert_eq!(
             (lost.0, lost.1.as_ref().unwrap_err().object()),
             (6, Some("log/6"))
