@@ -155,8 +155,15 @@ impl Run {
         keep: usize,
         at: Option<u64>,
     ) -> Result<Run, Error> {
-        let Opened { from, execution } = Location::new(store.clone()).open(keep, at)?;
-        let step = from.as_ref().map(check).transpose()?.unwrap_or(0);
+        let Opened {
+            from,
+            mut execution,
+        } = Location::new(store.clone()).open(keep, at)?;
+        let step = match from.as_ref().map(check).transpose() {
+            Ok(step) => step.unwrap_or(0),
+            // Pruned by another.
+            Err(error) => return execution.confirm().and(Err(error)),
+        };
         Ok(Run {
             store: store.clone(),
             execution,

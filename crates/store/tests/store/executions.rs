@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use pointstamp_store::{Checkpoint, Cloud, Error, Fate, Label, Location, SectionRef, Store};
+use pointstamp_store::{Checkpoint, Cloud, Error, Fate, Label, Local, Location, SectionRef, Store};
 
 use crate::computation::{Run, start_again};
 
@@ -294,4 +294,40 @@ fn the_newest_entry_names_contents_and_not_names_only() {
     let damage = location.verify().unwrap().damage;
     assert_eq!(damage[0].object(), Some("log/2"));
     assert!(damage[0].to_string().contains("log/3"), "{}", damage[0]);
+}
+
+#[test]
+fn programs_that_use_one_folder_at_once_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = || {
+        let mut answered = 0;
+        for _ in 0..12 {
+            let store: Arc<dyn Store> = Arc::new(Local::new(folder.path()));
+            let mut run = match Run::start(&store, 2) {
+                Ok(run) => run,
+                // A start sweeps what the one before it writes.
+                Err(Error::Overtaken { .. } | Error::Store(_)) => continue,
+                Err(other) => panic!("{other}"),
+            };
+            for _ in 0..3 {
+                match run.advance() {
+                    Ok(step) => answered = step,
+                    Err(Error::Overtaken { .. } | Error::Missing { .. } | Error::Store(_)) => break,
+                    Err(other) => panic!("{other}"),
+                }
+                let _ = run.execution.prune();
+            }
+        }
+        answered
+    };
+    let answered = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .max()
+    });
+    let store: Arc<dyn Store> = Arc::new(Local::new(folder.path()));
+    let there = start_again(&store);
+    assert!(answered.unwrap() <= there && there > 0);
 }
