@@ -205,6 +205,7 @@ impl Execution {
     ///
     /// - [`Error::Store`]: whether the manifest exists is not known. Call [`Execution::settle`] until it returns something else.
     /// - [`Error::Overtaken`]: end, and show nothing.
+    /// - [`Error::Missing`]: the entry before is gone: someone has removed it. End, and show nothing.
     /// - [`Error::Misuse`]: the packs are not of this attempt, or refer to packs that the last checkpoint does not name.
     pub fn commit(&mut self, checkpoint: Checkpoint, packs: &[Packed]) -> Result<&Manifest, Error> {
         self.in_force()?;
@@ -313,11 +314,19 @@ impl Execution {
                 return Err(error);
             }
         }
-        let last = log::numbers(&*self.store)?.last().copied();
+        let numbers = log::numbers(&*self.store)?;
+        let last = numbers.last().copied();
         if let Some(last) = last.filter(|&last| last > number)
             && !planted::has(Flaw::NoList)
         {
             return Err(self.overtaken(names::log(last)));
+        }
+        if !numbers.contains(&self.newest) && !planted::has(Flaw::NoList) {
+            // Only this execution could have removed it.
+            return Err(Error::Missing {
+                object: names::log(self.newest),
+                by: name,
+            });
         }
         let made = self.pending.take();
         if let Some(Pending { bytes, entry }) = made {

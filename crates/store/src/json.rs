@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON value as text. Numbers of any size stay as they are.
+/// A JSON value as text. Numbers of any size stay as they are. Its serde encoding is for JSON only, and so are those of manifests.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Box<str>);
 

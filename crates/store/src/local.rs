@@ -127,18 +127,8 @@ impl Folder {
         let folder = path.parent().unwrap_or(&self.root);
         self.make(folder)?;
         let temporary = self.temporary(path);
-        let file = match self.disk.create(&temporary) {
-            // The folder was removed since.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.made
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clear();
-                self.make(folder)?;
-                self.disk.create(&temporary)?
-            }
-            other => other?,
-        };
+        // A folder that was removed meanwhile is not made again: what was in it is lost.
+        let file = self.disk.create(&temporary)?;
         Ok((temporary, file))
     }
 

@@ -228,29 +228,23 @@ fn executions(flaw: Option<Flaw>) {
     plant(None);
 }
 
+fn must<T>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| panic!("VIOLATED: {error}"))
+}
+
 /// Starts once more in good weather: everything that was shown is there, and nothing else is left.
 fn end(cloud: &Cloud, target: &Mutex<Target>) {
     let location = Location::new(Arc::new(cloud.client()));
-    let verified = location.verify().unwrap();
-    assert!(
-        verified.damage.is_empty(),
-        "VIOLATED: {:?}",
-        verified.damage
-    );
-    run(&location, target, 1).unwrap_or_else(|error| panic!("VIOLATED: {error}"));
-    let mut opened = location
-        .open(2, None)
-        .unwrap_or_else(|error| panic!("VIOLATED: {error}"));
-    opened.execution.prune().unwrap();
-    let mut named = BTreeSet::from([
-        "head".to_owned(),
-        format!("log/{}", opened.execution.number()),
-    ]);
-    let list = location
-        .list()
-        .unwrap_or_else(|error| panic!("VIOLATED: {error}"));
-    for (number, _) in list {
-        let reader = location.read(Some(number)).unwrap().unwrap();
+    let damage = must(location.verify()).damage;
+    assert!(damage.is_empty(), "VIOLATED: {damage:?}");
+    must(run(&location, target, 1));
+    let mut opened = must(location.open(2, None));
+    must(opened.execution.prune());
+    let fence = format!("log/{}", opened.execution.number());
+    let mut named = BTreeSet::from(["head".to_owned(), fence]);
+    for (number, summary) in must(location.list()) {
+        must(summary);
+        let reader = must(location.read(Some(number))).expect("VIOLATED: it is listed");
         named.insert(format!("log/{number}"));
         named.extend(reader.manifest().packs.iter().map(|pack| pack.name.clone()));
     }

@@ -331,3 +331,57 @@ fn programs_that_use_one_folder_at_once_take_turns() {
     let there = start_again(&store);
     assert!(answered.unwrap() <= there && there > 0);
 }
+
+#[test]
+fn a_location_that_is_removed_under_way_is_an_error_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("state");
+    let store: Arc<dyn Store> = Arc::new(Local::new(&place));
+    let mut run = Run::start(&store, 2).unwrap();
+    run.advance().unwrap();
+    std::fs::remove_dir_all(&place).unwrap();
+    assert!(matches!(
+        run.advance(),
+        Err(Error::Store(_) | Error::Missing { .. })
+    ));
+    assert!(!place.exists());
+
+    let cloud = Cloud::default();
+    let store: Arc<dyn Store> = Arc::new(cloud.client());
+    let mut run = Run::start(&store, 2).unwrap();
+    run.advance().unwrap();
+    let location = Location::new(store.clone());
+    let attempt = run.execution.begin().unwrap();
+    let mut writer = attempt.writer(location.store(), 0).unwrap();
+    writer.put(label(), b"1").unwrap();
+    let packed = writer.finish().unwrap();
+    for name in cloud.objects().keys() {
+        cloud.set(name, None);
+    }
+    let error = run
+        .execution
+        .commit(Checkpoint::default(), &[packed])
+        .unwrap_err();
+    assert_eq!(error.object(), Some("log/2"), "{error}");
+}
+
+#[test]
+fn attempts_and_packs_cross_processes() {
+    let location = Location::new(Arc::new(Cloud::default().client()));
+    let mut execution = location.open(1, None).unwrap().execution;
+    let attempt = execution.begin().unwrap();
+    let sent = postcard::to_stdvec(&attempt).unwrap();
+    let attempt: pointstamp_store::Attempt = postcard::from_bytes(&sent).unwrap();
+    let mut writer = attempt.writer(location.store(), 3).unwrap();
+    writer.put(label(), b"1").unwrap();
+    let packed = writer.finish().unwrap();
+    let sent = postcard::to_stdvec(&packed).unwrap();
+    let back: pointstamp_store::Packed = postcard::from_bytes(&sent).unwrap();
+    assert_eq!(back, packed);
+    let manifest = execution.commit(Checkpoint::default(), &[back]).unwrap();
+    let json = serde_json::to_string(manifest).unwrap();
+    assert_eq!(
+        &serde_json::from_str::<pointstamp_store::Manifest>(&json).unwrap(),
+        manifest
+    );
+}
