@@ -24,13 +24,14 @@ MAY_REACH: dict[str, frozenset[str]] = {
     "channels": frozenset({"order"}),
     "net": frozenset({"channels", "order"}),
     "simulate": frozenset({"channels", "order"}),
+    "store": frozenset(),
     "engine": RUST - {"engine"},
     "arrange": frozenset({"order"}),
     "rows": frozenset({"arrange", "order"}),
     "columnar": RUST,
     "operators": RUST | {"arrange", "columnar", "events", "rows"},
     "events": frozenset({"order"}),
-    "py": RUST | {"arrange", "columnar", "events", "net", "operators", "rows", "simulate"},
+    "py": RUST | {"arrange", "columnar", "events", "net", "operators", "rows", "simulate", "store"},
     "testkit": RUST,
     "benches": RUST | {"testkit", "columnar"},
 }
@@ -73,6 +74,7 @@ FORBID_UNSAFE = [
     "rows",
     "operators",
     "events",
+    "store",
 ]
 
 
