@@ -831,7 +831,7 @@ of_columns("aggregate", lambda rows, _: rows.aggregate("key", [("v", "sum")]), s
 of_columns("select", lambda rows, _: rows.select("key"), distinct)
 of_columns("rename", lambda rows, _: rows.rename({"v": "w"}), all_distinct)
 of_columns("to_records", lambda rows, _: rows.to_records(), lambda d: d.table.to_pylist())
-of_columns("filter", lambda rows, _: rows.filter(ps.fields.col("v") > 100), all_distinct)
+of_columns("filter", lambda rows, _: rows.filter(ps.col("v") > 100), all_distinct)
 of_columns("concat", lambda rows, few: rows.concat(few), all_distinct)
 of_columns("negate", lambda rows, _: rows.negate(), all_distinct)
 of_columns("probe", lambda rows, _: rows.probe(), all_distinct)

@@ -255,7 +255,7 @@ def test_dictionaries_of_their_own_are_put_together() -> None:
             TypeError,
             "filter returned True. It is given a batch",
         ),
-        (lambda batch: batch["n"] == 3, TypeError, r"filter returned False. It is given a batch.*pc\.field"),
+        (lambda batch: batch["n"] == 3, TypeError, r"filter returned False. It is given a batch.*ps\.col"),
         (lambda batch: None, TypeError, "one for each row, and not None"),
         (lambda batch: [True], ValueError, "a condition made 1 values of 10 rows"),
     ],

@@ -227,7 +227,7 @@ def test_what_a_function_returns_is_looked_at() -> None:
     refused(
         lambda s: s.collection(pairs).map_groups(lambda k, v: 7).capture(),
         TypeError,
-        r"reduce returns an iterable of records, not 7: return \[7\] for one",
+        r"map_groups returns an iterable of records, not 7: return \[7\] for one",
     )
     refused(
         lambda s: s.collection(pairs).threshold(lambda r, n: "x").capture(), TypeError, "'x' is not the diff"

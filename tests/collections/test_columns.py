@@ -239,7 +239,7 @@ DATES = pa.table({"day": [datetime.date(2024, 1, 1)], "n": [1], "who": ["ann"]})
         (lambda c: c.concat(c.select("n")), "concat takes collections of one schema"),
         (lambda c: c.sum("who", by="n"), "sum is not defined for column 'who' of type string"),
         (lambda c: c.min("n", by="n"), "two columns named 'n'"),
-        (lambda c: c.count("n"), "two columns named 'n'"),
+        (lambda c: c.value_counts("n"), "two columns named 'n'"),
         (lambda c: c.join(c.select(n=col("n") / 2), on="n"), "key column 'n' is int64 here and double"),
         (lambda c: c.join(c, on="x"), "no column 'x'"),
     ],

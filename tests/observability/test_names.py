@@ -40,6 +40,7 @@ NO_OPERATOR = {
     ("ColumnCollection", "to_records"),
     # Keywords are the names of columns: map_batches takes a name, and `fields` of collections in a tuple do.
     ("ArrowStream", "with_columns"),
+    ("ArrowStream", "select"),
     ("ColumnCollection", "select"),
     # For this package.
     ("Served", "probe"),  # one that is there
@@ -247,7 +248,6 @@ CASES: dict[str, Callable[..., Any]] = {
     "ArrowStream.delay_batch": lambda s: rows(s).delay_batch(lambda t: t, name=N),
     "ArrowStream.probe_with": lambda s: rows(s).probe_with(ps.ProbeHandle(), name=N),
     "ArrowStream.filter": lambda s: rows(s).filter(pc.field("n") > 0, name=N),
-    "ArrowStream.select": lambda s: rows(s).select("n", name=N),
     "ArrowStream.rename": lambda s: rows(s).rename({"n": "k"}, name=N),
     "ArrowStream.sort": lambda s: rows(s).sort("n", name=N),
     "ArrowStream.limit": lambda s: rows(s).limit(1, name=N),

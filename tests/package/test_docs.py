@@ -27,6 +27,7 @@ import pytest
 import golden_graphs
 import pointstamp
 import pointstamp.capture
+import pointstamp.connectors
 import pointstamp.order
 import pointstamp.progress
 import pointstamp.spark
@@ -157,11 +158,21 @@ def test_session(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [pointstamp, pointstamp.order, pointstamp.progress, pointstamp.capture, pointstamp.spark]
+    "module",
+    [
+        pointstamp,
+        pointstamp.order,
+        pointstamp.progress,
+        pointstamp.capture,
+        pointstamp.connectors,
+        pointstamp.spark,
+    ],
 )
 def test_the_reference_has_every_public_name(module: ModuleType) -> None:
     reference = (DOCS / "reference.md").read_text(encoding="utf-8")
-    described = set(re.findall(r"^\.\. auto(?:class|function|exception):: (\w+)$", reference, re.MULTILINE))
+    described = set(
+        re.findall(r"^\.\. auto(?:class|function|exception|data):: (\w+)$", reference, re.MULTILINE)
+    )
     aliases = {"Summary", "Time"}
     assert {name for name in module.__all__ if not name.startswith("__")} - aliases <= described
 

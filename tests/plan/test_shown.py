@@ -142,7 +142,6 @@ def test_states_are_those_of_the_operators() -> None:
     assert states["map"] == "none"
     assert states["distinct"] == "by time, until the time closes"
     assert states["to_stream"] == "how far it has read or sent"
-    assert states["reduce"] == "its own"
     assert states["map_groups"] == "an arrangement"
 
 

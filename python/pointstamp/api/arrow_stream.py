@@ -833,11 +833,14 @@ class ArrowStream(ColumnOperators):
         names = [*columns, *exprs]
         _differ(names, names)
         if not exprs:
-            return self._mapped(kinds.SELECT, lambda batch: batch.select(names), name=None)
+            return self._selected(names, None)
         computed = with_columns(exprs)
         return self._mapped(
             kinds.SELECT, lambda batch: computed(batch).select(names), name=None, changes=exprs
         )
+
+    def _selected(self, names: list[str], name: str | None) -> ArrowStream:
+        return self._mapped(kinds.SELECT, lambda batch: batch.select(names), name=name)
 
     def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ArrowStream:
         """The same rows, with new names for some columns.
@@ -928,7 +931,7 @@ class ArrowStream(ColumnOperators):
     def _without_one_key(self, name: str | None) -> ArrowStream:
         """The rows without the column of `_with_one_key`."""
         names = [column for column in self.schema.names if column != ALL]
-        return self.select(*names, name=part_name(name, kinds.SELECT.name))
+        return self._selected(names, part_name(name, kinds.SELECT.name))
 
     def _on_one_worker(self, kind: Kind, build: Callable[..., Any], name: str | None) -> ArrowStream:
         names, schema = self.schema.names, self._columns

@@ -291,9 +291,10 @@ class Collection(Multiset, Generic[T]):
             other: The other collection, or an arrangement.
             fn: Called with the key and the two values; returns a record, always the same one for the same
                 arguments. Or an expression over `key`, `left` and `right` (`pointstamp.expr.expressions`),
-                which is applied without Python. The default is ``(key, (value, other value))``. It may be applied to
-                values that are never there together, such as the old value of one side and the new value of
-                the other where both change. What comes of that is taken away again, and it must not fail.
+                which is applied without Python. The default is ``(key, (value, other value))``. It may be
+                applied to values that are never there together, such as the old value of one side and the new
+                value of the other where both change. What comes of that is taken away again, and it must not
+                fail.
             name: The operator's name.
 
         Raises:

@@ -56,7 +56,7 @@ pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
     });
 
     // A record of this stream is (worker, counts).
-    let total = Unary::new(&partial, "counts: total", pact_by(Key::First, NAME))
+    let total = Unary::new(&partial, "value_counts: total", pact_by(Key::First, NAME))
         .map_err(IntoException::into_exception)?;
     let mut held: Counts = PerTime::new();
     let totals = total.on_messages_and_closing(move |input, output| {
