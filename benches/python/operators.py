@@ -339,7 +339,9 @@ stream("connect_loop", once_round)
 stream("reclock", lambda s: s.reclock(s.scope.to_stream([0])))
 stream("count", lambda s: s.count())
 stream(
-    "counts", lambda s: s.map(lambda n: n % KEYS).value_counts(), lambda d: Counter(n % KEYS for n in d.ints)
+    "value_counts",
+    lambda s: s.map(lambda n: n % KEYS).value_counts(),
+    lambda d: Counter(n % KEYS for n in d.ints),
 )
 stream("distinct", lambda s: s.map(lambda n: n % KEYS).distinct(), lambda d: {n % KEYS for n in d.ints})
 stream("sort", lambda s: s.sort(lambda n: -n), lambda d: sorted(d.ints, key=lambda n: -n))
@@ -484,7 +486,7 @@ def added(state: set[int], value: int) -> set[int]:
 
 
 keyed("scan", lambda k, _: k.scan(int, lambda total, value: total + value), event_sums)
-keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
+keyed("running", lambda k, _: k.running("sum"), event_sums)
 keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
 keyed("process", lambda k, _: k.process(lambda context, v: context.emit(v)), event_sums)
 keyed("dedup", lambda k, _: k.dedup(), first_events)
@@ -665,7 +667,7 @@ arrow(
 )
 arrow("connect_loop", lambda rows, _: arrow_round(rows))
 arrow("event_time", lambda rows, _: rows.event_time("at")[0])
-timed("scan", lambda rows, _, d: rows.running("key", [("v", "sum")]), by_key)
+timed("running", lambda rows, _, d: rows.running("key", [("v", "sum")]), by_key)
 timed("dedup", lambda rows, _, d: rows.dedup("key"), distinct)
 timed("window", lambda rows, _, d: rows.window(ps.Tumbling(d.length), "key", [("v", "sum")]), window_sums)
 timed("window_join", lambda rows, few, d: rows.window_join(few, "key", ps.Tumbling(d.length)), joined)
@@ -758,7 +760,9 @@ collection("consolidate", lambda rows, _: rows.consolidate(), counted)
 collection("distinct", lambda rows, _: rows.distinct(), counted)
 collection("threshold", lambda rows, _: rows.threshold(lambda pair, diff: diff), counted)
 collection(
-    "count", lambda rows, _: rows.map(itemgetter(0)).value_counts(), lambda d: Counter(k for k, _ in d.pairs)
+    "value_counts",
+    lambda rows, _: rows.map(itemgetter(0)).value_counts(),
+    lambda d: Counter(k for k, _ in d.pairs),
 )
 collection("count", lambda rows, _: rows.count(), lambda d: Counter(k for k, _ in d.pairs))
 collection("sum", lambda rows, _: rows.sum(), per_key)
@@ -766,7 +770,7 @@ collection("mean", lambda rows, _: rows.mean(), per_key)
 collection("min", lambda rows, _: rows.min(), extremes)
 collection("max", lambda rows, _: rows.max(), extremes)
 collection("top_k", lambda rows, _: rows.top_k(2), extremes)
-collection("reduce", lambda rows, _: rows.map_groups(lambda key, values: [len(values)]), grouped)
+collection("map_groups", lambda rows, _: rows.map_groups(lambda key, values: [len(values)]), grouped)
 collection("join", lambda rows, few: rows.join(few), few_joined)
 collection("semijoin", lambda rows, few: rows.semijoin(few.map(itemgetter(0))), known)
 collection("antijoin", lambda rows, few: rows.antijoin(few.map(itemgetter(0))), known)
@@ -775,6 +779,7 @@ collection("iterate", lambda rows, _: rows.iterate(once), counted)
 
 arranged("to_collection", lambda rows, _: rows.to_collection(), grouped)
 arranged("enter", lambda rows, _: arranged_inside(rows), grouped)
+arranged("trace", lambda rows, _: (rows.trace(), rows.to_collection())[1], grouped)
 arranged("join", lambda rows, few: rows.join(few), few_joined)
 arranged("count", lambda rows, _: rows.count(), grouped)
 arranged("sum", lambda rows, _: rows.sum(), per_key)
@@ -782,7 +787,7 @@ arranged("mean", lambda rows, _: rows.mean(), per_key)
 arranged("min", lambda rows, _: rows.min(), extremes)
 arranged("max", lambda rows, _: rows.max(), extremes)
 arranged("top_k", lambda rows, _: rows.top_k(2), extremes)
-arranged("reduce", lambda rows, _: rows.map_groups(lambda key, values: [len(values)]), grouped)
+arranged("map_groups", lambda rows, _: rows.map_groups(lambda key, values: [len(values)]), grouped)
 
 
 def arranged_inside(rows: Any) -> Any:
@@ -843,7 +848,7 @@ of_columns("leave", lambda rows, _: there_and_back(rows), all_distinct)
 of_columns("consolidate", lambda rows, _: rows.consolidate(), all_distinct)
 of_columns("distinct", lambda rows, _: rows.distinct(), all_distinct)
 of_columns("iterate", lambda rows, _: rows.iterate(once), all_distinct)
-of_columns("count", lambda rows, _: rows.select("key").value_counts(), counted_rows)
+of_columns("value_counts", lambda rows, _: rows.select("key").value_counts(), counted_rows)
 of_columns("count", lambda rows, _: rows.count("key"), counted_rows)
 of_columns("sum", lambda rows, _: rows.sum("v", by="key"), sums)
 of_columns("mean", lambda rows, _: rows.mean("v", by="key"), sums)
@@ -854,7 +859,7 @@ of_columns("join", lambda rows, few: rows.join(few, "key"), joined)
 of_columns("semijoin", lambda rows, few: rows.semijoin(few.select("key"), "key"), semi)
 of_columns("antijoin", lambda rows, few: rows.antijoin(few.select("key"), "key"), semi)
 of_columns(
-    "reduce",
+    "map_groups",
     lambda rows, _: rows.map_groups(
         lambda key, values: [len(values)], by="key", of="v", schema=pa.schema([("n", pa.int64())])
     ),

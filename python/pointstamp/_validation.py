@@ -77,7 +77,7 @@ _OTHER_WORDS = {
     "tumble": ("window",),
     "update_state_by_key": ("scan", "flat_map_with_state"),
     "add": ("insert",),
-    "aggregate": ("reduce", "sum"),
+    "aggregate": ("map_groups", "reduce", "sum"),
     "append": ("insert",),
     "apply": ("map", "map_batches"),
     "collect": ("capture",),

@@ -362,7 +362,7 @@ def test_a_stop_may_be_at_any_step(seed: int) -> None:
 FOREVER = {
     f"by key: {name}": by_key(name)
     for name in [
-        *("counted", "as-of join", "table join", "scan", "running", "map_with_state", "flat_map_with_state"),
+        *("counted", "as-of join", "table join", "scan", "running", "flat_map_with_state"),
         *("dedup", "top_k", "process"),
     ]
 }

@@ -72,7 +72,7 @@ def test_operators_get_the_name_and_the_line_of_the_node_that_is_lowered() -> No
     def build(scope: _core.Scope) -> _core.Line:
         line = scope.line()
         stream = scope.to_stream([1])
-        scope.lowering("counts", "how many", line)
+        scope.lowering("value_counts", "how many", line)
         _core.counts(stream)
         scope.lowering("count", None, line)
         _core.count(stream)

@@ -369,7 +369,7 @@ def test_windows_of_a_plain_stream_name_their_column() -> None:
             "a window is Tumbling, Sliding, Session or Count, not 'ten'",
         ),
         ([1], lambda rows: rows.select("nothing"), ps.GraphError, "no column 'nothing'"),
-        ([1], lambda rows: rows.filter(3), TypeError, "an expression over columns of a stream is pyarrow's"),
+        ([1], lambda rows: rows.filter(3), TypeError, "an expression over columns is ps.col"),
         ([1], lambda rows: rows.limit(-1), ValueError, "at least 0"),
         ([1], lambda rows: rows.aggregate("key", [("at", "quantile_2")]), ps.GraphError, "is of a share"),
         ([1], lambda rows: rows.aggregate("key", [("no", "first")]), ps.GraphError, "no column 'no'"),

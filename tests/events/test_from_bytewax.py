@@ -89,6 +89,7 @@ CLASSES = [
     if isinstance(kind := getattr(ps, name), type)
     and not issubclass(kind, BaseException | tuple | ps.Pact | ps.Session)
     and not dataclasses.is_dataclass(kind)
+    and not kind.__module__.startswith("pointstamp._core")
     and kind.__module__ != "pointstamp"  # the extension's own
 ]
 

@@ -410,6 +410,6 @@ def test_flat_map_with_state_returns_a_pair(returned: Any) -> None:
         return scope.to_stream([1]).key_by(lambda n: n).flat_map_with_state(lambda s, n: returned).probe()
 
     with pytest.raises(
-        TypeError, match=r"function of flat_map_with_state, .*, must return \(state, results\)"
+        TypeError, match=r"function of flat_map_with_state, .*, must return \(state, outputs\)"
     ):
         ps.example(build)

@@ -28,7 +28,12 @@ def remembered(name: str, columns: bool, at: int) -> bool:
         if name == "table_join":
             results = stream(rows[1:]).table_join(stream(rows[:1]), *by, ttl=TTL)
         elif name == "scan":
-            results = stream(rows).scan(*(by or [int]), [("v", "sum")] if columns else int.__add__, ttl=TTL)
+            keyed = stream(rows)
+            results = (
+                keyed.running("key", [("v", "sum")], ttl=TTL)
+                if columns
+                else keyed.scan(int, int.__add__, ttl=TTL)
+            )
         else:
             results = stream(rows).dedup(*by, ttl=TTL)
         return (results.to_records() if columns else results).capture()

@@ -179,7 +179,7 @@ def test_running_sums(data: Rows, unsigned: bool) -> None:
         expected.append((at, so_far[key]))
         if not least <= so_far[key] <= most:
             beyond.append(key)
-    found = found_or_beyond(lambda: run(1, build), beyond, "scan")
+    found = found_or_beyond(lambda: run(1, build), beyond, "running")
     if found is not None:
         got = [(row["at"], row["v_sum"]) for _, some in found[0].extract() for row in some]
         assert sorted(got) == expected

@@ -101,7 +101,7 @@ def test_the_state_is_what_the_engine_did(capfd: pytest.CaptureFixture[str]) -> 
     found = operators(state)
     assert found[XSS]["records_in"] == found[XSS]["records_out"] == RECORDS
     assert found["input"]["records_out"] == RECORDS
-    assert found["counts"]["records_in"] == RECORDS
+    assert found["value_counts"]["records_in"] == RECORDS
     assert found["probe"]["records_in"] == RECORDS
     assert found["input"]["held"] == 2
     assert found["input"]["frontiers"] == [[0, [[5]]]]
@@ -305,7 +305,7 @@ def test_in_a_browser_the_numbers_are_the_engines_and_a_name_stays_text(
     assert "<img" not in page
     assert "&lt;img src=x onerror" in page
     found = operators(state)
-    for name, note in (("counts", "records_in"), ("exchange", "records_in")):
+    for name, note in (("value_counts", "records_in"), ("exchange", "records_in")):
         assert re.search(
             rf'class="name"[^>]*>{name}</text><text class="note"[^>]*>{found[name][note]} in<', page
         )

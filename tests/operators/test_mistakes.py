@@ -114,7 +114,7 @@ def test_a_function_may_yield_where_it_has_any_number_of_results() -> None:
             numbers.flat_map(produce).capture(),
             numbers.map_batch(produce).capture(),
             pairs.flat_map(produce).capture(),
-            pairs.reduce(produce).capture(),
+            pairs.map_groups(produce).capture(),
         ]
 
     assert [c.extract() for c in ps.example(build)] == [
@@ -306,8 +306,12 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
                 r"an Arranged has no attribute 'map': collections have it, to_collection\(\).map$",
             ),
             (stream, "for_each", "there is inspect$"),
-            (scope.collection([]), "groupby", "a Collection has no attribute 'groupby': there is reduce$"),
-            (scope.collection([]), "aggregate", "there is reduce and sum$"),
+            (
+                scope.collection([]),
+                "groupby",
+                "a Collection has no attribute 'groupby': there is value_counts and map_groups$",
+            ),
+            (scope.collection([]), "aggregate", "there is map_groups and sum$"),
             (scope.collection([]), "left_join", "there is join and antijoin$"),
             (scope, "iterate", "a Scope has no attribute 'iterate': there is iterative"),
             (stream, "_nothing", "a Stream has no attribute '_nothing'$"),
