@@ -59,7 +59,7 @@ class Building:
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self.noted: list[Noted] = []
         self._made: dict[Output, dict[Form, Any]] = {}
-        self._left: dict[Output, Any] = {}
+        self._left: dict[_core.Stream, _core.Stream] = {}
         self.prefix = ""
         self._line: _core.Line | None = None
         self.title = ""
@@ -269,11 +269,11 @@ class Building:
         self.noted.append((reader or output.node, form, Read(output, found)))
         return conversion(found, form)(self, output, made)
 
-    def once(self, output: Output, make: Callable[[], Any]) -> Any:
-        """Makes something of an output once for all that ask for it: the stream that leaves its scope."""
-        if output not in self._left:
-            self._left[output] = make()
-        return self._left[output]
+    def left(self, stream: _core.Stream) -> _core.Stream:
+        """A stream in the scope around its own: it leaves once, for all outputs that it stands for."""
+        if stream not in self._left:
+            self._left[stream] = stream.leave()
+        return self._left[stream]
 
     def steps(self) -> list[Step]:
         """Returns the steps in which the plan was lowered."""
