@@ -95,12 +95,16 @@ def columns_of(nodes: Sequence[Node], left_out: Container[Output]) -> list[str]:
     if not outputs:
         return []
     known = identities(nodes)
+    texts: dict[Schema, tuple[str, list[str]]] = {}  # by object: many outputs have the schema of their input
     described = []
     for output in outputs:
-        assert output.schema is not None
-        text = f"columns {_text(output.schema)} of '{known[output.node]}'"
+        schema = output.schema
+        assert schema is not None
+        if schema not in texts:
+            texts[schema] = _text(schema), schema.to_pyarrow().names
+        columns, names = texts[schema]
+        text = f"columns {columns} of '{known[output.node]}'"
         if output.placed is not None:
-            names = output.schema.to_pyarrow().names
             text += f", placed by {', '.join(names[place] for place in output.placed)}"
         described.append(text)
     return described
