@@ -242,3 +242,69 @@ def test_a_built_operator_runs_when_a_frontier_changes(workers: int) -> None:
     for seen in ps.execute(main, workers=workers):
         assert seen[-1] == ((), ())
         assert ((), (5,)) in seen
+
+
+def ignoring(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Logic:
+    capabilities.clear()
+
+    def logic(inputs: list[Any], outputs: list[Any]) -> None:
+        for port in inputs:
+            list(port)
+
+    return logic
+
+
+def test_nothing_is_added_once_the_constructor_was_called() -> None:
+    def build(scope: ps.Scope) -> Any:
+        builder = scope.operator("mine")
+        numbers = scope.to_stream([1])
+        builder.new_input(numbers, ps.Pipeline())
+        _, stream = builder.new_output()
+        calls = every(
+            lambda: builder.new_input(numbers, ps.Pipeline()),
+            builder.new_output,
+            lambda: builder.set_summary(0, 0, 1),
+            lambda: builder.retention(stream),
+            lambda: builder.build(ignoring),
+        )
+
+        def refused() -> None:
+            for call in calls:
+                with pytest.raises(ps.GraphError, match="'mine' was built already"):
+                    call()
+
+        def constructor(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Logic:
+            refused()
+            return ignoring(capabilities, info)
+
+        builder.build(constructor)
+        refused()
+        return stream.capture()
+
+    assert ps.example(build).extract() == []
+
+
+def test_a_constructor_that_raised_is_not_followed_by_another() -> None:
+    """It was given the capabilities."""
+
+    def build(scope: ps.Scope) -> None:
+        builder = scope.operator("mine")
+        builder.new_output()
+        with pytest.raises(ZeroDivisionError):
+            builder.build(lambda capabilities, info: 1 / 0)  # type: ignore[arg-type,return-value]
+        with pytest.raises(ps.GraphError, match="'mine' was built already"):
+            builder.build(ignoring)
+
+    ps.example(build)
+
+
+def test_nothing_is_added_in_a_scope_that_has_ended() -> None:
+    def build(scope: ps.Scope) -> None:
+        with scope.region("inner") as inner:
+            builder = inner.operator("mine")
+            stream = inner.to_stream([1])
+        for call in every(lambda: builder.new_input(stream, ps.Pipeline()), builder.new_output):
+            with pytest.raises(ps.GraphError, match="nothing can be added to scope 'inner' any more"):
+                call()
+
+    ps.example(build)

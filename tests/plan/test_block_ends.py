@@ -1,6 +1,7 @@
 """Checks at the end of a dataflow's block: errors name the line of what is wrong."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ def open_still(scope: ps.Scope) -> None:
     inner.to_stream([1]).probe()
 
 
+def raised(scope: ps.Scope) -> None:
+    with suppress(KeyError), scope.iterative("inner") as inner:  # raised
+        inner.to_stream([1]).probe()
+        raise KeyError
+
+
 def standing(scope: ps.Scope) -> None:
     handle, back = scope.feedback(0)  # standing
     back.map(abs).connect_loop(handle)
@@ -55,6 +62,7 @@ def line_of(build: Callable[[ps.Scope], None]) -> str:
         (unset, "never set"),
         (unbuilt, "operator 'mine' was never built"),
         (open_still, "the scope 'inner' .* is still open"),
+        (raised, "block of scope 'inner' .* raised an error"),
         (standing, "does not advance timestamps"),
         (standing_inside, "does not advance timestamps"),
     ],
@@ -73,7 +81,9 @@ def test_an_error_at_the_end_names_the_line(
     assert line_of(build) in said.partition("(made at ")[2]
 
 
-@pytest.mark.parametrize("build", [unconnected, unset, unbuilt, open_still, standing, standing_inside])
+@pytest.mark.parametrize(
+    "build", [unconnected, unset, unbuilt, open_still, raised, standing, standing_inside]
+)
 def test_a_worker_goes_on_after_a_plan_that_is_not_complete(build: Callable[[ps.Scope], None]) -> None:
     def main(worker: ps.Worker) -> list[tuple[ps.Time, list[int]]]:
         with pytest.raises(ps.GraphError), worker.dataflow() as scope:
@@ -97,3 +107,24 @@ def test_a_cycle_names_each_line_that_made_a_part_of_it_once() -> None:
         ps.example(build)
     lines = str(caught.value).partition("(made at ")[2].partition(")")[0].split(", ")
     assert len(lines) == len(set(lines)) == 2
+
+
+def test_what_is_of_another_dataflow_is_said_to_be() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("one") as one:
+            handle, back = one.feedback()
+            back.filter(bool).connect_loop(handle)
+            handle, back = one.feedback()
+            with worker.dataflow("two") as two, two.region() as region:
+                numbers = region.to_stream([1])
+                for call in (
+                    lambda: numbers.connect_loop(handle),
+                    lambda: numbers.concat(back),
+                    lambda: back.enter(region),
+                ):
+                    with pytest.raises(ps.GraphError, match="that is another dataflow: capture the stream"):
+                        call()
+            back.connect_loop(handle)
+        worker.run()
+
+    ps.execute(main)

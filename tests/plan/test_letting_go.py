@@ -172,6 +172,23 @@ def test_a_file_is_free_again_when_the_dataflow_that_writes_it_is_given_up(tmp_p
     assert ps.example(lambda scope: scope.replay([read]).capture()).extract() == [(0, [1])]
 
 
+def test_a_writer_is_not_taken_by_a_scope_that_has_ended() -> None:
+    kept = io.BytesIO()
+    writer = ps.EventWriter(kept)
+
+    def build(scope: ps.Scope) -> None:
+        with scope.region() as inner:
+            stream = inner.to_stream([1])
+        with pytest.raises(ps.GraphError, match="nothing can be added"):
+            stream.capture_into(writer)
+        stream.leave().capture_into(writer)
+
+    ps.example(build)
+    kept.seek(0)
+    again = ps.example(lambda scope: scope.replay([ps.EventReader(kept, allow_pickle=True)]).capture())
+    assert again.extract() == [(0, [1])]
+
+
 def test_what_is_kept_says_what_it_was() -> None:
     """Kinds, names, lines, schemas and edges stay."""
 

@@ -184,3 +184,62 @@ def test_nothing_is_dropped_for_want_of_a_reader() -> None:
     _, lowered, _ = shown(build)
     assert {"2 map reads 1", "4 exchange reads 3"} < set(rows(lowered))
     assert set(seen) == {1, 2, 3, 4}
+
+
+def late_operator(scope: ps.Scope, build: bool) -> None:
+    """An operator whose output is read before it is built."""
+    builder = scope.operator("late")
+    _, stream = builder.new_output()
+    stream.map(str).probe()
+    if build:
+        builder.new_input(scope.to_stream([1]), ps.Pipeline())
+        builder.build(lambda capabilities, info: lambda inputs, outputs: None)
+
+
+@pytest.mark.parametrize("build", [False, True])
+@pytest.mark.parametrize("lowered", [False, True])
+def test_an_operator_that_is_read_before_it_is_built(build: bool, lowered: bool) -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            late_operator(scope, build)
+            written = scope.plan()
+        worker.drop_dataflow(scope.address[0])
+        assert scope.plan().digest == written.digest
+        return scope.plan(lowered=True) if lowered else written
+
+    [plan] = ps.execute(main)
+    assert [node.identity for node in plan.nodes if node.kind == "operator"] == ["Dataflow/late"]
+    assert {"Dataflow/late"} in [set(node.reads) for node in plan.nodes if node.kind == "map"]
+    if build or not lowered:
+        rows = str(plan).splitlines()
+        [number] = [row.split()[0] for row in rows if " late " in row]
+        [reads] = [row.split()[3] for row in rows if " map " in row]
+        assert reads == number
+        assert f"n0_{number} --> n0_1" in plan.to_mermaid()
+
+
+def test_a_dataflow_without_operators_is_lowered() -> None:
+    def main(worker: ps.Worker) -> str:
+        with worker.dataflow() as scope:
+            pass
+        return str(scope.plan(lowered=True))
+
+    assert ps.execute(main) == [""]
+
+
+def test_what_was_given_up_says_so() -> None:
+    def main(worker: ps.Worker) -> None:
+        with pytest.raises(KeyError), worker.dataflow("given up") as scope:
+            scope.to_stream([1]).probe()
+            raise KeyError
+        with pytest.raises(ps.GraphError, match="'given up' was not lowered: its dataflow was given up"):
+            scope.plan(lowered=True)
+        with pytest.raises(ps.GraphError, match="'given up' cannot be drawn: its dataflow was given up"):
+            scope.to_dot()
+        with pytest.raises(ps.GraphError), worker.dataflow("half") as scope:
+            handle, back = scope.feedback(0)
+            back.map(abs).connect_loop(handle)
+        with pytest.raises(ps.GraphError, match="'half' cannot be drawn: its dataflow was given up"):
+            scope.to_dot()
+
+    ps.execute(main)

@@ -77,7 +77,13 @@ impl Worker {
     }
 
     /// Installs a dataflow; its graph.
-    fn install(&self, py: Python<'_>, scope: &Scope) -> PyResult<Installed> {
+    #[pyo3(signature = (scope, described = Vec::new()))]
+    fn install(
+        &self,
+        py: Python<'_>,
+        scope: &Scope,
+        described: Vec<String>,
+    ) -> PyResult<Installed> {
         let scope = scope.scope.get()?;
         let collector = Collector::new();
         let observer = Rc::clone(&collector) as Rc<dyn Observer>;
@@ -85,15 +91,17 @@ impl Worker {
         engine.observe(Rc::clone(&observer));
         let mut cycle = None;
         let installed = self.0.run(py, |engine| {
-            engine.install(scope).inspect_err(|error| {
-                if let Error::Cycle {
-                    cycle: found,
-                    operators,
-                } = error.shared()
-                {
-                    cycle = Some((found.to_string(), operators.clone()));
-                }
-            })
+            engine
+                .install_described(scope, described)
+                .inspect_err(|error| {
+                    if let Error::Cycle {
+                        cycle: found,
+                        operators,
+                    } = error.shared()
+                    {
+                        cycle = Some((found.to_string(), operators.clone()));
+                    }
+                })
         });
         engine.unobserve(&observer);
         let notes = self.0.home().notes();

@@ -294,4 +294,5 @@ class CustomOperators(Generic[T]):
         if not isinstance(given, EventWriter):
             cure = f": write EventWriter({given!r})" if isinstance(given, str | os.PathLike) else ""
             raise TypeError(f"capture_into takes an EventWriter, not {given!r}{cure}")
+        self.scope._plan_scope.check_building()  # before the writer is taken
         self.scope._append(shape.CAPTURE_INTO, [self._output], name=name, sink=writer._taken())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from pointstamp._core import Schema as CoreSchema
 from pointstamp._validation import stream_given, suggesting
 from pointstamp.api.classes import stream_of
+from pointstamp.errors import GraphError
 from pointstamp.logic.planned import PlannedOperator
 from pointstamp.pacts import pact_of
 
@@ -87,11 +88,12 @@ class OperatorBuilder:
         [(0, [0, 1, 2])]
     """
 
-    __slots__ = ("_capabilities", "_core", "_outputs", "_scope")
+    __slots__ = ("_begun", "_capabilities", "_core", "_outputs", "_scope")
 
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
         self._core = PlannedOperator(scope, name)
+        self._begun = False  # whether the constructor was called
         self._outputs: list[OutputPort[Any]] = []
         self._capabilities: list[Capability] = []
 
@@ -102,8 +104,9 @@ class OperatorBuilder:
             Its number, from 0.
 
         Raises:
-            GraphError: If the stream is of another scope.
+            GraphError: If the stream is of another scope, or the operator was built already.
         """
+        self._check_unbuilt()
         name = self._core.name
         output = stream_given(name, stream)._output
         return self._core.new_input(output, pact_of(pact, output, name))
@@ -123,7 +126,11 @@ class OperatorBuilder:
 
         Returns:
             Its number, from 0, and its stream: a `Stream`, or with a schema an `ArrowStream`.
+
+        Raises:
+            GraphError: If the operator was built already.
         """
+        self._check_unbuilt()
         columns = None if schema is None else CoreSchema(schema)
         port, output, capability = self._core.new_output(columns)
         self._outputs.append(port)
@@ -140,8 +147,9 @@ class OperatorBuilder:
                 the identity.
 
         Raises:
-            GraphError: If there is no such input or output.
+            GraphError: If there is no such input or output, or the operator was built already.
         """
+        self._check_unbuilt()
         self._core.set_summary(input, output, summary)
 
     def retention(self, *streams: Stream[Any] | ArrowStream) -> Retention:
@@ -154,6 +162,9 @@ class OperatorBuilder:
 
         Args:
             streams: All streams that the operator sends on.
+
+        Raises:
+            GraphError: If the operator was built already.
 
         Examples:
             >>> import pointstamp as ps
@@ -178,6 +189,7 @@ class OperatorBuilder:
             >>> ps.example(build).extract()
             [(1, [0, 1, 2])]
         """
+        self._check_unbuilt()
         return Retention(self._core.retention([stream._output for stream in streams]))
 
     def build(
@@ -196,10 +208,19 @@ class OperatorBuilder:
                 was activated.
 
         Raises:
-            GraphError: If the operator was built already.
+            GraphError: If the operator was built already, also with a constructor that raised an error.
         """
-        self._core.check_unbuilt()
+        self._check_unbuilt()
+        self._begun = True
         capabilities, self._capabilities = self._capabilities, []
         logic = self._core.constructed(constructor, capabilities)
         outputs = self._outputs
         self._core.build(logic, lambda inputs: (inputs, outputs), start=True)
+
+    def _check_unbuilt(self) -> None:
+        """Checks that the constructor was not called yet, which is given all outputs' capabilities."""
+        if self._begun:
+            raise GraphError(
+                f"operator '{self._core.name}' was built already: it has one constructor, and its inputs and "
+                "outputs are added before build()"
+            )

@@ -77,8 +77,9 @@ class Nested:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._scope is not None
-        if kind is None:
-            self._scope._plan_scope.complete = "its block has ended"
+        scope = self._scope._plan_scope
+        scope.failed = kind is not None
+        scope.complete = "its block raised an error" if scope.failed else "its block has ended"
 
 
 class Scope(Drawn):

@@ -80,6 +80,7 @@ class PlannedOperator:
         """
         if isinstance(read, Output):
             read = read.read_as(read.form.plain)
+        self._scope._plan_scope.check_building()
         self._scope._plan_scope.check_reads(read.output, self.name)
         if not self._inputs:
             self._scope._building.plan.require(
@@ -103,6 +104,7 @@ class PlannedOperator:
             clock: What tells the unit of its times, where these are not those of the inputs.
         """
         form = form or (Form.RECORDS if schema is None else Form.COLUMNS)
+        self._scope._plan_scope.check_building()
         port, stream, capability = self.core.new_output(schema, timed=form is Form.TIMED)
         output = Output(form, schema, clock=clock)
         output.node, output.port = self.node, len(self._outputs)
@@ -144,15 +146,6 @@ class PlannedOperator:
     def constructed(self, constructor: Callable[..., Any], *given: Any) -> Any:
         """The operator's logic, which its constructor makes of what it is given and the operator's info."""
         return constructed(self.name, constructor, *given, self.info)
-
-    def check_unbuilt(self) -> None:
-        """Checks that the operator has no logic yet.
-
-        Raises:
-            GraphError: If it has.
-        """
-        if self.node.number >= 0:
-            raise GraphError(f"operator '{self.name}' was built already: it has one constructor")
 
     def build(
         self,

@@ -15,11 +15,12 @@ from pointstamp.lowering import passes
 from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
+from pointstamp.plan.identity import columns_of
 from pointstamp.plan.node import Form, Node, Output, Read
 from pointstamp.plan.plan import Plan, PlanScope, placed_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pointstamp.plan.node import Kind
 
@@ -34,6 +35,7 @@ class Building:
         scopes: The engine's scope for each of the plan's.
         prefix: The titles within which nodes are appended now: what their names have in front.
         noted: What was made, in order, for `steps`.
+        lowered: Whether operators were made of the whole plan.
         title: What the node is called whose operators are being made, unless the program names it.
     """
 
@@ -45,6 +47,7 @@ class Building:
         "_line",
         "_made",
         "_wanted",
+        "lowered",
         "noted",
         "plan",
         "prefix",
@@ -58,8 +61,9 @@ class Building:
         self.root = root
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self.noted: list[Noted] = []
+        self.lowered = False
         self._made: dict[Output, dict[Form, Any]] = {}
-        self._left: dict[Output, Any] = {}
+        self._left: dict[_core.Stream, _core.Stream] = {}
         self.prefix = ""
         self._line: _core.Line | None = None
         self.title = ""
@@ -142,6 +146,11 @@ class Building:
             GraphError: If something is missing, such as the end of a loop, or a scope's block has not ended.
         """
         for scope in self.scopes:
+            if scope.failed:
+                raise GraphError(
+                    f"the `with` block of scope {scope} raised an error, and is not complete: let the error "
+                    f"end the dataflow's block, too{placed_at(scope)}"
+                )
             if scope.parent is not None and scope.complete is None:
                 raise GraphError(
                     f"the scope {scope} is still open: end its `with` block before the dataflow's"
@@ -150,6 +159,7 @@ class Building:
         self.plan.check_complete()
         self.end("its dataflow is installed already")
         self._lower_all()
+        self.lowered = True
         for scope, core in self.scopes.items():
             if scope.parent is not None:
                 core.close()
@@ -269,15 +279,19 @@ class Building:
         self.noted.append((reader or output.node, form, Read(output, found)))
         return conversion(found, form)(self, output, made)
 
-    def once(self, output: Output, make: Callable[[], Any]) -> Any:
-        """Makes something of an output once for all that ask for it: the stream that leaves its scope."""
-        if output not in self._left:
-            self._left[output] = make()
-        return self._left[output]
+    def left(self, stream: _core.Stream) -> _core.Stream:
+        """A stream in the scope around its own: it leaves once, for all outputs that it stands for."""
+        if stream not in self._left:
+            self._left[stream] = stream.leave()
+        return self._left[stream]
 
     def steps(self) -> list[Step]:
         """Returns the steps in which the plan was lowered."""
         return list(steps_of(self.noted, self._instead))
+
+    def described(self) -> list[str]:
+        """What workers compare besides the engine's graphs."""
+        return columns_of(self.plan.nodes, self._instead)
 
     def wants(self, output: Output) -> set[Form]:
         """The forms in which an output is read."""

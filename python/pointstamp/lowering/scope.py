@@ -174,10 +174,10 @@ class BuildingScope:
         schema: Any = node.output.schema
         if problem := _core.loop_difference(schema, output.schema):
             raise GraphError(f"this stream cannot define the loop variable: {problem}")
+        node.scope.check_reads(output, node.title)
         if node not in self._building.plan.missing:
             raise GraphError(
                 "this loop variable is connected already: a loop has one definition; concat the streams first"
             )
-        node.scope.check_reads(output, node.title)
         self._append(shape.CONNECT, [output], closes=node)
         self._building.plan.fulfil(node)

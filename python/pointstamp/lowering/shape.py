@@ -51,10 +51,9 @@ def enter(building: Building, node: Node, form: Form) -> Any:
 
 
 @rule(shape.LEAVE)
-def leave(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+def leave(building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
     """Brings a stream out of its scope, once for all that ask for it."""
-    left: _core.Stream = building.once(node.inputs[0].output, stream.leave)
-    return left
+    return building.left(stream)
 
 
 @rule(shape.CONNECT)

@@ -44,7 +44,9 @@ class Drawn(BuildingScope):
             root = root._outer
         if root._graph is None:
             if root._installed is None:
-                raise GraphError(f"the dataflow '{root.name}' is drawn once its `with` block has ended")
+                ended = root._plan_scope.complete
+                why = f"cannot be drawn: {ended}" if ended else "is drawn once its `with` block has ended"
+                raise GraphError(f"the dataflow '{root.name}' {why}")
             from pointstamp.observability.graph import Graph  # few programs look at it
 
             root._graph = Graph.from_data(root._installed.data())
@@ -75,11 +77,11 @@ class Drawn(BuildingScope):
         from pointstamp.observability.plans import PlanView
 
         building = self._building
-        if lowered and not building.noted:
-            raise GraphError(
-                f"the dataflow '{self.name}' is lowered when its `with` block ends: plan() shows what it has"
-            )
-        return PlanView(building.plan.nodes, building.steps() if lowered else None)
+        if lowered and not building.lowered:
+            ended = self._plan_scope.root.complete
+            why = f"was not lowered: {ended}" if ended else "is lowered when its `with` block ends"
+            raise GraphError(f"the dataflow '{self._plan_scope.root.name}' {why}: plan() shows what it has")
+        return PlanView(building.plan.with_unbuilt(), building.steps() if lowered else None)
 
     def to_mermaid(self) -> str:
         """The scope as a flowchart of Mermaid, which Markdown on many sites shows as a picture.

@@ -17,7 +17,7 @@ from pointstamp.plan.identity import digest, identities
 from pointstamp.plan.node import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pointstamp.plan.node import Node
     from pointstamp.plan.plan import PlanScope
@@ -106,9 +106,10 @@ class PlanView:
         rows = []
         numbers: dict[Read, int] = {}
         begun: dict[Node, int] = {}
-        for number, step in enumerate(self._steps, 1):
+        for number, step in enumerate(self._steps, 1):  # an operator may be built after what reads it
             numbers.update(dict.fromkeys(step.makes, number))
             begun.update(dict.fromkeys(step.nodes, number))
+        for number, step in enumerate(self._steps, 1):
             reads = [str(numbers[read]) for read in step.reads if read in numbers]
             closes = step.nodes[0].closes
             said = f"reads {', '.join(reads)}" if reads else ""
@@ -155,7 +156,9 @@ class _Drawing:
         self._children: dict[tuple[int, ...], int] = {}
         self._ports: dict[tuple[tuple[int, ...], str], int] = {}
         self._operators: list[Operator] = []
-        self._edges: list[Edge] = []
+        # What reads an output, by which the edge from it is made when all operators are there: an operator of
+        # one's own may be built after what reads it.
+        self._reading: list[tuple[Read, Callable[[int, int], Edge]]] = []
         # Where an output is made, in the scope that it is of: the number of an operator there, and its port.
         self._made: dict[Read, tuple[int, int]] = {}
         self._begun: dict[Node, tuple[tuple[int, ...], int]] = {}
@@ -169,7 +172,8 @@ class _Drawing:
                 self._leave(step)
             else:
                 self._add(step)
-        return Graph(self._scopes.values(), self._operators, self._edges)
+        edges = [edge(*self._made[read]) for read, edge in self._reading if read in self._made]
+        return Graph(self._scopes.values(), self._operators, edges)
 
     def _scope(self, scope: PlanScope) -> tuple[int, ...]:
         unknown = []
@@ -195,22 +199,22 @@ class _Drawing:
         self._ports[scope, side] = port + 1
         return port
 
+    def _reads(self, read: Read, scope: tuple[int, ...], target: int, port: int, pact: str) -> None:
+        """Notes an edge in a scope, from what makes an output to an operator."""
+        self._reading.append((read, lambda source, made: Edge(scope, source, made, target, port, pact)))
+
     def _enter(self, step: Step) -> None:
         inner = self._scope(step.scope)
         port = self._port(inner, "in")
         for read in step.reads:
-            if read in self._made:
-                source, output = self._made[read]
-                self._edges.append(Edge(inner[:-1], source, output, inner[-1], port, "enter"))
+            self._reads(read, inner[:-1], inner[-1], port, "enter")
         self._made.update((made, (0, port)) for made in step.makes)
 
     def _leave(self, step: Step) -> None:
         [read] = step.reads
         inner = self._scope(read.output.node.scope)
         port = self._port(inner, "out")
-        if read in self._made:
-            source, at = self._made[read]
-            self._edges.append(Edge(inner, source, at, 0, port, "leave"))
+        self._reads(read, inner, 0, port, "leave")
         self._made.update((made, (inner[-1], port)) for made in step.makes)
 
     def _add(self, step: Step) -> None:
@@ -228,7 +232,5 @@ class _Drawing:
             )
             self._begun.update((node, (scope, number)) for node in step.nodes)
         for port, read in enumerate(step.reads):
-            if read in self._made:
-                source, output = self._made[read]
-                self._edges.append(Edge(scope, source, output, number, port, "pipeline"))
+            self._reads(read, scope, number, port, "pipeline")
         self._made.update((made, (number, port)) for port, made in enumerate(step.makes))

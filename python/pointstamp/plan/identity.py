@@ -12,17 +12,20 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from pointstamp._core import Schema
-    from pointstamp.plan.node import Node
+    from pointstamp.plan.node import Node, Output
     from pointstamp.plan.plan import PlanScope
 
-__all__ = ["digest", "identities"]
+__all__ = ["columns_of", "digest", "identities"]
 
 
-def _text(schema: Schema | None) -> str:
-    return "" if schema is None else repr(schema.to_pyarrow())
+def _text(schema: Schema) -> str:
+    """The columns in words, without metadata, which is the data's: pandas writes the number of rows there."""
+    return ", ".join(
+        f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema.to_pyarrow()
+    )
 
 
 def identities(nodes: Sequence[Node]) -> dict[Node, str]:
@@ -68,6 +71,40 @@ def digest(nodes: Sequence[Node]) -> str:
         for read in node.inputs:
             parts += [known[read.output.node], str(read.output.port), read.form.name]
         for output in node.outputs:
-            parts += [output.form.name, repr(output.placed), _text(output.schema)]
+            columns = "" if output.schema is None else _text(output.schema)
+            parts += [output.form.name, repr(output.placed), columns]
         total.update(repr(parts).encode())
     return total.hexdigest()
+
+
+def columns_of(nodes: Sequence[Node], left_out: Container[Output]) -> list[str]:
+    """Describes the columns of all outputs, and by which of them rows are on their worker.
+
+    The workers compare these texts: the engine's graph has no columns.
+
+    Args:
+        nodes: The nodes of a plan.
+        left_out: Outputs of which no operator is made.
+    """
+    outputs = [
+        output
+        for node in nodes
+        for output in node.outputs
+        if output.schema is not None and output not in left_out
+    ]
+    if not outputs:
+        return []
+    known = identities(nodes)
+    texts: dict[Schema, tuple[str, list[str]]] = {}  # by object: many outputs have the schema of their input
+    described = []
+    for output in outputs:
+        schema = output.schema
+        assert schema is not None
+        if schema not in texts:
+            texts[schema] = _text(schema), schema.to_pyarrow().names
+        columns, names = texts[schema]
+        text = f"columns {columns} of '{known[output.node]}'"
+        if output.placed is not None:
+            text += f", placed by {', '.join(names[place] for place in output.placed)}"
+        described.append(text)
+    return described

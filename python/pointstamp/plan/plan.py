@@ -25,9 +25,10 @@ class PlanScope:
         parent: The scope around it; None for the dataflow's.
         line: The line of the program that made it.
         complete: Why nothing can be added any more; None while something can.
+        failed: Whether the block raised an error in which a nested scope was built.
     """
 
-    __slots__ = ("address", "complete", "dims", "line", "name", "parent")
+    __slots__ = ("address", "complete", "dims", "failed", "line", "name", "parent")
 
     def __init__(
         self, name: str, address: tuple[int, ...], dims: int, parent: PlanScope | None, line: Any = None
@@ -38,6 +39,7 @@ class PlanScope:
         self.parent = parent
         self.line = line
         self.complete: str | None = None
+        self.failed = False
 
     @property
     def root(self) -> PlanScope:
@@ -76,6 +78,11 @@ class PlanScope:
             cure = "call .enter(scope) on it first"
         elif there.parent is self:
             cure = "call .leave() on it first"
+        elif there.root is not self.root:
+            cure = (
+                "that is another dataflow: capture the stream there, and replay it here with scope.replay; "
+                "of a collection, arrange it there and import its trace"
+            )
         else:
             cure = "streams cross one scope boundary at a time, with .enter(scope) and .leave()"
         raise GraphError(
@@ -163,6 +170,17 @@ class Plan:
         node.number = len(self.nodes)
         self.nodes.append(node)
         return node
+
+    def with_unbuilt(self) -> list[Node]:
+        """Returns the nodes, and then those that they read and that are made, but not appended yet."""
+        found = dict.fromkeys(self.nodes)
+        unseen = list(self.nodes)
+        while unseen:
+            for read in unseen.pop().inputs:
+                if read.output.node not in found:
+                    found[read.output.node] = None
+                    unseen.append(read.output.node)
+        return list(found)
 
     def add(self, node: Node) -> None:
         """Appends a node that was made before, with outputs that others may read already."""

@@ -296,7 +296,8 @@ class _Building:
         """Has the worker run the dataflow from its next step on."""
         assert self._scope is not None
         try:
-            self._scope._installed = self._worker.install(self._scope._engine)
+            described = self._scope._building.described() if self._scope.peers > 1 else []
+            self._scope._installed = self._worker.install(self._scope._engine, described)
         except BaseException:
             self._scope._building.end("its dataflow was given up")
             raise

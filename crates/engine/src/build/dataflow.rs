@@ -34,6 +34,20 @@ impl<P: Payload> Worker<P> {
     /// When the graph cannot run; when another worker built a different one, or what was sent cannot be routed, which ends the
     /// computation.
     pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
+        self.install_described(scope, Vec::new())
+    }
+
+    /// Installs a dataflow as [`install`](Self::install) does. Of what the engine does not know of its graph, such as the
+    /// columns of batches, the caller has a description: a sentence part for each thing, which is compared between workers.
+    ///
+    /// # Errors
+    ///
+    /// As [`install`](Self::install), and when another worker described its dataflow otherwise.
+    pub fn install_described(
+        &self,
+        scope: &Scope<P>,
+        described: Vec<String>,
+    ) -> Result<usize, Error> {
         let index = scope.address()[0];
         scope.check_building()?;
         self.check().inspect_err(|_| self.discard(scope))?;
@@ -41,6 +55,7 @@ impl<P: Payload> Worker<P> {
         if self.peers() > 1 {
             let mut blueprint = Blueprint::new(scope.name());
             scope.blueprint(&mut blueprint);
+            blueprint.described(described);
             let posted = self.cluster().post(self.index(), index, blueprint);
             if let Err(error) = posted {
                 self.discard(scope);

@@ -51,6 +51,11 @@ impl Blueprint {
         ));
     }
 
+    /// Adds what the engine does not know of: lines of the caller's.
+    pub(crate) fn described(&mut self, lines: Vec<String>) {
+        self.lines.extend(lines);
+    }
+
     /// The dataflow's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
