@@ -76,7 +76,7 @@ def program(seed: int) -> Any:
 
 
 def results(seed: int, workers: int) -> tuple[list[Counter[Any]], set[str]]:
-    """What came out, on all workers together, and the digests of the plans."""
+    """The results, on all workers together, and the digests of the plans."""
     ran = run(workers, program(seed))
     totals = [
         Counter(

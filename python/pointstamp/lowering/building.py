@@ -290,7 +290,7 @@ class Building:
         return list(steps_of(self.noted, self._instead))
 
     def described(self) -> list[str]:
-        """What workers compare besides the engine's graphs."""
+        """The facts that workers compare besides the engine's graphs."""
         return columns_of(self.plan.nodes, self._instead)
 
     def wants(self, output: Output) -> set[Form]:

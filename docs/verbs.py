@@ -1,0 +1,176 @@
+"""Writes the table of verbs in `verbs.md`: `python docs/verbs.py`.
+
+The needs are written here; which class has a verb is asked of the package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pointstamp as ps
+
+PAGE = Path(__file__).with_name("verbs.md")
+BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
+
+CLASSES = {
+    "Stream": ps.Stream,
+    "ArrowStream": ps.ArrowStream,
+    "KeyedStream": ps.KeyedStream,
+    "WindowedStream": ps.WindowedStream,
+    "Collection": ps.Collection,
+    "ColumnCollection": ps.ColumnCollection,
+    "Arranged": ps.Arranged,
+}
+
+NEEDS = {
+    "Row by row": {
+        "map": "one result for each record",
+        "flat_map": "any number of results for each record",
+        "map_in_place": "change records themselves",
+        "map_values": "one result for each value of a key",
+        "map_batch": "a function of a list of records",
+        "map_batches": "a function of a record batch",
+        "try_map": "one result for each record, failures apart",
+        "async_map": "await a call for each record",
+        "filter": "keep records",
+        "select": "choose and compute columns",
+        "with_columns": "add or replace columns",
+        "rename": "rename columns",
+        "ok_err": "split by a function's verdict, with two results",
+        "branch": "split by time and record",
+        "branch_when": "split by time",
+        "partition": "split into a number of streams",
+    },
+    "Together": {
+        "concat": "all records of several",
+        "join": "pairs with equal keys",
+        "semijoin": "records whose key is in another",
+        "antijoin": "records whose key is not in another",
+        "interval_join": "pairs with equal keys and times near each other",
+        "window_join": "pairs with equal keys in one window",
+        "asof_join": "the latest record of the other side",
+        "table_join": "the row that is valid at a record's time",
+    },
+    "By key": {
+        "key_by": "records by key, in the order of event time",
+        "window": "windows of event time",
+        "arrange": "an index by key that several operators share",
+        "count": "how many: for each key or window; of a stream, for each time and worker",
+        "value_counts": "each record with its number",
+        "sum": "the sum",
+        "min": "the least",
+        "max": "the greatest",
+        "mean": "the mean",
+        "quantiles": "quantiles",
+        "distinct_count": "the number of distinct values",
+        "collect": "all values as a list",
+        "top_k": "the `n` greatest",
+        "reduce": "values combined two at a time",
+        "fold": "values folded into a state",
+        "map_groups": "any function of all values of a key",
+        "aggregate": "several aggregates at once; of records, a fold for each key and time",
+        "accumulate": "a fold for each time and worker",
+    },
+    "Running": {
+        "running": "aggregates of all records so far",
+        "scan": "a state after each record",
+        "flat_map_with_state": "any results from a state and a record",
+        "process": "a state with timers",
+        "state_machine": "a state for each key, in the order of time",
+        "dedup": "the first record of each key, forgotten after a while",
+    },
+    "Sets and order": {
+        "distinct": "each record once",
+        "distinct_so_far": "each record the first time that it comes",
+        "threshold": "a new number for each record",
+        "negate": "numbers with the other sign",
+        "consolidate": "updates added up",
+        "iterate": "a loop until nothing changes",
+        "sort": "records in order",
+        "limit": "the first `n` rows",
+    },
+    "Times and places": {
+        "event_time": "times that records tell; late records apart",
+        "delay": "later times, by record",
+        "delay_batch": "later times",
+        "reclock": "the times of another stream",
+        "exchange": "move records to the worker of their key",
+        "broadcast": "all records on every worker",
+        "enter": "into an inner scope",
+        "enter_at": "into a loop, at a turn for each record",
+        "leave": "out of an inner scope",
+        "connect_loop": "close a loop",
+    },
+    "Out": {
+        "inspect": "see records; of a collection, record, time and diff",
+        "inspect_time": "see time and record",
+        "inspect_batch": "see time and batch",
+        "probe": "ask how far times are complete",
+        "probe_with": "the same, with a probe that is there",
+        "capture": "keep what comes, in memory",
+        "capture_into": "write what comes",
+        "write": "write to a sink",
+        "trace": "read an arrangement while the dataflow runs",
+        "updates": "the updates as a stream",
+        "to_records": "rows as Python records",
+        "to_arrow": "records as columns",
+        "to_collection": "a collection",
+    },
+    "Operators of your own": {
+        "unary": "one input",
+        "unary_frontier": "one input, with its frontier",
+        "unary_notify": "one input, with notifications",
+        "binary": "two inputs",
+        "binary_frontier": "two inputs, with their frontiers",
+        "binary_notify": "two inputs, with notifications",
+        "sink": "an input without output",
+        "vertex": "a class, as in Naiad",
+    },
+}
+
+
+def methods(kind: type) -> set[str]:
+    """The names of a class's public methods."""
+    return {
+        name
+        for name in dir(kind)
+        if not name.startswith("_") and callable(getattr(kind, name))
+    }
+
+
+def table() -> str:
+    """The tables, in Markdown.
+
+    Raises:
+        ValueError: If a method has no need here, or a need has no method.
+    """
+    verbs = [verb for needs in NEEDS.values() for verb in needs]
+    known = set().union(*(methods(kind) for kind in CLASSES.values()))
+    if wrong := sorted(known.symmetric_difference(verbs)):
+        raise ValueError(
+            f"docs/verbs.py has to say what these are for, or they are gone: {', '.join(wrong)}"
+        )
+    text = []
+    for title, needs in NEEDS.items():
+        text += [
+            f"## {title}",
+            "",
+            f"| verb | need | {' | '.join(f'`{name}`' for name in CLASSES)} |",
+        ]
+        text += ["|---|---|" + "|".join(":-:" for _ in CLASSES) + "|"]
+        for verb, need in needs.items():
+            marks = ["x" if verb in methods(kind) else "" for kind in CLASSES.values()]
+            text.append(f"| `{verb}` | {need} | {' | '.join(marks)} |")
+        text.append("")
+    return "\n".join(text)
+
+
+def page() -> str:
+    """The page with the table as it is to be."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
