@@ -176,7 +176,7 @@ class PlannedOperator:
             "notify": notify,
             "start": start,
         }
-        self.node.told_of_inputs()
+        self.node.take_over_clocks()
         plan.add(self.node)
 
 

@@ -312,8 +312,8 @@ class Building:
     def give_up(self) -> None:
         """Lets go of what nodes hold, before the dataflow is discarded.
 
-        Captures in memory and replays that were not begun are begun, to end with the dataflow: who plays such
-        a capture hears that nothing comes, and what a replay reads is closed.
+        Captures in memory and replays that were not begun are begun, to end with the dataflow: a dataflow that
+        replays such a capture sees it end, and the readers of a replay are closed.
         """
         begun = {node for node, _, _ in self.noted if isinstance(node, Node)}
         for node in self.plan.nodes:
