@@ -1,8 +1,9 @@
 """Checks of the arguments of a call that runs a dataflow on Spark. They result in a plan.
 
-`build` is tried: it is called once in the driver, with inputs that stay empty, on a cluster of one worker that
-never runs. So the call itself raises an error for a mistake in `build`, a missing column or a schema that does
-not fit, before Spark starts a task. The trial also tells the schemas of the streams that `build` returns.
+`build` is tried: it is called once in the driver, with inputs that stay empty, on a cluster of one worker
+that never runs. So the call itself raises an error for a mistake in `build`, a missing column or a schema
+that does not fit, before Spark starts a task. The trial also tells the schemas of the streams that `build`
+returns.
 """
 
 from __future__ import annotations
