@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -165,6 +166,55 @@ def test_an_imported_arrangement_that_is_kept_holds_no_history_back() -> None:
             kept.append(trace._reads.updates)
         assert max(kept[300:]) < 100, imported
         handle.close()
+
+    ps.execute(main)
+
+
+@pytest.mark.parametrize("end", ["is given up", "is dropped before its first step"])
+def test_an_imported_arrangement_that_is_kept_holds_no_history_back_where_its_dataflow(end: str) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            arranged = pairs.arrange()
+            trace, probe = arranged.trace, arranged.min().probe()
+        with suppress(KeyError), worker.dataflow() as other:
+            imported = other.import_trace(trace)
+            derived = imported.min().arrange()
+            if end == "is given up":
+                raise KeyError
+        if end != "is given up":
+            worker.drop_dataflow(other.address[0])
+        kept = []
+        for time in range(600):
+            handle.insert((time % 3, 0))
+            handle.advance_to(time + 1)
+            trace.allow_merging_before(time)
+            settle(worker, time + 1, probe)
+            kept.append(trace._reads.updates)
+        assert max(kept[300:]) < 100, (imported, derived)
+        handle.close()
+
+    ps.execute(main)
+
+
+def test_a_time_that_reads_a_trace_while_it_is_converted_is_a_time() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            pairs, collection = scope.new_collection()
+            arranged = collection.arrange()
+            trace, probe = arranged.trace, arranged.as_collection().probe()
+        pairs.insert((1, 2))
+        pairs.close()
+        settle(worker, 1, probe)
+
+        class Now:
+            def __index__(self) -> int:
+                return len(trace.get(1)) - 1
+
+        now: Any = Now()
+        assert trace.get(1, at=now) == [(2, 1)]
+        assert list(trace.items(at=now)) == [(1, 2, 1)]
+        trace.allow_merging_before(now)
 
     ps.execute(main)
 

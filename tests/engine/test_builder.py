@@ -184,6 +184,8 @@ def test_a_method_that_is_refused_leaves_nothing_behind() -> None:
             ones = scope.to_stream([1])
             with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
                 ones.concat(other.empty())
+            with worker.dataflow() as other, pytest.raises(ps.GraphError, match="cannot read"):
+                ones.reclock(other.empty())
             with pytest.raises(TypeError, match="takes a probe"):
                 ones.probe_with("handle")  # type: ignore[arg-type]
             capture = ones.capture()
@@ -285,7 +287,7 @@ def test_nothing_is_added_once_the_constructor_was_called() -> None:
 
 
 def test_a_constructor_that_raised_is_not_followed_by_another() -> None:
-    """It was given the capabilities."""
+    """It was given the capabilities. Without logic the operator holds the dataflow up, which is refused."""
 
     def build(scope: ps.Scope) -> None:
         builder = scope.operator("mine")
@@ -294,6 +296,19 @@ def test_a_constructor_that_raised_is_not_followed_by_another() -> None:
             builder.build(lambda capabilities, info: 1 / 0)  # type: ignore[arg-type,return-value]
         with pytest.raises(ps.GraphError, match="'mine' was built already"):
             builder.build(ignoring)
+
+    with pytest.raises(ps.GraphError, match="'mine' was never built"):
+        ps.example(build)
+
+
+def test_retention_is_of_streams_of_the_operator() -> None:
+    def build(scope: ps.Scope) -> None:
+        builder = scope.operator("mine")
+        _, results = builder.new_output()
+        with pytest.raises(ps.GraphError, match="'mine' sends on, and that of 'map' is none of them"):
+            builder.retention(results.map(str))
+        builder.retention(results)
+        builder.build(ignoring)
 
     ps.example(build)
 

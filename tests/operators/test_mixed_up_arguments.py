@@ -203,7 +203,7 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
         (
             "write to a path",
             stream(lambda s: s.write("a.csv")),
-            ["write takes a sink", "pointstamp.connectors"],
+            ["write takes a sink, such as connectors.ParquetSink(", "pointstamp.connectors"],
         ),
         ("a vertex that is made", stream(lambda s: s.vertex(ps.Vertex())), ["vertex takes a class"]),
     ],

@@ -26,6 +26,11 @@ def unbuilt(scope: ps.Scope) -> None:
     builder.new_input(scope.to_stream([1]), ps.Pipeline())
 
 
+def unbuilt_source(scope: ps.Scope) -> None:
+    builder = scope.operator("mine")  # unbuilt_source
+    builder.new_output()[1].probe()
+
+
 def open_still(scope: ps.Scope) -> None:
     inner = scope.iterative("inner").__enter__()  # open_still
     inner.to_stream([1]).probe()
@@ -61,6 +66,7 @@ def line_of(build: Callable[[ps.Scope], None]) -> str:
         (unconnected, "never connected"),
         (unset, "never set"),
         (unbuilt, "operator 'mine' was never built"),
+        (unbuilt_source, "operator 'mine' was never built"),
         (open_still, "the scope 'inner' .* is still open"),
         (raised, "block of scope 'inner' .* raised an error"),
         (standing, "does not advance timestamps"),
@@ -82,7 +88,7 @@ def test_an_error_at_the_end_names_the_line(
 
 
 @pytest.mark.parametrize(
-    "build", [unconnected, unset, unbuilt, open_still, raised, standing, standing_inside]
+    "build", [unconnected, unset, unbuilt, unbuilt_source, open_still, raised, standing, standing_inside]
 )
 def test_a_worker_goes_on_after_a_plan_that_is_not_complete(build: Callable[[ps.Scope], None]) -> None:
     def main(worker: ps.Worker) -> list[tuple[ps.Time, list[int]]]:

@@ -73,6 +73,9 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
         return function(lambda input, output: [None for _ in input])  # type: ignore[no-any-return]
 
     own = totals.unary(ps.Exchange(function(lambda x: x)), "own", given(Function(build)))
+    builder = scope.operator("built")
+    builder.new_input(totals, ps.Exchange(function(lambda x: x)))
+    builder.build(given(Function(lambda capabilities, info: lambda ports, _: [*map(list, ports)])))
     rows = numbers.map(function(lambda x: {"n": x})).to_arrow(SCHEMA)
     batches = rows.map_batches(function(lambda batch: batch)).inspect_batch(function(lambda t, b: None))
     pairs = scope.collection(given(Items([(1, 2)]))).map(function(lambda pair: pair))
@@ -87,7 +90,7 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
     probes = [one.probe() for one in (own, batches, reduced, looped, left, late, scanned)]
     return [
         *(scope, inner, handle, numbers, timed, keyed, scanned, mapped, totals, own, rows, batches),
-        *(pairs, reduced, looped, around, left, *probes),
+        *(pairs, reduced, looped, around, left, *probes, builder),
     ]
 
 
@@ -144,6 +147,8 @@ def test_after_it_was_given_up(end: str, workers: int) -> None:
             with worker.dataflow() as scope:
                 kept += built(scope, given)
                 if end == "its block raises":
+                    kept.append(scope.operator("not built"))
+                    kept[-1].new_input(scope.empty(), ps.Exchange(given(Function(abs))))
                     raise KeyError
                 handle, back = scope.feedback(0)
                 if end == "it cannot run":

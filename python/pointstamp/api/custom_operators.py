@@ -269,7 +269,9 @@ class CustomOperators(Generic[T]):
 
         if not hasattr(sink, "single") or isinstance(sink, type):
             cure = "make one of the class" if isinstance(sink, type) else "pointstamp.connectors has them"
-            raise TypeError(f"write takes a sink, such as connectors.Lines(path), not {sink!r}: {cure}")
+            raise TypeError(
+                f"write takes a sink, such as connectors.ParquetSink(directory), not {sink!r}: {cure}"
+            )
         writing = Writing(sink)
         pact = Gather() if sink.single else Pipeline()
         prepared = single_output(self.scope, name, [(self._output, pact)], writing.build_writing, notify=True)

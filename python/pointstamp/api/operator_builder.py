@@ -164,7 +164,7 @@ class OperatorBuilder:
             streams: All streams that the operator sends on.
 
         Raises:
-            GraphError: If the operator was built already.
+            GraphError: If one of them is another operator's, or the operator was built already.
 
         Examples:
             >>> import pointstamp as ps
@@ -190,7 +190,15 @@ class OperatorBuilder:
             [(1, [0, 1, 2])]
         """
         self._check_unbuilt()
-        return Retention(self._core.retention([stream._output for stream in streams]))
+        name = self._core.name
+        outputs = [stream_given(name, stream)._output for stream in streams]
+        for output in outputs:
+            if output.node is not self._core.node:
+                raise GraphError(
+                    f"retention takes the streams that operator '{name}' sends on, and that of "
+                    f"'{output.node.title}' is none of them: pass what new_output() has returned"
+                )
+        return Retention(self._core.retention(outputs))
 
     def build(
         self,

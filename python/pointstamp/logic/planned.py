@@ -40,7 +40,7 @@ class PlannedOperator:
         name: What it is called.
     """
 
-    __slots__ = ("_inputs", "_outputs", "_pacts", "_ports", "_scope", "_summaries", "core", "name", "node")
+    __slots__ = ("_inputs", "_outputs", "_ports", "_scope", "core", "name", "node")
 
     def __init__(self, scope: BuildingScope, name: str) -> None:
         scope._plan_scope.check_building()
@@ -48,12 +48,10 @@ class PlannedOperator:
         self.core: _core.Builder = scope._engine.operator(name)
         self._scope = scope
         self._inputs: list[Read] = []
-        self._pacts: list[tuple[_core.PactKind, Any, bool]] = []
         self._outputs: list[Output] = []
         self._ports = 0
-        self._summaries: list[tuple[int, int, Any]] = []
         self.node = scope._building.reserved(
-            scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name
+            scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name, pacts=[], summaries=[]
         )
 
     @property
@@ -82,16 +80,18 @@ class PlannedOperator:
             read = read.read_as(read.form.plain)
         self._scope._plan_scope.check_building()
         self._scope._plan_scope.check_reads(read.output, self.name)
-        if not self._inputs:
-            self._scope._building.plan.require(
-                self.node,
-                f"operator '{self.name}' was never built: it has inputs and nothing that would read them, so "
-                "that the dataflow could not end; call build(), and let errors of building it end the "
-                "dataflow's block",
-            )
+        self._require_building()
         self._inputs.append(read)
-        self._pacts.append((*pact, frontier))
+        self.node["pacts"].append((*pact, frontier))
         return len(self._inputs) - 1
+
+    def _require_building(self) -> None:
+        """Notes that the dataflow is not complete without the operator's logic."""
+        self._scope._building.plan.require(
+            self.node,
+            f"operator '{self.name}' was never built: it has inputs or outputs and no logic, so that the "
+            "dataflow could not end; call build(), and let errors of building it end the dataflow's block",
+        )
 
     def new_output(
         self, schema: _core.Schema | None = None, *, form: Form | None = None, clock: Clock | None = None
@@ -105,6 +105,7 @@ class PlannedOperator:
         """
         form = form or (Form.RECORDS if schema is None else Form.COLUMNS)
         self._scope._plan_scope.check_building()
+        self._require_building()
         port, stream, capability = self.core.new_output(schema, timed=form is Form.TIMED)
         output = Output(form, schema, clock=clock)
         output.node, output.port = self.node, len(self._outputs)
@@ -125,8 +126,8 @@ class PlannedOperator:
                 f"operator '{self.name}' has {inputs} inputs and {outputs} outputs: there is no path from "
                 f"input {input} to output {output} to summarise"
             )
-        summary = check_summaries(summary, self._scope.dims)
-        self._summaries.append((input, output, summary))
+        self._scope._plan_scope.check_building()
+        self.node["summaries"].append((input, output, check_summaries(summary, self._scope.dims)))
 
     def retention(self, outputs: Sequence[Output]) -> _core.Retention | None:
         """The retention of the operator, whose results are in these outputs; None where there is none."""
@@ -163,21 +164,14 @@ class PlannedOperator:
             notify: Whether it runs when a frontier changes.
             start: Whether it runs at the start.
         """
-        plan = self._scope._building.plan
+        plan, node = self._scope._building.plan, self.node
         self._scope._plan_scope.check_building()
-        if self._inputs:
-            plan.fulfil(self.node)
-        self.node.arguments = {
-            "core": self.core,
-            "pacts": self._pacts,
-            "summaries": self._summaries,
-            "logic": logic,
-            "ports": arguments,
-            "notify": notify,
-            "start": start,
-        }
-        self.node.told_of_inputs()
-        plan.add(self.node)
+        if self._inputs or self._outputs:
+            plan.fulfil(node)
+        assert node.arguments is not None
+        node.arguments.update(core=self.core, logic=logic, ports=arguments, notify=notify, start=start)
+        node.take_over_clocks()
+        plan.add(node)
 
 
 def constructed(name: str, constructor: Callable[..., Any], *given: Any) -> Any:
@@ -220,10 +214,17 @@ def single_output(
         retains_forever: Whether it may need any record for as long as it runs: a source upstream then
             acknowledges nothing.
         schema: Of the output's columns; None for records.
+
+    Raises:
+        GraphError: If an input is of another scope; then nothing is appended.
     """
-    core = PlannedOperator(scope, name)
+    moved = []
     for output, pact in inputs:
-        core.new_input(output, pact_of(pact, output, name), frontier=notify)
+        scope._plan_scope.check_reads(output, name)
+        moved.append((output, pact_of(pact, output, name)))
+    core = PlannedOperator(scope, name)
+    for output, route in moved:
+        core.new_input(output, route, frontier=notify)
     port, made, capability = core.new_output(schema)
     logic = core.constructed(build, capability)
     del capability

@@ -124,9 +124,10 @@ class Building:
         inputs: Sequence[Read],
         outputs: Sequence[Output],
         name: str,
+        **arguments: Any,
     ) -> Node:
         """Makes a node that `Plan.add` appends later, when its inputs and outputs are complete."""
-        return Node(kind, inputs, outputs, {}, name, self.line(), scope)
+        return Node(kind, inputs, outputs, arguments, name, self.line(), scope)
 
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
@@ -312,8 +313,8 @@ class Building:
     def give_up(self) -> None:
         """Lets go of what nodes hold, before the dataflow is discarded.
 
-        Captures in memory and replays that were not begun are begun, to end with the dataflow: who plays such
-        a capture hears that nothing comes, and what a replay reads is closed.
+        Captures in memory and replays that were not begun are begun, to end with the dataflow: a dataflow
+        that replays such a capture sees it end, and the readers of a replay are closed.
         """
         begun = {node for node, _, _ in self.noted if isinstance(node, Node)}
         for node in self.plan.nodes:
@@ -331,7 +332,7 @@ class Building:
         for node, handle in self._expected.items():
             handle._unexpect(node.scope.dims)
         self._expected.clear()
-        for node in self.plan.nodes:
+        for node in (*self.plan.nodes, *self.plan.missing):  # also operators that were never built
             node.arguments = None
         self._made.clear()
         self._left.clear()

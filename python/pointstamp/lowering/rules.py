@@ -1,8 +1,8 @@
 """The table of rules by which nodes become operators.
 
-A rule is a function of a `Lowering`, a node and what it reads, as objects of the extension; it returns what
-the node makes, an object for each output. Each family of kinds has a module, which is imported when the first
-node of it is lowered: programs over records have no use for columns.
+A rule is a function of a `Building`, a node and the node's inputs as objects of the extension; it returns an
+object for each output. Each family of kinds has a module, which is imported when the first node of the family
+is lowered: programs over records do not import the rules of columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FAMILIES = {
 
 
 def rule(*kinds: Kind) -> Callable[[F], F]:
-    """Registers the rule of some kinds: ``rule(lowering, node, *inputs)``."""
+    """Registers the rule of some kinds: ``rule(building, node, *inputs)``."""
 
     def register(function: F) -> F:
         for kind in kinds:
@@ -45,7 +45,7 @@ def rule(*kinds: Kind) -> Callable[[F], F]:
 
 
 def makes(*kinds: Kind) -> Callable[[F], F]:
-    """Registers how kinds make their output in several forms: ``make(lowering, node, form)``.
+    """Registers how kinds make their output in several forms: ``make(building, node, form)``.
 
     It returns None for a form that it does not make: the output is converted to that from its plain form.
     """
@@ -59,7 +59,7 @@ def makes(*kinds: Kind) -> Callable[[F], F]:
 
 
 def converts(found: Form, wanted: Form) -> Callable[[F], F]:
-    """Registers how an output is made in another form: ``convert(lowering, output, made)``."""
+    """Registers how an output is made in another form: ``convert(building, output, made)``."""
 
     def register(function: F) -> F:
         _CONVERSIONS[found, wanted] = function

@@ -172,8 +172,8 @@ class Node:
             if output.clocks is None:
                 output.clocks = _clocks_of(inputs)
 
-    def told_of_inputs(self) -> None:
-        """Has outputs without a clock of their own take over those of the inputs, which came after them."""
+    def take_over_clocks(self) -> None:
+        """Gives outputs without a clock those of the inputs, which were added after the outputs."""
         for output in self.outputs:
             if output.clocks is None:
                 output.clocks = _clocks_of(self.inputs)

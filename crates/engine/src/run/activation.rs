@@ -92,6 +92,9 @@ impl Activation {
     fn place(&self, child: &Self) {
         let turn = self.take_turn();
         let former = (child.0.turn.replace(turn), child.0.index);
+        if child.0.flags.get() & QUEUED == 0 {
+            return;
+        }
         let queued = |one: &Queued| *one == former;
         let mut active = self.0.active.borrow_mut();
         if active.iter().any(|Reverse(one)| queued(one)) {

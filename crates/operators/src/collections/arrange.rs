@@ -13,7 +13,7 @@
 //! Cost: `O(n log n)` for `n` updates, and the merges of the trace, in instalments ([`fuel`](super::fuel)).
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use pointstamp_arrange::{Origin, Source, Trace as Reader, TraceWriter};
 use pointstamp_engine::observe::OperatorId;
@@ -45,7 +45,7 @@ pub enum Form {
 }
 
 /// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
-/// arrangement is then, and holds nothing back before.
+/// arrangement is then, and holds nothing back before. The operator owns it: one that never runs leaves none behind.
 pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Cells, Cells, T>>>>;
 
 /// An arrangement of rows with times of one type.
@@ -77,7 +77,7 @@ pub(crate) trait Readers<T: ScopeTime> {
 
 /// Makes readers of an arrangement in its own scope.
 struct OwnReaders<T: ScopeTime> {
-    template: Template<T>,
+    template: Weak<RefCell<Option<Reader<Cells, Cells, T>>>>,
     followers: Followers<T>,
     /// Where readers come from once the dataflow runs.
     origin: Origin<Cells, Cells, T>,
@@ -85,10 +85,10 @@ struct OwnReaders<T: ScopeTime> {
 
 impl<T: ScopeTime> OwnReaders<T> {
     fn reader(&self) -> Result<Reader<Cells, Cells, T>, Error> {
-        match &*self.template.borrow() {
-            Some(trace) => Ok(trace.clone()),
-            None => self.origin.reader().ok_or(Error::NothingKept),
-        }
+        let template = self.template.upgrade();
+        let first = template.and_then(|template| template.borrow().clone());
+        let reader = first.or_else(|| self.origin.reader());
+        reader.ok_or(Error::NothingKept)
     }
 }
 
@@ -108,7 +108,7 @@ impl<T: ScopeTime> Arranged<T> {
     pub(crate) fn new(
         stream: Typed<Sealed>,
         form: Form,
-        template: Template<T>,
+        template: &Template<T>,
         followers: Followers<T>,
         origin: Origin<Cells, Cells, T>,
         keeps: Option<Keeps>,
@@ -118,7 +118,7 @@ impl<T: ScopeTime> Arranged<T> {
             keeps,
             form,
             readers: Rc::new(OwnReaders {
-                template,
+                template: Rc::downgrade(template),
                 followers,
                 origin,
             }),
@@ -148,15 +148,7 @@ impl<T: ScopeTime> Arranged<T> {
             let held = kept.upgrade()?;
             Some((held.len(), held.bytes()))
         });
-        let template_of_readers = Rc::clone(&template);
-        let arranged = Arranged::new(
-            result,
-            form,
-            template_of_readers,
-            followers,
-            origin,
-            Some(keeps),
-        );
+        let arranged = Arranged::new(result, form, &template, followers, origin, Some(keeps));
         let activator = builder.activator();
         let remote = activator.remote();
         writer.when_stale(move || remote.activate());

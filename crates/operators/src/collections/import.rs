@@ -59,7 +59,7 @@ pub(crate) fn import<T: ScopeTime>(
     let arranged = Arranged::new(
         stream,
         form,
-        Rc::clone(&template),
+        &template,
         followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
         origin,
         None,

@@ -91,15 +91,7 @@ fn build<T: ScopeTime>(
         let trace = kept.upgrade()?.borrow().trace();
         Some((trace.len(), trace.bytes()))
     });
-    let template_of_readers = Rc::clone(&template);
-    let arranged = Arranged::new(
-        result,
-        form,
-        template_of_readers,
-        followers,
-        origin,
-        Some(keeps),
-    );
+    let arranged = Arranged::new(result, form, &template, followers, origin, Some(keeps));
     let mut reducing = Reducing {
         reduce,
         capabilities: Vec::new(),

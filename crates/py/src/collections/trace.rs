@@ -32,11 +32,16 @@ impl Trace {
         }
     }
 
-    /// The time to read at.
-    fn time(&self, reads: &collections::Trace, at: Option<&Bound<'_, PyAny>>) -> PyResult<Point> {
+    /// A time of this arrangement. It is converted before anything is borrowed: that may run code of the program.
+    fn point(&self, at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Point>> {
+        at.map(|at| point_from_py(at, self.dims)).transpose()
+    }
+
+    /// The time to read at; the latest that is complete where none is given.
+    fn time(&self, reads: &collections::Trace, at: Option<Point>) -> PyResult<Point> {
         let upper = reads.upper();
         let at = match at {
-            Some(at) => point_from_py(at, self.dims)?,
+            Some(at) => at,
             None => reads.latest_complete(self.dims).ok_or_else(|| {
                 TimeError::new_err(
                     "the trace is complete at no time yet: step the worker until a probe has passed one",
@@ -111,6 +116,7 @@ impl Trace {
         let py = key.py();
         let mut row = RowBuf::default();
         row.encode(key)?;
+        let at = self.point(at)?;
         let found = self.with(|reads| {
             let at = self.time(reads, at)?;
             reads.get(row.get(), &at).map_err(overflowed)
@@ -129,6 +135,7 @@ impl Trace {
         py: Python<'py>,
         at: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        let at = self.point(at)?;
         let found = self.with(|reads| {
             let at = self.time(reads, at)?;
             reads.items(&at).map_err(overflowed)

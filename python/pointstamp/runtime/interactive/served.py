@@ -1,8 +1,8 @@
-"""A dataflow of a session on one worker: its inputs, and what has come out of it and was not read.
+"""A dataflow of a session on one worker: its inputs, its probes, and its results that were not read yet.
 
-Owns what may be reached from a session: an input is driven there, a stream or a collection is kept here until
-it is read, a probe is waited for. What is kept is handed out up to a frontier that one worker has
-seen and all are told: no record before it is on its way to any of them, so that each time comes whole.
+The session drives the inputs and waits for the probes. Records of streams and collections are kept here until
+the session reads them. All workers hand them out up to one frontier, which one worker has seen: no record
+before it is on its way to any worker, so that the records of a time are read together.
 """
 
 from __future__ import annotations

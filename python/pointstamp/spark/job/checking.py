@@ -1,8 +1,9 @@
-"""From what a call is given to a plan: all that can be known to be wrong is refused here, with a sentence.
+"""Checks of the arguments of a call that runs a dataflow on Spark. They result in a plan.
 
-Above all `build` is tried: called once in the driver, with inputs that stay empty, on a cluster of one worker
-that never runs. A mistake in it, a column that is not there or a schema that does not fit so is raised by the
-call, in milliseconds, and not by a task of Spark's seconds later; and the schema of what it returns is known.
+`build` is tried: it is called once in the driver, with inputs that stay empty, on a cluster of one worker
+that never runs. So the call itself raises an error for a mistake in `build`, a missing column or a schema
+that does not fit, before Spark starts a task. The trial also tells the schemas of the streams that `build`
+returns.
 """
 
 from __future__ import annotations
