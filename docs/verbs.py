@@ -55,7 +55,7 @@ NEEDS = {
         "key_by": "records by key, in the order of event time",
         "window": "windows of event time",
         "arrange": "an index by key that several operators share",
-        "count": "how many: for each key or window; of a stream, for each time and worker",
+        "count": "how many: by key or window; of a stream, by time and worker",
         "value_counts": "each record with its number",
         "sum": "the sum",
         "min": "the least",
@@ -68,7 +68,7 @@ NEEDS = {
         "reduce": "values combined two at a time",
         "fold": "values folded into a state",
         "map_groups": "any function of all values of a key",
-        "aggregate": "several aggregates at once; of records, a fold for each key and time",
+        "aggregate": "several aggregates; of records, a fold by key and time",
         "accumulate": "a fold for each time and worker",
     },
     "Running": {
