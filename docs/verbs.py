@@ -148,7 +148,7 @@ def table() -> str:
     known = set().union(*(methods(kind) for kind in CLASSES.values()))
     if wrong := sorted(known.symmetric_difference(verbs)):
         raise ValueError(
-            f"docs/verbs.py has to say what these are for, or they are gone: {', '.join(wrong)}"
+            f"without a need in docs/verbs.py, or gone: {', '.join(wrong)}"
         )
     text = []
     for title, needs in NEEDS.items():
