@@ -176,7 +176,7 @@ def test_an_imported_arrangement_that_is_kept_holds_no_history_back_where_its_da
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
             arranged = pairs.arrange()
-            trace, probe = arranged.trace, arranged.min().probe()
+            trace, probe = arranged.trace(), arranged.min().probe()
         with suppress(KeyError), worker.dataflow() as other:
             imported = other.import_trace(trace)
             derived = imported.min().arrange()
@@ -202,7 +202,7 @@ def test_a_time_that_reads_a_trace_while_it_is_converted_is_a_time() -> None:
         with worker.dataflow() as scope:
             pairs, collection = scope.new_collection()
             arranged = collection.arrange()
-            trace, probe = arranged.trace, arranged.as_collection().probe()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         pairs.insert((1, 2))
         pairs.close()
         settle(worker, 1, probe)
