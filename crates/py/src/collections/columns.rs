@@ -154,13 +154,13 @@ fn of_batch<'py>(
     given: &Bound<'py, PyAny>,
     make: impl Fn(RecordBatch) -> Result<RecordBatch, Error> + Send + Sync,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut found = None;
+    let mut result = None;
     import_batches(given, |batch| {
-        found = Some(detached(py, || make(batch)).map_err(IntoException::into_exception)?);
+        result = Some(detached(py, || make(batch)).map_err(IntoException::into_exception)?);
         Ok(())
     })?;
-    let made = found.ok_or_else(|| PyTypeError::new_err("an expression reads one batch"))?;
-    export_batch(py, &made)
+    let result = result.ok_or_else(|| PyTypeError::new_err("an expression reads one batch"))?;
+    export_batch(py, &result)
 }
 
 /// Returns the schema of what `column_updates` makes, of a stream whose times have `dims` coordinates.
