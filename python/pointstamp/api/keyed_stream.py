@@ -252,7 +252,7 @@ class KeyedStream(Generic[K, T]):
             ...     change = lambda last, now: (now, [] if last is None else [now - last])
             ...     return by_sensor.flat_map_with_state(change).capture()
             >>> ps.example(build).extract()
-            [(0, [('a', 2), ('a', -1)])]
+            [(0, [('a', -1), ('a', 2)])]
         """
         function_of("flat_map_with_state", fn)
         return self._stateful(

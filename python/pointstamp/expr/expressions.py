@@ -70,6 +70,6 @@ def lit(value: Any) -> Expr:
     Examples:
         >>> import pointstamp as ps
         >>> ps.lit(1) - ps.col("share")
-        1 - col("share")
+        (1 - col("share"))
     """
     return _core.literal_expr(value)
