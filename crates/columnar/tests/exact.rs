@@ -285,7 +285,11 @@ fn errors_name_the_operator_the_column_and_the_key() {
     let mut running = Running::new(&batch.schema(), &["who"], &sum, "at", None).unwrap();
     running.add(batch, 0).unwrap();
     let running = running.advance(None).unwrap_err();
-    for (error, operator) in [(aligned, "window"), (session, "window"), (running, "running")] {
+    for (error, operator) in [
+        (aligned, "window"),
+        (session, "window"),
+        (running, "running"),
+    ] {
         let text = error.to_string();
         let start =
             format!("{operator}: the sum of column 'v' for the key who=ann is beyond Int64: cast");
