@@ -141,8 +141,8 @@ mod _core {
         arrange::{Arrangement, arrange, arrangement_updates, enter_arrangement, total_updates},
         columns::{
             check_columns, check_filter, collect_columns, collect_schema, column_updates,
-            column_updates_schema, evaluate_columns, extract_column_updates, filter_columns,
-            holds_of_columns, select_columns, select_schema, update_columns,
+            column_updates_schema, extract_column_updates, filter_batch, filter_columns,
+            select_batch, select_columns, select_schema, update_columns,
         },
         expression::{Expression, column_expr, literal_expr, source_expr},
         input::{check_updates, refuse_negative_counts, send_updates, update_input},

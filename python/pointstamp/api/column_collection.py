@@ -34,6 +34,7 @@ from pointstamp.api.column_types import (
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
 from pointstamp.expr.expressions import key, left, record, right
+from pointstamp.expr.of_batches import is_foreign
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
@@ -140,7 +141,7 @@ class ColumnCollection(Multiset):
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
         wanted |= fields
-        if any(_is_foreign(expr) for expr in wanted.values()):
+        if any(is_foreign(expr) for expr in wanted.values()):
             updates = self.updates()
             changes = updates.schema.names[-2:]
             return updates.with_columns(**fields).select(*wanted, *changes).to_collection(diffs=True)
@@ -177,7 +178,7 @@ class ColumnCollection(Multiset):
             GraphError: If there is no such column, or the condition has no meaning for the types.
             TypeError: If it is no expression: Python functions are for `Collection`.
         """
-        if _is_foreign(condition):
+        if is_foreign(condition):
             return self.updates().filter(condition, name=name).to_collection(diffs=True)
         if not isinstance(condition, Expr):
             raise TypeError(
@@ -619,12 +620,6 @@ class ColumnCapture(Capture[Any]):
         changes = _core.extract_column_updates(self._queue, self._columns)
         self._check_empty(changes)
         return changes
-
-
-def _is_foreign(expr: Any) -> bool:
-    """Whether something is an expression of pyarrow or Polars, which is evaluated over batches."""
-    module = type(expr).__module__
-    return module.startswith(("pyarrow", "polars")) and type(expr).__name__ in ("Expression", "Expr")
 
 
 def _typed(before: pa.Schema, columns: Sequence[tuple[str, Any]]) -> _core.Schema:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pointstamp._core import Expr, evaluate_columns, holds_of_columns
+from pointstamp._core import Expr, filter_batch, select_batch
 from pointstamp.errors import GraphError
 from pointstamp.logic.picked import rows_where, without_views
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["checked_columns", "checked_condition", "filtering", "with_columns"]
+__all__ = ["checked_columns", "checked_condition", "filtering", "is_foreign", "with_columns"]
 
 
 def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
@@ -33,8 +33,8 @@ def filtering(condition: Any) -> Callable[[pa.RecordBatch], Any]:
 
     def filtered(batch: pa.RecordBatch) -> Any:
         if kind == "own":
-            found = holds_of_columns(batch, condition).column(0)
-        elif kind == "polars":
+            return filter_batch(batch, condition)
+        if kind == "polars":
             found = _selected(batch, {"condition": condition}).column(0)
         elif kind == "pyarrow":
             found = _projected(batch, condition)
@@ -145,14 +145,13 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
 
         table = pa.Table.from_batches([batch])
         made: dict[str, Any] = {}
-        polars = {name: column for name, column in columns.items() if kinds[name] == "polars"}
-        if polars:
-            found = _selected(batch, polars)
-            made.update(zip(found.column_names, found.columns, strict=True))
+        for kind, select in (("own", _computed), ("polars", _selected)):
+            together = {name: column for name, column in columns.items() if kinds[name] == kind}
+            if together:
+                found = select(batch, together)
+                made.update(zip(found.column_names, found.columns, strict=True))
         for name, column in columns.items():
-            if kinds[name] == "own":
-                made[name] = evaluate_columns(batch, column).column(0)
-            elif kinds[name] == "pyarrow":
+            if kinds[name] == "pyarrow":
                 made[name] = _projected(batch, column)
             elif kinds[name] == "function":
                 made[name] = _column(name, _called("with_columns", column, batch))
@@ -168,6 +167,11 @@ def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
         return table
 
     return added
+
+
+def _computed(batch: Any, expressions: dict[str, Any]) -> Any:
+    """The columns that expressions of this package make, by name."""
+    return select_batch(batch, list(expressions), list(expressions.values()))
 
 
 def _projected(batch: Any, expression: Any) -> Any:
@@ -238,11 +242,19 @@ def _is_expression(value: Any) -> bool:
     return type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression"
 
 
+def is_foreign(expression: Any) -> bool:
+    """Whether something is an expression of pyarrow or Polars."""
+    return _is_of_polars(expression) or _is_expression(expression)
+
+
+def _is_of_polars(value: Any) -> bool:
+    return type(value).__module__.startswith("polars") and hasattr(value, "meta")
+
+
 def _kind(expression: Any) -> str:
     if isinstance(expression, Expr):
         return "own"
-    module = type(expression).__module__
-    if module.startswith("polars") and hasattr(expression, "meta"):
+    if _is_of_polars(expression):
         return "polars"
     if _is_expression(expression):
         return "pyarrow"

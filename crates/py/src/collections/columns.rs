@@ -1,17 +1,12 @@
 //! Collections of columns, as `pointstamp.ColumnCollection` calls them.
 
-use std::sync::Arc;
-
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
-use pointstamp_operators::Error;
+use arrow_schema::SchemaRef;
 use pointstamp_operators::collections::Updates;
 use pointstamp_operators::collections::columns::{
     self, ColumnsError, PlainColumns, batch_of, pieces, with_changes,
 };
 use pointstamp_rows::expressions::Expr;
 use pointstamp_rows::{Cells, Row};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -19,7 +14,8 @@ use super::expression::expr_of;
 use super::given::Given;
 use super::shape::consolidated;
 use crate::capture::EventQueue;
-use crate::columns::ffi::{export_batch, import_batches};
+use crate::columns::ffi::export_batch;
+use crate::columns::picked::one;
 use crate::columns::schema::{Schema, import_conforming};
 use crate::errors::IntoException;
 use crate::gil::detached;
@@ -113,54 +109,31 @@ pub(crate) fn check_filter(schema: &Schema, fields: &Bound<'_, PyAny>) -> PyResu
     checked.map(drop).map_err(IntoException::into_exception)
 }
 
-/// Returns the column that an expression makes of the columns of a batch.
+/// Returns columns that expressions make of the columns of a batch.
 #[pyfunction]
-pub(crate) fn evaluate_columns<'py>(
+pub(crate) fn select_batch<'py>(
     py: Python<'py>,
     batch: &Bound<'py, PyAny>,
-    expr: &Bound<'py, PyAny>,
+    names: Vec<String>,
+    fields: &Bound<'py, PyList>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let expr = expr_of(expr)?;
-    of_batch(py, batch, |batch| {
-        let column = columns::evaluate(&batch, &expr)?;
-        one_column(column)
-    })
+    let columns = named_exprs(names, fields)?;
+    let batch = one(batch)?;
+    let made = detached(py, || columns::select_batch(&batch, columns));
+    export_batch(py, &made.map_err(IntoException::into_exception)?)
 }
 
-/// Returns a column that says of which rows of a batch a condition is true.
+/// Keeps the rows of a batch of which a condition is true.
 #[pyfunction]
-pub(crate) fn holds_of_columns<'py>(
+pub(crate) fn filter_batch<'py>(
     py: Python<'py>,
     batch: &Bound<'py, PyAny>,
-    expr: &Bound<'py, PyAny>,
+    condition: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let expr = expr_of(expr)?;
-    of_batch(py, batch, |batch| {
-        let held = columns::holds(&batch, &expr)?;
-        one_column(Arc::new(held))
-    })
-}
-
-/// A batch of one column.
-fn one_column(column: ArrayRef) -> Result<RecordBatch, Error> {
-    let field = Field::new("made", column.data_type().clone(), true);
-    let made = RecordBatch::try_new(SchemaRef::new(ArrowSchema::new(vec![field])), vec![column]);
-    Ok(made.map_err(pointstamp_columnar::Error::from)?)
-}
-
-/// What a function makes of one batch of the host, without the interpreter.
-fn of_batch<'py>(
-    py: Python<'py>,
-    given: &Bound<'py, PyAny>,
-    make: impl Fn(RecordBatch) -> Result<RecordBatch, Error> + Send + Sync,
-) -> PyResult<Bound<'py, PyAny>> {
-    let mut result = None;
-    import_batches(given, |batch| {
-        result = Some(detached(py, || make(batch)).map_err(IntoException::into_exception)?);
-        Ok(())
-    })?;
-    let result = result.ok_or_else(|| PyTypeError::new_err("an expression reads one batch"))?;
-    export_batch(py, &result)
+    let condition = expr_of(condition)?;
+    let batch = one(batch)?;
+    let kept = detached(py, || columns::filter_batch(&batch, &condition));
+    export_batch(py, &kept.map_err(IntoException::into_exception)?)
 }
 
 /// Returns the schema of what `column_updates` makes, of a stream whose times have `dims` coordinates.

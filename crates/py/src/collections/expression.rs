@@ -233,9 +233,14 @@ fn measured(value: &Bound<'_, PyAny>, inside: u32) -> PyResult<Measured> {
         }
         return Ok((Expr::Tuple(parts.into()), deeper(depth)?));
     }
-    let mut constant = RowBuf::default();
-    constant.encode(value)?;
-    Ok((Expr::Constant(Arc::new(constant)), 0))
+    Ok((constant(value)?, 0))
+}
+
+/// The expression that is one value.
+fn constant(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    let mut row = RowBuf::default();
+    row.encode(value)?;
+    Ok(Expr::Constant(Arc::new(row)))
 }
 
 /// The depth of what is around expressions of this depth.
@@ -273,10 +278,8 @@ pub(crate) fn column_expr(name: String) -> Expression {
 /// The expression that is one value for every record.
 #[pyfunction]
 pub(crate) fn literal_expr(value: &Bound<'_, PyAny>) -> PyResult<Expression> {
-    let mut constant = RowBuf::default();
-    constant.encode(value)?;
     Ok(Expression {
-        expr: Expr::Constant(Arc::new(constant)),
+        expr: constant(value)?,
         depth: 0,
     })
 }

@@ -14,7 +14,7 @@ use crate::errors::IntoException;
 use crate::gil::detached;
 
 /// The batch of an object that is one.
-fn one(batch: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+pub(crate) fn one(batch: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let mut found = None;
     import_batches(batch, |rows| {
         found = Some(rows);

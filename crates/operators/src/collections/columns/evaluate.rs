@@ -3,10 +3,11 @@
 //! An expression means what it means of a collection's columns. Only the columns that it reads have to be of types that a
 //! collection keeps.
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::{Field, Schema};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::from_physical;
+use pointstamp_columnar::picked::rows_where;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
 use super::eval;
@@ -15,21 +16,32 @@ use super::types::{condition, typed};
 use super::write::columns_of_rows;
 use crate::Error;
 
-/// Returns the type of what an expression makes of columns.
+/// Returns the columns that expressions make of the columns of a batch.
 ///
 /// # Errors
 ///
-/// As of [`typed`].
-pub fn type_of(expr: &Expr, schema: &SchemaRef) -> Result<DataType, Error> {
-    Ok(typed(expr, schema)?.1)
+/// As of [`typed`]; [`Error::Expression`] for a row of which one has no result, such as a sum of more than 64 bits.
+pub fn select_batch(
+    batch: &RecordBatch,
+    columns: impl IntoIterator<Item = (String, Expr)>,
+) -> Result<RecordBatch, Error> {
+    let columns = columns.into_iter();
+    let made = columns.map(|(name, expr)| Ok((name, evaluate(batch, &expr)?, true)));
+    let made = made.collect::<Result<Vec<_>, Error>>()?;
+    Ok(RecordBatch::try_from_iter_with_nullable(made).map_err(pointstamp_columnar::Error::from)?)
 }
 
-/// Returns the column that an expression makes of the columns of a batch.
+/// Returns the rows of a batch of which a condition is true; it is not where it is unknown.
 ///
 /// # Errors
 ///
-/// As of [`typed`]; [`Error::Expression`] for a row of which it has no result, such as a sum of more than 64 bits.
-pub fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
+/// As of [`condition`]; [`Error::Expression`] for a row of which it has no result.
+pub fn filter_batch(batch: &RecordBatch, expr: &Expr) -> Result<RecordBatch, Error> {
+    Ok(rows_where(batch, &holds(batch, expr)?)?)
+}
+
+/// The column that an expression makes.
+fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
     typed(expr, &batch.schema())?; // whose errors name all columns
     let batch = read_by(batch, expr)?;
     let (expr, data_type) = typed(expr, &batch.schema())?;
@@ -47,12 +59,8 @@ pub fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
     Ok(made.remove(0))
 }
 
-/// Returns for each row of a batch whether a condition is true of it; it is not where it is unknown.
-///
-/// # Errors
-///
-/// As of [`condition`]; [`Error::Expression`] for a row of which it has no result.
-pub fn holds(batch: &RecordBatch, expr: &Expr) -> Result<BooleanArray, Error> {
+/// For each row, whether a condition is true of it.
+fn holds(batch: &RecordBatch, expr: &Expr) -> Result<BooleanArray, Error> {
     condition(expr, &batch.schema())?;
     let batch = read_by(batch, expr)?;
     let expr = condition(expr, &batch.schema())?;
@@ -78,11 +86,7 @@ fn read_by(batch: &RecordBatch, expr: &Expr) -> Result<RecordBatch, Error> {
         .collect();
     indices.sort_unstable();
     indices.dedup();
-    let read = schema
+    Ok(batch
         .project(&indices)
-        .map_err(pointstamp_columnar::Error::from)?;
-    let columns = indices.iter().map(|index| batch.column(*index).clone());
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let read = RecordBatch::try_new_with_options(read.into(), columns.collect(), &options);
-    Ok(read.map_err(pointstamp_columnar::Error::from)?)
+        .map_err(pointstamp_columnar::Error::from)?)
 }

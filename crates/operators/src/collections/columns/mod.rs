@@ -33,7 +33,7 @@ use crate::typed::Typed;
 pub use changes::{Changes, ChangesOf};
 pub use collect::{collect, collect_schema};
 pub use error::{ColumnsError, Misplaced};
-pub use evaluate::{evaluate, holds, type_of};
+pub use evaluate::{filter_batch, select_batch};
 pub use plain::{PlainColumns, pieces};
 pub use types::{condition, typed};
 pub use updates::{batch_of, updates, with_changes};
