@@ -23,6 +23,7 @@ from pointstamp._validation import (
 )
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.column_arguments import aggregations_of, key_names, part_name
+from pointstamp.api.driven_input import DrivenInput
 from pointstamp.api.typed import ColumnOperators
 from pointstamp.errors import GraphError
 from pointstamp.event_time.clock import not_ahead
@@ -1150,7 +1151,7 @@ class ArrowStream(ColumnOperators):
 
 
 @suggesting
-class ArrowInput:
+class ArrowInput(DrivenInput):
     """Introduces record batches at its current time: an `InputHandle` for columns.
 
     ``ArrowInput(schema)``, then `to_stream`. Batches that are tiny wait until there are enough rows, the time
@@ -1169,26 +1170,16 @@ class ArrowInput:
         0
     """
 
-    __slots__ = ("_columns", "_handle")
+    __slots__ = ("_columns",)
 
     def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(InputHandle())
         self._columns = _core.Schema(schema)
-        self._handle: InputHandle[Any] = InputHandle()
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of the batches."""
         return self._columns.to_pyarrow()
-
-    @property
-    def time(self) -> Time:
-        """The time of the rows sent now."""
-        return self._handle.time
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing can be sent any more."""
-        return self._handle.closed
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"at {self.time}"
@@ -1214,28 +1205,6 @@ class ArrowInput:
             PointstampError: If the input is closed, or connected to no dataflow.
         """
         _core.send_columns(self._handle, data, self._columns)
-
-    def advance_to(self, time: Time) -> None:
-        """Moves to a later time: nothing will be sent before it any more.
-
-        Raises:
-            TimeError: Unless `time` is at or after `self.time`.
-        """
-        self._handle.advance_to(time)
-
-    def flush(self) -> None:
-        """Sends what waits."""
-        self._handle.flush()
-
-    def close(self) -> None:
-        """Closes the input: nothing will be sent any more. Closing it twice does nothing."""
-        self._handle.close()
-
-    def __enter__(self) -> ArrowInput:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _together(outputs: list[Output]) -> Output:

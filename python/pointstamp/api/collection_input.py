@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pointstamp import _core
 from pointstamp._validation import suggesting
+from pointstamp.api.driven_input import DrivenInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
     from typing import Any
-
-    from typing_extensions import Self
 
     from pointstamp._core import InputHandle, ProbeHandle
     from pointstamp.types import Time
@@ -22,58 +20,20 @@ __all__ = ["Changing", "CollectionInput"]
 T = TypeVar("T")
 
 
-class Changing:
-    """The time and the end of inputs of collections of every kind.
+class Changing(DrivenInput):
+    """An input that changes a collection of some kind. Subclasses say what is changed."""
 
-    Subclasses say what is changed. A subclass is a context manager that closes its input.
-    """
-
-    __slots__ = ("_handle", "_strict")
+    __slots__ = ("_strict",)
 
     def __init__(self, handle: InputHandle[Any], *, strict: bool = False) -> None:
-        self._handle = handle
+        super().__init__(handle)
         self._strict = strict
         if strict:
             _core.refuse_negative_counts(handle)
 
-    @property
-    def time(self) -> Time:
-        """The time of the changes made now."""
-        return self._handle.time
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing can be changed any more."""
-        return self._handle.closed
-
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"at {self.time}"
         return f"<{type(self).__name__} {self._handle.place} {state}>"
-
-    def advance_to(self, time: Time) -> None:
-        """Moves to a later time: nothing will be changed before it any more.
-
-        Raises:
-            TimeError: Unless `time` is at or after `self.time`.
-            PointstampError: If the input is closed.
-        """
-        self._handle.advance_to(time)
-
-    def flush(self) -> None:
-        """Sends the changes that wait."""
-        self._handle.flush()
-
-    def close(self) -> None:
-        """Ends the changes. Closing it twice does nothing."""
-        self._handle.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @suggesting

@@ -1,0 +1,62 @@
+"""Inputs that `main` drives by an `InputHandle`: their time and their end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from pointstamp._core import InputHandle
+    from pointstamp.types import Time
+
+__all__ = ["DrivenInput"]
+
+
+class DrivenInput:
+    """The time and the end of an input. Subclasses say what is sent.
+
+    A subclass is a context manager that closes its input.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: InputHandle[Any]) -> None:
+        self._handle = handle
+
+    @property
+    def time(self) -> Time:
+        """The time of what is sent now."""
+        return self._handle.time
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._handle.closed
+
+    def advance_to(self, time: Time) -> None:
+        """Moves to a later time: nothing will be sent before it any more.
+
+        Raises:
+            TimeError: Unless `time` is at or after `self.time`.
+            PointstampError: If the input is closed.
+        """
+        self._handle.advance_to(time)
+
+    def flush(self) -> None:
+        """Sends what waits."""
+        self._handle.flush()
+
+    def close(self) -> None:
+        """Closes the input: nothing will be sent any more. Closing it twice does nothing."""
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
