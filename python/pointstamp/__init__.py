@@ -5,7 +5,7 @@ program needs. The rest (collections, columns, keys and windows, sources and sin
 use of its names, or of the methods that lead to it.
 """
 
-from pointstamp import _interrupts as _early  # noqa: F401  # before all else
+from pointstamp import _interrupts  # noqa: F401  # before all else
 
 # isort: split
 from typing import TYPE_CHECKING

@@ -21,7 +21,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pointstamp.runtime import threads as _threads
+from pointstamp.runtime import threads
 
 if TYPE_CHECKING:
     import asyncio
@@ -90,7 +90,7 @@ class EventLoop:
         self._ending = False
         self._over = False
         self._tasks: dict[asyncio.Task[Any], Seat] = {}
-        self._thread = _threads.Helper(self._serve, "pointstamp calls", daemon=True)
+        self._thread = threads.Helper(self._serve, "pointstamp calls", daemon=True)
         self._thread.start()
 
     @classmethod
@@ -133,7 +133,7 @@ class EventLoop:
             self.soon(self._leaves, seat)
         if self._seats or threading.current_thread() is self._thread:
             return
-        if not _threads.join([self._thread], 0.05, patience=GRACE + LEEWAY):
+        if not threads.join([self._thread], 0.05, patience=GRACE + LEEWAY):
             self._warn(set(self._tasks.values()), (), "block the thread that runs them, which is left behind")
 
     def _warn(self, seats: Iterable[Seat], others: Iterable[asyncio.Task[Any]], what: str) -> None:

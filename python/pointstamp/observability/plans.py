@@ -71,7 +71,7 @@ class PlanView:
         2   to_collection    reads 1
         3   map              reads 2
         4   arranged by key  reads 3
-        5   count     reads 4
+        5   count            reads 4
         6   join             reads 4, 5
     """
 
