@@ -92,7 +92,7 @@ test-rust: $(dev_stamp)
 
 test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(PYTEST) tests
-	$(TESTS) pytest --doctest-modules --pyargs pointstamp
+	$(TESTS) pytest --doctest-modules --ignore-glob='*/pointstamp/spark/*' --pyargs pointstamp
 	$(if $(wildcard $(ACCEPTANCE)),$(TESTS) pytest -c pyproject.toml --rootdir=. $(ACCEPTANCE))
 	PYTHONPATH=tests/support $(PYTEST) -c pyproject.toml --rootdir=. \
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))

@@ -101,7 +101,7 @@ GIVEN = frozenset(
         "keyed.process.KeyContext",
         "collections.CollectionCapture",
         "collections.ColumnCapture",
-        "seeing.plans.PlanView",
+        "observability.plans.PlanView",
         "spark.Cluster",
         "spark.Epochs",
     )

@@ -43,9 +43,9 @@ NEEDS = {
     },
     "Together": {
         "concat": "all records of several",
-        "join": "pairs with equal keys",
-        "semijoin": "records whose key is in another",
-        "antijoin": "records whose key is not in another",
+        "join": "pairs with equal keys; of collections also rows without a match",
+        "semijoin": "records whose key is in another collection",
+        "antijoin": "records whose key is not in another collection",
         "interval_join": "pairs with equal keys and times near each other",
         "window_join": "pairs with equal keys in one window",
         "asof_join": "the latest record of the other side",

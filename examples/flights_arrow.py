@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import pointstamp as ps
+from pointstamp import col
 
 AIRLINES = ["AA", "B6", "DL", "UA", "WN"]
 ORIGINS = ["ATL", "BOS", "DEN", "JFK", "LAX", "ORD", "SEA"]
@@ -32,7 +33,13 @@ SCHEMA = pa.schema(
     ]
 )
 KEY = ["airline", "origin"]
-FIGURES = [("delay", "mean"), ("delay", "max"), ("delay", "count"), ("distance", "sum"), ("distance", "min")]
+FIGURES: dict[str, Any] = {
+    "delay_mean": col("delay").mean(),
+    "delay_max": col("delay").max(),
+    "delay_count": col("delay").count(),
+    "distance_sum": col("distance").sum(),
+    "distance_min": col("distance").min(),
+}
 
 
 def flights(day: int, count: int) -> pa.Table:
@@ -56,7 +63,7 @@ def by_day(worker: ps.Worker, days: list[pa.Table]) -> list[tuple[ps.Time, list[
     """The figures of each day that this worker has keys of; it sends every `peers`-th piece of a day."""
     rows = ps.ArrowInput(SCHEMA)
     with worker.dataflow("flights") as scope:
-        figures = rows.to_stream(scope).aggregate(KEY, FIGURES)
+        figures = rows.to_stream(scope).aggregate(KEY, **FIGURES)
         probe = figures.probe()
         captured = figures.capture()
     for day, table in enumerate(days):

@@ -49,7 +49,7 @@ COUNTED = pa.schema(
 
 def count_words(scope: ps.Scope, words: ps.ArrowStream) -> ps.ArrowStream:
     """Counts each word of each package; final for a batch of packages when its time closes."""
-    counted = words.aggregate(["batch", "package", "word"], [("uses", "sum")])
+    counted = words.aggregate(["batch", "package", "word"], uses_sum=ps.col("uses").sum())
     return counted.map_batches(lambda batch: batch.rename_columns(COUNTED.names), COUNTED)
 
 

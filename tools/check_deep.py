@@ -1,8 +1,8 @@
 """Runs the long checks: `python tools/check_deep.py [--effort N] [--seed N] [PART...]`.
 
-Parts: properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz; all but mutants when
-none is named. A part for which this machine lacks a tool is skipped, and the last lines say which and why.
-Exits 1 if a part fails, or if none could be run.
+Parts: properties, simulated, executions, kills, models, mutants, shuttle, miri, threads, fuzz; all but
+mutants when none is named. A part for which this machine lacks a tool is skipped, and the last lines say
+which and why. Exits 1 if a part fails, or if none could be run.
 
 Where `make test` draws the same examples each time, this draws them by a seed: another one in each run,
 printed with each command, unless one is given.
@@ -128,6 +128,15 @@ def executions(search: Search) -> Iterator[Command]:
         yield Command(words, {"POINTSTAMP_EFFORT": "50"})
 
 
+def kills(search: Search) -> Iterator[Command]:
+    """Programs that are killed at every call of their store, and at random calls (about 500 at effort 10).
+
+    And every byte of a checkpoint changed; and simulated executions that are killed at a drawn step.
+    """
+    limits = [search.option, "--timeout=7200", "-o", "faulthandler_timeout=7500"]
+    yield Command([sys.executable, "-m", "pytest", "-q", *limits, "tests/recovery"], search.env)
+
+
 def models(_: Search) -> Iterator[Command]:
     """The progress protocol over every interleaving of larger clusters."""
     test = ["-p", "pointstamp-progress", "--test", "explore"]
@@ -214,7 +223,7 @@ def _output(*words: str) -> str:
 
 PARTS: dict[str, Callable[[Search], Iterator[Command]]] = {
     part.__name__: part
-    for part in (properties, simulated, executions, models, mutants, shuttle, miri, threads, fuzz)
+    for part in (properties, simulated, executions, kills, models, mutants, shuttle, miri, threads, fuzz)
 }
 
 # Not for every night: what it finds is to be looked at, and is no failure by itself.

@@ -2,8 +2,8 @@
 
 A first line stands alone: it begins with a verb in the third person or with a noun phrase. What, Which, How,
 Those, Of, As, Where, That and Who begin a clause without its sentence. "Whether" begins the first line of a
-boolean only: of a function that may return one, or of a value. Arguments are folders and files to look at;
-without any, the Python of the repository.
+boolean only: of a function that may return one, or of a value. Of Rust files the module's own first line is
+checked. Arguments are folders and files to look at; without any, those of the repository.
 """
 
 import ast
@@ -14,7 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-FOLDERS = ("python", "tools", "examples", "tests")
+FOLDERS = ("python", "tools", "examples", "tests", "crates")
+
+NOT_YET = ("crates/arrange", "crates/engine", "crates/operators/src/collections")
+"""Rust whose headers were not written anew yet. Nothing is added here."""
 
 FRAGMENTS = frozenset(["What", "Which", "How", "Those", "Of", "As", "Where", "That", "Who"])
 """Words that begin a clause, and not a sentence."""
@@ -27,9 +30,10 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def violations(path: Path) -> list[str]:
     """The lines of a file's docstrings that begin with a fragment, as ``"file:line: what is wrong"``."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    source = path.read_text(encoding="utf-8")
+    documented = header(source) if path.suffix == ".rs" else docstrings(ast.parse(source, filename=str(path)))
     found = []
-    for line, text, truth in docstrings(tree):
+    for line, text, truth in documented:
         first = text.strip().partition("\n")[0]
         word = first.partition(" ")[0].rstrip(",:;.")
         if word in FRAGMENTS:
@@ -39,6 +43,13 @@ def violations(path: Path) -> list[str]:
         elif word == "Whether" and not truth:
             found.append(f"{path}:{line}: 'Whether' begins the first line of a boolean only: {first}")
     return found
+
+
+def header(source: str) -> Iterator[tuple[int, str, bool]]:
+    """Yields the line of the header of a Rust file, and its text."""
+    first = source.partition("\n")[0]
+    if first.startswith("//! "):
+        yield 1, first.removeprefix("//! "), False
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
@@ -78,11 +89,18 @@ def text_in(annotation: ast.expr) -> str:
 
 
 def files(places: list[Path]) -> list[Path]:
-    """The Python files in folders, and those that are named."""
+    """The files of Python and Rust in folders, and those that are named."""
     found = [
-        path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))
+        path
+        for place in places
+        for path in ([place] if place.is_file() else sorted([*place.rglob("*.py"), *place.rglob("*.rs")]))
     ]
-    return [path for path in found if "__pycache__" not in path.parts]
+    later = [ROOT / folder for folder in NOT_YET]
+    return [
+        path
+        for path in found
+        if not {"__pycache__", "target"} & set(path.parts) and not any(map(path.is_relative_to, later))
+    ]
 
 
 def main(arguments: list[str]) -> int:

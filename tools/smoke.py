@@ -57,7 +57,7 @@ def columns() -> None:
 
     def build(scope: ps.Scope) -> ps.Capture[Any]:
         rows = scope.to_stream([("a", 1), ("b", 2), ("a", 3)]).to_arrow(schema)
-        return rows.aggregate("k", [("n", "sum")]).to_records().capture()
+        return rows.aggregate("k", n_sum=ps.col("n").sum()).to_records().capture()
 
     [(_, found)] = ps.example(build).extract()
     assert sorted(row["n_sum"] for row in found) == [2, 4], found

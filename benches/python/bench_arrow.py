@@ -61,7 +61,11 @@ def words(lines: int) -> None:
         def main(worker: ps.Worker) -> int:
             rows = ps.ArrowInput(table.schema)
             with worker.dataflow() as scope:
-                counts = rows.to_stream(scope).map_batches(split, word).aggregate("word", [("word", "count")])
+                counts = (
+                    rows.to_stream(scope)
+                    .map_batches(split, word)
+                    .aggregate("word", word_count=ps.col("word").count())
+                )
                 captured = counts.capture()
             share = lines // worker.peers
             for batch in table.slice(worker.index * share, share).to_batches(max_chunksize=16_384):
@@ -205,7 +209,8 @@ def speedup_by_keys(rows: int, keys: int, *, moved: bool) -> None:
     columns = [[random.integers(0, keys, size), random.random(size)] for _ in range(8)]
     pool = [pa.record_batch(pair, names=["k", "x"]) for pair in columns]
     batches = rows // size
-    wanted = [("x", "sum"), ("x", "min"), ("x", "max"), ("x", "mean")]
+    x = ps.col("x")
+    wanted = {"sum": x.sum(), "min": x.min(), "max": x.max(), "mean": x.mean()}
 
     def side(workers: int) -> Callable[[], tuple[float, float]]:
         def main(worker: ps.Worker) -> float:
@@ -214,7 +219,7 @@ def speedup_by_keys(rows: int, keys: int, *, moved: bool) -> None:
                 exchanged = source.to_stream(scope).exchange("k")
                 if moved:
                     exchanged = exchanged.concat()
-                probe = exchanged.aggregate("k", wanted).probe()
+                probe = exchanged.aggregate("k", **wanted).probe()
             worker.barrier()
             start = time.perf_counter()
             for turn in range(batches // worker.peers):
@@ -262,7 +267,7 @@ def memory(rows: int) -> None:
             double = source.to_stream(scope).map_batches(
                 lambda batch: batch.set_column(1, "x", pc.multiply(batch["x"], 2.0))
             )
-            result = double.aggregate("k", [("x", "sum"), ("x", "count")])
+            result = double.aggregate("k", x_sum=ps.col("x").sum(), x_count=ps.col("x").count())
             probe = result.probe()
             captured = result.capture()
         batches = rows // size // worker.peers

@@ -58,7 +58,7 @@ def main() -> None:
             def program(worker: ps.Worker) -> None:
                 with worker.dataflow() as scope:
                     rows = scope.read(ParquetSource(given))
-                    totals = rows.aggregate("key", [("value", "sum")])
+                    totals = rows.aggregate("key", value_sum=ps.col("value").sum())
                     totals.write(ParquetSink(folder / f"ours{turn}"))
                 worker.run()
 

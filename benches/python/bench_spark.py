@@ -4,6 +4,8 @@ python benches/python/bench_spark.py [NAME...] [--graphframes JAR]
 
     components   components of 100,000 nodes and 1,000,000 edges, by min-label and by large/small-star
     pagerank     ten rounds of PageRank on as many, beside joins
+    paths        lengths of shortest paths from one of as many nodes, beside joins
+    triangles    the triangles of as many, beside joins
     hops         how far 100,000 nodes of a tree are from its root, beside a recursive query
     identity     rows through a dataflow that does nothing, beside a mapInArrow that does nothing
 
@@ -14,8 +16,7 @@ takes 1,000,000 nodes and 10,000,000 edges, once; `--scale` a part of the size, 
 The session has Arrow batches of 4 MB at most, as `docs/spark.md` advises, for all sides.
 
 GraphFrames is beside ours where its jar is given: `build_graphframes.py` makes one. Of ours there are two:
-the dataflow of `examples/support`, which NumPy computes, and the one call of `pointstamp.spark.graphs`, which
-keeps the result up to date where edges change, and is told of none here.
+the dataflow of `examples/support` and the one call of `pointstamp.spark.graphs`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ ROUNDS = 10
 ROWS = 20_000_000
 
 AIM = 0.1
-"""Of the time of GraphFrames and of recursive queries."""
+"""Of the time of joins of DataFrames, of GraphFrames and of recursive queries."""
 
 
 class Side(NamedTuple):
@@ -126,8 +127,8 @@ def bench_components(spark: SparkSession, nodes: int, count: int, turns: int) ->
     sides = [
         Side("pointstamp.spark.run", ours, ours=True),
         Side("pointstamp.spark.graphs", call, ours=True),
-        Side("DataFrames: min-label", lambda: numbers(peers.min_label(edges))),
-        Side("DataFrames: large-star, small-star", lambda: numbers(peers.stars(edges))),
+        Side("DataFrames: min-label", lambda: numbers(peers.min_label(edges)), aim=AIM),
+        Side("DataFrames: large-star, small-star", lambda: numbers(peers.stars(edges)), aim=AIM),
     ]
     if graphframes.known(spark):
         sides.append(Side("GraphFrames: its default, two-phase", theirs("two_phase"), aim=AIM))
@@ -164,11 +165,51 @@ def bench_pagerank(spark: SparkSession, nodes: int, count: int, turns: int) -> N
     sides = [
         Side("pointstamp.spark.run", ours, ours=True),
         Side("pointstamp.spark.graphs", call, ours=True),
-        Side("DataFrames", lambda: numbers(peers.pagerank(edges, nodes, ROUNDS))),
+        Side("DataFrames", lambda: numbers(peers.pagerank(edges, nodes, ROUNDS)), aim=AIM),
     ]
     if graphframes.known(spark):
         sides.append(Side("GraphFrames", theirs, aim=AIM))
     compare(f"PageRank, {ROUNDS} rounds, {nodes:,} nodes, {len(source):,} links", sides, turns)
+    edges.unpersist()
+
+
+def bench_paths(spark: SparkSession, nodes: int, count: int, turns: int) -> None:
+    """Shortest paths along weighted edges of a random graph."""
+    random = np.random.default_rng(5)
+    edges = table(spark, random.integers(0, nodes, count), random.integers(0, nodes, count))
+    weighted = edges.withColumn("weight", sf.pmod(sf.hash("source", "target"), sf.lit(100)).cast("double"))
+
+    def numbers(found: DataFrame) -> Any:
+        return tuple(found.agg(sf.count("*"), sf.sum("distance"), sf.max("distance")).first())
+
+    def ours() -> Any:
+        return numbers(pointstamp.spark.graphs.shortest_paths(weighted.toDF("src", "dst", "weight"), [0]))
+
+    sides = [
+        Side("pointstamp.spark.graphs", ours, ours=True),
+        Side("DataFrames", lambda: numbers(peers.shortest_paths(weighted, 0)), aim=AIM),
+    ]
+    compare(f"Shortest paths, {nodes:,} nodes, {count:,} edges", sides, turns)
+    edges.unpersist()
+
+
+def bench_triangles(spark: SparkSession, nodes: int, count: int, turns: int) -> None:
+    """Triangles of a random graph."""
+    random = np.random.default_rng(6)
+    edges = table(spark, random.integers(0, nodes, count), random.integers(0, nodes, count))
+
+    def numbers(found: DataFrame) -> Any:
+        return tuple(found.agg(sf.count("*"), sf.sum("a"), sf.sum("b"), sf.sum("c")).first())
+
+    sides = [
+        Side(
+            "pointstamp.spark.graphs",
+            lambda: numbers(pointstamp.spark.graphs.triangles(called(edges))),
+            ours=True,
+        ),
+        Side("DataFrames", lambda: numbers(peers.triangles(edges)), aim=AIM),
+    ]
+    compare(f"Triangles, {nodes:,} nodes, {count:,} edges", sides, turns)
     edges.unpersist()
 
 
@@ -232,7 +273,10 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="components, pagerank, hops, identity; default: all"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="components, pagerank, paths, triangles, hops, identity; default: all",
     )
     parser.add_argument("--large", action="store_true", help="ten times the nodes and the edges")
     parser.add_argument("--graphframes", metavar="JAR", help="GraphFrames, which is beside ours then")
@@ -253,6 +297,8 @@ def main() -> None:
         for name, bench in (
             ("components", lambda: bench_components(spark, nodes, edges, turns)),
             ("pagerank", lambda: bench_pagerank(spark, nodes, edges, turns)),
+            ("paths", lambda: bench_paths(spark, nodes, edges, turns)),
+            ("triangles", lambda: bench_triangles(spark, nodes, edges, turns)),
             ("hops", lambda: bench_hops(spark, nodes, turns)),
             ("identity", lambda: bench_identity(spark, int(ROWS * options.scale), turns)),
         ):

@@ -621,7 +621,7 @@ arrow(
     "map_batches",
     lambda rows, _: rows.map_batches(lambda batch: batch.select(["key"]), pa.schema([("key", pa.int64())])),
 )
-arrow("aggregate", lambda rows, _: rows.aggregate("key", [("v", "sum")]), sums)
+arrow("aggregate", lambda rows, _: rows.aggregate("key", v_sum=ps.col("v").sum()), sums)
 arrow("distinct", lambda rows, _: rows.select("key").distinct("key"), distinct)
 arrow("distinct_so_far", lambda rows, _: rows.select("key").distinct_so_far("key"), distinct)
 arrow("sort", lambda rows, _: rows.sort("v"), lambda d: d.table.sort_by("v"))
@@ -667,9 +667,13 @@ arrow(
 )
 arrow("connect_loop", lambda rows, _: arrow_round(rows))
 arrow("event_time", lambda rows, _: rows.event_time("at")[0])
-timed("running", lambda rows, _, d: rows.running("key", [("v", "sum")]), by_key)
+timed("running", lambda rows, _, d: rows.running("key", v_sum=ps.col("v").sum()), by_key)
 timed("dedup", lambda rows, _, d: rows.dedup("key"), distinct)
-timed("window", lambda rows, _, d: rows.window(ps.Tumbling(d.length), "key", [("v", "sum")]), window_sums)
+timed(
+    "window",
+    lambda rows, _, d: rows.window(ps.Tumbling(d.length), "key", v_sum=ps.col("v").sum()),
+    window_sums,
+)
 timed("window_join", lambda rows, few, d: rows.window_join(few, "key", ps.Tumbling(d.length)), joined)
 timed("interval_join", lambda rows, few, d: rows.interval_join(few, "key", lower=-5, upper=5), joined)
 timed("asof_join", lambda rows, few, d: rows.asof_join(few, "key"), joined)
@@ -832,7 +836,7 @@ def semi(data: Data) -> Any:
     return data.table.join(data.few_table.select(["key"]), "key", join_type="left semi")
 
 
-of_columns("aggregate", lambda rows, _: rows.aggregate("key", [("v", "sum")]), sums)
+of_columns("aggregate", lambda rows, _: rows.aggregate("key", v_sum=ps.col("v").sum()), sums)
 of_columns("select", lambda rows, _: rows.select("key"), distinct)
 of_columns("rename", lambda rows, _: rows.rename({"v": "w"}), all_distinct)
 of_columns("to_records", lambda rows, _: rows.to_records(), lambda d: d.table.to_pylist())
@@ -856,8 +860,8 @@ of_columns("min", lambda rows, _: rows.min("v", by="key"), extreme_rows)
 of_columns("max", lambda rows, _: rows.max("v", by="key"), extreme_rows)
 of_columns("top_k", lambda rows, _: rows.top_k(2, "v", by="key"), by_key)
 of_columns("join", lambda rows, few: rows.join(few, "key"), joined)
-of_columns("semijoin", lambda rows, few: rows.semijoin(few.select("key"), "key"), semi)
-of_columns("antijoin", lambda rows, few: rows.antijoin(few.select("key"), "key"), semi)
+of_columns("join semi", lambda rows, few: rows.join(few.select("key"), "key", how="semi"), semi)
+of_columns("join anti", lambda rows, few: rows.join(few.select("key"), "key", how="anti"), semi)
 of_columns(
     "map_groups",
     lambda rows, _: rows.map_groups(

@@ -31,7 +31,8 @@ batches = [rows.slice(at, 65_536) for at in range(0, len(rows), 65_536)] * 30
 def sums(worker):
     columns = ps.ArrowInput(rows.schema)
     with worker.dataflow() as scope:
-        scope.input_from(columns).exchange("k").aggregate("k", [("v", "sum"), ("v", "max")]).probe()
+        v = ps.col("v")
+        scope.input_from(columns).exchange("k").aggregate("k", sum=v.sum(), max=v.max()).probe()
     for batch in batches:
         columns.send(batch)
     columns.close()

@@ -1,4 +1,4 @@
-"""The peers of bench_spark.py: components and PageRank as people write them in DataFrames.
+"""The peers of bench_spark.py: graph algorithms as people write them in DataFrames.
 
 Every loop cuts its plan with `localCheckpoint` in each round: without it, a plan grows with the rounds.
 """
@@ -92,3 +92,39 @@ def pagerank(edges: DataFrame, nodes: int, rounds: int, damping: float = 0.85) -
             .localCheckpoint()
         )
     return ranks
+
+
+def shortest_paths(edges: DataFrame, root: int) -> DataFrame:
+    """Lengths of shortest paths along edges with a `weight`, by rounds of joins: (node, distance)."""
+    edges = edges.localCheckpoint()
+    known = edges.sparkSession.createDataFrame([(root, 0.0)], "node bigint, distance double")
+    changed = known
+    while not changed.isEmpty():
+        further = (
+            edges.join(changed, edges["source"] == changed["node"])
+            .groupBy(sf.col("target").alias("node"))
+            .agg(sf.min(sf.col("distance") + sf.col("weight")).alias("distance"))
+        )
+        before = known.withColumnRenamed("distance", "before")
+        changed = (
+            further.join(before, "node", "left")
+            .where("before IS NULL OR distance < before")
+            .select("node", "distance")
+            .localCheckpoint()
+        )
+        known = known.union(changed).groupBy("node").agg(sf.min("distance").alias("distance"))
+        known = known.localCheckpoint()
+    return known
+
+
+def triangles(edges: DataFrame) -> DataFrame:
+    """Triangles of an undirected graph, by joins of edges from lesser to greater nodes: (a, b, c)."""
+    up = (
+        edges.where("source <> target")
+        .select(sf.least("source", "target").alias("a"), sf.greatest("source", "target").alias("b"))
+        .distinct()
+        .localCheckpoint()
+    )
+    second = up.select(sf.col("a").alias("b"), sf.col("b").alias("c"))
+    closing = up.select("a", sf.col("b").alias("c"))
+    return up.join(second, "b").join(closing, ["a", "c"]).select("a", "b", "c")

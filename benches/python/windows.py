@@ -117,7 +117,9 @@ def tumbling_count(count: int) -> tuple[float, float, float]:
             rows = ps.ArrowInput(table.schema)
             with worker.dataflow() as scope:
                 on_time, _ = rows.to_stream(scope).event_time("at")
-                on_time.window(ps.Tumbling(length), "key", [("value", "count")]).inspect_batch(add)
+                on_time.window(ps.Tumbling(length), "key", value_count=ps.col("value").count()).inspect_batch(
+                    add
+                )
             rows.send(table)
             rows.close()
             worker.run()
@@ -151,7 +153,7 @@ def sessions(count: int, *, columns: bool) -> list[float]:
         with worker.dataflow() as scope:
             if columns:
                 on_time, _ = rows.to_stream(scope).event_time("at", lateness=100)
-                results: Any = on_time.window(ps.Session(gap=50), "key", [("at", "count")])
+                results: Any = on_time.window(ps.Session(gap=50), "key", at_count=ps.col("at").count())
             else:
                 events, _ = records.to_stream(scope).event_time(lambda event: event[0], lateness=100)
                 results = events.key_by(lambda event: event[1]).window(ps.Session(gap=50)).count()
@@ -197,7 +199,7 @@ def joins(count: int) -> list[float]:
                 rows.to_stream(scope).event_time(column, lateness=100)[0]
                 for rows, column in zip(inputs, ("at", "when"), strict=True)
             ]
-            sides[0].interval_join(sides[1], "key", lower=-50, upper=50, how="outer").inspect_batch(add)
+            sides[0].interval_join(sides[1], "key", lower=-50, upper=50, how="full").inspect_batch(add)
             sides[0].asof_join(sides[1], "key", within=50).inspect_batch(add)
         found = []
         for first in range(0, count, 1000):

@@ -33,6 +33,7 @@ from pointstamp.capture.events import Capture, EventReader, EventWriter
 from pointstamp.config import Config
 from pointstamp.errors import (
     CapabilityError,
+    CheckpointError,
     ClusterError,
     CodecError,
     ConfigError,
@@ -46,7 +47,7 @@ from pointstamp.errors import (
     WrittenBefore,
 )
 from pointstamp.info import OperatorInfo, Traffic
-from pointstamp.pacts import Broadcast, Exchange, Pact, Pipeline
+from pointstamp.pacts import Broadcast, ByKey, Exchange, Pact, Pipeline
 from pointstamp.runtime.execution import example, execute, execute_from_args
 from pointstamp.runtime.worker import Sequencer, Worker
 from pointstamp.tls import TLS
@@ -60,8 +61,9 @@ if TYPE_CHECKING:
     from pointstamp.api.column_input import ColumnInput
     from pointstamp.api.keyed_stream import KeyedStream
     from pointstamp.api.windowed_stream import WindowedStream
+    from pointstamp.checkpoint import Checkpoint, CheckpointHandle, Position, Resumed
     from pointstamp.encoders import register_encoder
-    from pointstamp.expr.expressions import Expr, col, key, left, lit, record, right
+    from pointstamp.expr.expressions import Aggregate, Expr, col, count, key, left, lit, record, right
     from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
     from pointstamp.keys import register_key
     from pointstamp.logic.capability_set import CapabilitySet
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.vertex import Vertex
     from pointstamp.observability.bar import progress_bar
+    from pointstamp.restart import Restart
     from pointstamp.runtime.interactive.session import Interactive
 else:
     __getattr__ = later(
@@ -78,6 +81,11 @@ else:
             "ArrowInput": "pointstamp.api.arrow_stream",
             "ArrowStream": "pointstamp.api.arrow_stream",
             "CapabilitySet": "pointstamp.logic.capability_set",
+            "Checkpoint": "pointstamp.checkpoint",
+            "CheckpointHandle": "pointstamp.checkpoint",
+            "Position": "pointstamp.checkpoint",
+            "Restart": "pointstamp.restart",
+            "Resumed": "pointstamp.checkpoint",
             "Collection": "pointstamp.api.collection",
             "CollectionInput": "pointstamp.api.collection_input",
             "ColumnCollection": "pointstamp.api.column_collection",
@@ -99,11 +107,13 @@ else:
             "connectors": "pointstamp.connectors",
             "cluster": "pointstamp.cluster",
             "col": "pointstamp.expr.expressions",
+            "count": "pointstamp.expr.expressions",
             "key": "pointstamp.expr.expressions",
             "left": "pointstamp.expr.expressions",
             "lit": "pointstamp.expr.expressions",
             "record": "pointstamp.expr.expressions",
             "right": "pointstamp.expr.expressions",
+            "Aggregate": "pointstamp.expr.expressions",
             "Expr": "pointstamp.expr.expressions",
             "graphs": "pointstamp.graphs",
             "observability": "pointstamp.observability",
@@ -124,15 +134,20 @@ else:
 __all__ = [
     "TLS",
     "Activator",
+    "Aggregate",
     "Arranged",
     "ArrowInput",
     "ArrowStream",
     "Broadcast",
+    "ByKey",
     "Capability",
     "CapabilityError",
     "CapabilityRef",
     "CapabilitySet",
     "Capture",
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointHandle",
     "ClusterError",
     "CodecError",
     "Collection",
@@ -164,7 +179,10 @@ __all__ = [
     "Pact",
     "Pipeline",
     "PointstampError",
+    "Position",
     "ProbeHandle",
+    "Restart",
+    "Resumed",
     "Retention",
     "Scope",
     "Sequencer",
@@ -189,6 +207,7 @@ __all__ = [
     "WrittenBefore",
     "__version__",
     "col",
+    "count",
     "example",
     "execute",
     "execute_from_args",

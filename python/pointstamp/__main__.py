@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import __version__
 from pointstamp.capture import listing
+from pointstamp.checkpoint import Checkpoint
 from pointstamp.config import OPTIONS, Config, checked_stall_report, from_command_line
 from pointstamp.errors import ConfigError
-from pointstamp.observability import viewing
-from pointstamp.observability.showing import WATCHES
-from pointstamp.observability.status import Line, following
+from pointstamp.observability import view_command
+from pointstamp.observability.exporters import WATCHES
+from pointstamp.observability.status_line import Line, following
+from pointstamp.restart import Restart
+from pointstamp.runtime import checkpoint_command
 from pointstamp.runtime.execution import execute
 from pointstamp.runtime.launcher import processes, started, target
 from pointstamp.runtime.launcher.loading import answering
@@ -39,7 +42,22 @@ SEEING: dict[str, dict[str, Any]] = {
 }
 """Options that only `run` takes, besides those that a `Config` reads; each takes a value."""
 
-TAKES_A_VALUE = {name for names in OPTIONS for name in names} | SEEING.keys()
+RECOVERY: dict[str, dict[str, Any]] = {
+    "--checkpoint": {"metavar": "FOLDER", "help": "make checkpoints there, and go on from the last one"},
+    "--every": {
+        "type": float,
+        "metavar": "SECONDS",
+        "help": "seconds between two checkpoints; 10 by default",
+    },
+    "--restart": {
+        "type": int,
+        "metavar": "TIMES",
+        "help": "start all processes again when one is lost, so often within 10 minutes",
+    },
+}
+"""The same, of checkpoints."""
+
+TAKES_A_VALUE = {name for names in OPTIONS for name in names} | SEEING.keys() | RECOVERY.keys()
 
 DETAILS = """\
 The function is called with a worker, on every worker of every process, as pointstamp.execute does.
@@ -54,12 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given[:1] == ["events"]:
         return listing.main(given[1:])
     if given[:1] == ["view"]:
-        return viewing.main(given[1:])
+        return view_command.main(given[1:])
+    if given[:1] == ["checkpoints"]:
+        return checkpoint_command.main(given[1:])
     own, text, arguments = split(given)
     parser, run = parsers()
     options = parser.parse_args(own)
     if options.command is None:
-        parser.error("say what to do: run, events, or view")
+        parser.error("say what to do: run, events, view, or checkpoints")
     if text is None:
         run.error("say what to run: module:main, or path/to/file.py:main")
     place = started.taken()
@@ -68,11 +88,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         values, _ = from_command_line(own)
         values["log"] = options.log
         values["dashboard"] = _page(options.dashboard)
+        values["checkpoint"] = _checkpoint(options)
         config = Config(**values)
         checked_stall_report(options.stall_report, "--stall-report")
         if place is None:
             target.check(wanted)
         by_hand = options.process is not None or options.hostfile is not None
+        if by_hand and options.restart is not None:
+            raise ConfigError("--restart starts processes again that are started here: leave it out")
+        restart = None if options.restart is None else Restart(times=options.restart)
         if by_hand and options.label:
             raise ConfigError("--label marks the lines of processes that are started here: leave it out")
         if by_hand and config.processes > 1 and options.process is None:
@@ -82,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.argv = ["", *arguments]
     if place is not None:
         return started.run(place, wanted, values, options.stall_report)
-    if by_hand or (config.processes == 1 and not options.label):
+    if by_hand or (config.processes == 1 and not options.label and restart is None):
         try:
             with answering(text):
                 function = target.load(wanted)
@@ -99,7 +123,24 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             run.error(str(error))
         return 0
-    return processes.run([sys.executable, *sys.orig_argv[1:]], config.processes, label=options.label)
+    return processes.run(
+        [sys.executable, *sys.orig_argv[1:]], config.processes, label=options.label, restart=restart
+    )
+
+
+def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:
+    """Returns the settings of checkpoints.
+
+    Raises:
+        ConfigError: If an option needs another, or its value cannot work.
+    """
+    if options.checkpoint is None:
+        for name in ("every", "restart"):
+            if getattr(options, name) is not None:
+                raise ConfigError(f"--{name} is of checkpoints: say with --checkpoint where they are kept")
+        return None
+    every = {} if options.every is None else {"every": options.every}
+    return Checkpoint(options.checkpoint, **every)
 
 
 def _page(place: str | None) -> int | str | None:
@@ -140,10 +181,11 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         allow_abbrev=False,
     )
     commands.add_parser("events", help="list what is in captured streams")
+    commands.add_parser("checkpoints", help="list, verify and prune the checkpoints of a location")
     commands.add_parser("view", help="show a log that Config(log=...) wrote")
     for names, details in OPTIONS.items():
         run.add_argument(*names, **details)
-    for name, details in SEEING.items():
+    for name, details in (SEEING | RECOVERY).items():
         run.add_argument(name, **details)
     run.add_argument("--label", action="store_true", help="mark each line of output with its process")
     return parser, run

@@ -45,6 +45,7 @@ class PactKind:
     BROADCAST: ClassVar[PactKind]
     EXCHANGE: ClassVar[PactKind]
     EXCHANGE_FIRST: ClassVar[PactKind]
+    EXCHANGE_GROUP: ClassVar[PactKind]
     EXCHANGE_KEYS: ClassVar[PactKind]
     EXCHANGE_COLUMNS: ClassVar[PactKind]
     GATHER: ClassVar[PactKind]

@@ -54,9 +54,14 @@ def branch_columns_when(stream: Stream, condition: Callable[[Time], bool]) -> tu
 def exchange_columns(stream: Stream, key: list[int]) -> Stream: ...
 def partition_columns(stream: Stream, parts: int, key: list[int]) -> list[Stream]: ...
 def aggregate_columns(
-    stream: Stream, schema: Schema, by: list[str], aggregations: list[tuple[str, str]], in_place: bool
+    stream: Stream,
+    schema: Schema,
+    by: list[str],
+    aggregations: list[tuple[str, str, str]],
+    in_place: bool,
+    divisible: bool,
 ) -> Stream: ...
-def aggregate_schema(schema: Schema, by: list[str], aggregations: list[tuple[str, str]]) -> Schema: ...
+def aggregate_schema(schema: Schema, by: list[str], aggregations: list[tuple[str, str, str]]) -> Schema: ...
 def distinct_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
 def distinct_so_far_columns(stream: Stream, schema: Schema, key: list[int], in_place: bool) -> Stream: ...
 def join_columns(
@@ -76,7 +81,7 @@ def own_times_schema(schema: Schema, told: Schema) -> Schema: ...
 def window_schema(
     schema: Schema,
     by: list[str],
-    aggregations: list[tuple[str, str]],
+    aggregations: list[tuple[str, str, str]],
     column: str,
     layout: tuple[int, int, int],
 ) -> Schema: ...
@@ -84,7 +89,7 @@ def window_columns(
     stream: Stream,
     schema: Schema,
     by: list[str],
-    aggregations: list[tuple[str, str]],
+    aggregations: list[tuple[str, str, str]],
     column: str,
     layout: tuple[int, int, int],
     in_place: bool,
@@ -102,13 +107,13 @@ class Kernel:
     def window_join(given: _JoinTerms, layout: tuple[int, int, int] | None, silence: int) -> Kernel: ...
     @staticmethod
     def running(
-        schema: Schema, by: list[str], functions: list[tuple[str, str]], column: str, ttl: int | None
+        schema: Schema, by: list[str], functions: list[tuple[str, str, str]], column: str, ttl: int | None
     ) -> Kernel: ...
     @staticmethod
     def windows(
         schema: Schema,
         by: list[str],
-        aggregations: list[tuple[str, str]],
+        aggregations: list[tuple[str, str, str]],
         column: str,
         layout: tuple[int, int, int],
         early: int | None,
@@ -117,7 +122,7 @@ class Kernel:
     def window_runs(
         schema: Schema,
         by: list[str],
-        aggregations: list[tuple[str, str]],
+        aggregations: list[tuple[str, str, str]],
         column: str,
         ends: tuple[int | None, int],
     ) -> Kernel: ...

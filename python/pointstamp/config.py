@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from pointstamp.checkpoint import Checkpoint
+    from pointstamp.restart import Restart
+
 __all__ = ["Config"]
 
 FIRST_PORT = 2101
@@ -57,6 +60,8 @@ class Config:
         log: A folder to write all that the workers do to, as Arrow: see `pointstamp.observability.log`.
         telemetry: Whether metrics go to OpenTelemetry: those that ``/metrics`` has, by the names of
             `pointstamp.observability.metrics`, to the meter provider that the program has set up.
+        checkpoint: Where checkpoints are kept, and how often one is made; None for none.
+        restart: When `execute` with `processes` starts all of them again; None for never.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
             takes a free one. ``"host:port"``, also of port 0, serves it elsewhere, to those who have the
             token that is printed.
@@ -98,6 +103,10 @@ class Config:
     """A folder for a log; None for none."""
     telemetry: bool
     """Whether metrics go to OpenTelemetry."""
+    checkpoint: Checkpoint | None
+    """The place of checkpoints, and how often one is made; None where none are made."""
+    restart: Restart | None
+    """When `execute` with `processes` starts lost processes again; None for never."""
     dashboard: tuple[str, int] | None
     """The interface and port of the live page; None for none."""
 
@@ -117,6 +126,8 @@ class Config:
         log: str | os.PathLike[str] | None = None,
         dashboard: int | str | None = None,
         telemetry: bool = False,
+        checkpoint: Checkpoint | None = None,
+        restart: Restart | None = None,
     ) -> None:
         workers = _at_least("workers", workers, 1)
         processes = _at_least("processes", processes, 1)
@@ -138,6 +149,10 @@ class Config:
             raise ConfigError(f"tls must be a pointstamp.TLS, and is a {type(tls).__name__}")
         if progress_mode not in PROGRESS_MODES:
             raise ConfigError(f'progress_mode must be "demand" or "eager", and is {progress_mode!r}')
+        if checkpoint is not None:
+            _check_checkpoint(checkpoint)
+        if restart is not None:
+            _check_restart(restart)
         checked = {
             "workers": workers,
             "processes": processes,
@@ -152,6 +167,8 @@ class Config:
             "log": _checked_folder(log),
             "dashboard": _checked_page(dashboard),
             "telemetry": bool(telemetry),
+            "checkpoint": checkpoint,
+            "restart": restart,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # it is frozen
@@ -193,11 +210,13 @@ class Config:
         log = "" if self.log is None else f", log={self.log!r}"
         dashboard = "" if self.dashboard is None else f", dashboard={_as_given(*self.dashboard)!r}"
         telemetry = ", telemetry=True" if self.telemetry else ""
+        checkpoint = "" if self.checkpoint is None else f", checkpoint={self.checkpoint!r}"
+        restart = "" if self.restart is None else f", restart={self.restart!r}"
         return (
             f"Config(workers={self.workers}, processes={self.processes}, process={self.process}"
             f"{addresses}{secret}, connect_timeout={self.connect_timeout:g}, "
             f"progress_mode={self.progress_mode!r}, high_water={self.high_water}"
-            f"{tls}, stall_timeout={self.stall_timeout:g}{log}{dashboard}{telemetry})"
+            f"{tls}, stall_timeout={self.stall_timeout:g}{log}{dashboard}{telemetry}{checkpoint}{restart})"
         )
 
 
@@ -211,6 +230,22 @@ def _at_least(name: str, value: int, least: int) -> int:
     if number < least:
         raise ConfigError(f"{name} must be at least {least}, and is {number}")
     return number
+
+
+def _check_checkpoint(checkpoint: object) -> None:
+    from pointstamp.checkpoint import Checkpoint
+
+    if not isinstance(checkpoint, Checkpoint):
+        raise ConfigError(
+            f"checkpoint is a pointstamp.Checkpoint, such as Checkpoint('state/'), and is {checkpoint!r}"
+        )
+
+
+def _check_restart(restart: object) -> None:
+    from pointstamp.restart import Restart
+
+    if not isinstance(restart, Restart):
+        raise ConfigError(f"restart is a pointstamp.Restart, such as Restart(times=5), and is {restart!r}")
 
 
 def _checked_page(place: int | str | None) -> tuple[str, int] | None:

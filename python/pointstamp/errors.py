@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CapabilityError",
+    "CheckpointError",
     "ClusterError",
     "CodecError",
     "ConfigError",
@@ -80,6 +81,14 @@ class ClusterError(PointstampError, ConnectionError):
 
 class CodecError(PointstampError):
     """Bytes that are not a record, an event or a frame; the message names the offset."""
+
+
+class CheckpointError(PointstampError):
+    """A checkpoint that cannot be made or gone on from; the message says why, and what to do.
+
+    For example: there is none of that number, its files are damaged (the message names the object and the
+    byte), it is of another program, or another execution uses its location now.
+    """
 
 
 class TruncatedWarning(UserWarning):

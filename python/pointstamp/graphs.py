@@ -293,9 +293,7 @@ def pagerank(
     """
     nodes, edges = _more_nodes("pagerank", nodes), _edges("pagerank", edges)
     _check_iterations("pagerank", iterations)
-    for what, share in (("damping", damping), ("tolerance", tolerance)):
-        if not 0 <= share <= 1:
-            raise GraphError(f"graphs.pagerank: {what} is a share from 0 to 1, not {share!r}")
+    _check_shares("pagerank", damping=damping, tolerance=tolerance)
     there = _nodes(edges, nodes)
     targets = edges.arrange()
     degrees = edges.count().arrange()
@@ -346,6 +344,15 @@ def label_propagation(
 
     Raises:
         GraphError: If `iterations` is less than 0.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> from pointstamp import graphs
+        >>> def build(scope):
+        ...     edges = scope.collection([(1, 2), (2, 3), (1, 3), (4, 5)])
+        ...     return graphs.label_propagation(edges, iterations=3).capture()
+        >>> ps.example(build).extract()
+        [(0, [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 5), 1), ((5, 4), 1)])]
     """
     nodes, edges = _more_nodes("label_propagation", nodes), _edges("label_propagation", edges)
     _check_iterations("label_propagation", iterations)
@@ -539,3 +546,9 @@ def _check_collections(name: str, *given: Any) -> None:
 
 def _check_iterations(name: str, iterations: int) -> None:
     count_of(f"graphs.{name} takes a number of turns", iterations, least=0, error=GraphError)
+
+
+def _check_shares(name: str, **shares: float) -> None:
+    for what, share in shares.items():
+        if not 0 <= share <= 1:
+            raise GraphError(f"graphs.{name}: {what} is a share from 0 to 1, not {share!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pointstamp._core import Activator
@@ -19,6 +19,18 @@ class OperatorInfo(NamedTuple):
         index: This worker, from 0.
         peers: How many workers there are.
         activator: Asks for this operator to run.
+        state: The operator's state, where it was given a class of one (``state=``); else None.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     def describe(capability, info):
+        ...         print(info.name, info.index, info.peers)
+        ...         capability.drop()
+        ...         return lambda output: None
+        ...     scope.source("nothing", describe)
+        >>> ps.example(build)
+        nothing 0 1
     """
 
     name: str
@@ -26,6 +38,7 @@ class OperatorInfo(NamedTuple):
     index: int  # type: ignore[assignment]  # in the place of a method of tuples that is of no use here
     peers: int
     activator: Activator
+    state: Any = None
 
 
 class Traffic(NamedTuple):
@@ -36,6 +49,11 @@ class Traffic(NamedTuple):
         data_bytes: Their bytes.
         progress_messages: Messages that say which times are over; what several workers say at once is one.
         progress_bytes: Their bytes.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> ps.execute(lambda worker: worker.traffic())
+        [Traffic(data_messages=0, data_bytes=0, progress_messages=0, progress_bytes=0)]
     """
 
     data_messages: int

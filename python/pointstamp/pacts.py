@@ -15,18 +15,32 @@ if TYPE_CHECKING:
 
     from pointstamp.plan.node import Output
 
-__all__ = ["Broadcast", "Exchange", "Pact", "Pipeline", "pact_of"]
+__all__ = ["Broadcast", "ByKey", "Exchange", "Pact", "Pipeline", "pact_of"]
 
 
 class Pact:
-    """The way of records to the workers. Use `Pipeline`, `Exchange` or `Broadcast`."""
+    """The way of records to the workers. Use `Pipeline`, `Exchange`, `ByKey` or `Broadcast`.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> isinstance(ps.Pipeline(), ps.Pact), isinstance(ps.Exchange(len), ps.Pact)
+        (True, True)
+    """
 
     __slots__ = ()
 
     kind: ClassVar[PactKind]
 
     def route(self, output: Output) -> tuple[PactKind, Any]:
-        """Returns the extension's kind of moving this output's records, and the key where it has one."""
+        """Returns the extension's kind of moving this output's records, and the key where it has one.
+
+        Examples:
+            Programs pass a pact and never call this:
+
+            >>> import pointstamp as ps
+            >>> ps.Pipeline()
+            Pipeline()
+        """
         return self.kind, None
 
     def __repr__(self) -> str:
@@ -34,7 +48,15 @@ class Pact:
 
 
 class Pipeline(Pact):
-    """Records stay on their worker."""
+    """Records stay on their worker.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def show(info):
+        ...     return lambda input: [print(records) for cap, records in input]
+        >>> ps.example(lambda scope: scope.to_stream([1, 2]).sink(ps.Pipeline(), "show", show))
+        [1, 2]
+    """
 
     __slots__ = ()
     kind = PactKind.PIPELINE
@@ -53,6 +75,23 @@ class Exchange(Pact):
 
     Raises:
         TypeError: If the key is neither callable nor names.
+
+    Examples:
+        Each number goes to the worker that it names:
+
+        >>> import pointstamp as ps
+        >>> def copy(input, output, notificator):
+        ...     for cap, records in input:
+        ...         with output.session(cap) as session:
+        ...             session.give_all(records)
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers = scope.to_stream(range(4) if worker.index == 0 else [])
+        ...         here = numbers.unary_notify(ps.Exchange(int), "by number", [], copy).capture()
+        ...     worker.run()
+        ...     return here.extract()
+        >>> ps.execute(main, workers=2)
+        [[(0, [0, 2])], [(0, [1, 3])]]
     """
 
     __slots__ = ("_columns", "_key")
@@ -101,17 +140,71 @@ class Exchange(Pact):
 
 
 class Broadcast(Pact):
-    """Each record goes to every worker."""
+    """Each record goes to every worker.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def copy(input, output, notificator):
+        ...     for cap, records in input:
+        ...         with output.session(cap) as session:
+        ...             session.give_all(records)
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         words = scope.to_stream(["a"] if worker.index == 0 else [])
+        ...         here = words.unary_notify(ps.Broadcast(), "to all", [], copy).capture()
+        ...     worker.run()
+        ...     return here.extract()
+        >>> ps.execute(main, workers=2)
+        [[(0, ['a'])], [(0, ['a'])]]
+    """
 
     __slots__ = ()
     kind = PactKind.BROADCAST
 
 
 class ByKey(Pact):
-    """An exchange of ``(key, value)`` records by their keys, for the library's own operators."""
+    """Each record goes to the worker that has the key group of its key.
 
-    __slots__ = ()
+    There are 4,096 key groups, and each worker has a range of them. State by key behind this pact can be
+    divided between any number of workers when a computation goes on from a checkpoint; state behind
+    `Exchange` needs as many workers as before.
+
+    Args:
+        key: Called with each record, on the sending worker, also where there is only one. Left out, records
+            are pairs ``(key, value)``.
+
+    Raises:
+        TypeError: If the key is not callable.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> ps.ByKey(lambda sale: sale["name"])  # doctest: +ELLIPSIS
+        ByKey(<function ...>)
+    """
+
+    __slots__ = ("_key",)
     kind = PactKind.EXCHANGE_FIRST
+
+    def __init__(self, key: Callable[[Any], Hashable] | None = None) -> None:
+        if key is not None:
+            if not callable(key):
+                raise TypeError(f"the key of ByKey is a function of a record, not {key!r}")
+            refuse_async("ByKey", key)
+        self._key = key
+
+    def route(self, output: Output) -> tuple[PactKind, Any]:
+        """By the function, or by the first of the two things in each record."""
+        if self._key is None:
+            return self.kind, None
+        if output.schema is not None:
+            raise TypeError(
+                f"{self!r} has a function of a record, and the stream carries columns: exchange it by the "
+                "names of columns, as in ps.Exchange('name'), or take its rows by to_records()"
+            )
+        return PactKind.EXCHANGE_GROUP, self._key
+
+    def __repr__(self) -> str:
+        return "ByKey()" if self._key is None else f"ByKey({self._key!r})"
 
 
 class Gather(Pact):
@@ -130,7 +223,8 @@ def pact_of(pact: Any, output: Output, operator: str) -> tuple[PactKind, Any]:
     if isinstance(pact, Pact):
         return pact.route(output)
     if isinstance(pact, type) and issubclass(pact, Pact):
-        call = "Exchange(key)" if issubclass(pact, Exchange) else f"{pact.__name__}()"
+        keyed = issubclass(pact, Exchange | ByKey)
+        call = f"{pact.__name__}(key)" if keyed else f"{pact.__name__}()"
         raise TypeError(
             f"operator '{operator}' was given the class {pact.__name__} as its pact: write ps.{call}"
         )

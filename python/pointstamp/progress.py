@@ -34,7 +34,13 @@ __all__ = ["Graph", "Scheduler", "Source", "Target", "Tracker"]
 
 
 class Source(NamedTuple):
-    """An output port of a node. Not equal to the input port of the same numbers."""
+    """An output port of a node. Not equal to the input port of the same numbers.
+
+    Examples:
+        >>> from pointstamp.progress import Source
+        >>> Source(1, 0)
+        Source(node=1, port=0)
+    """
 
     node: int
     port: int
@@ -50,7 +56,13 @@ class Source(NamedTuple):
 
 
 class Target(NamedTuple):
-    """An input port of a node. Not equal to the output port of the same numbers."""
+    """An input port of a node. Not equal to the output port of the same numbers.
+
+    Examples:
+        >>> from pointstamp.progress import Target
+        >>> Target(2, 0)
+        Target(node=2, port=0)
+    """
 
     node: int
     port: int

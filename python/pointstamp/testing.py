@@ -18,15 +18,18 @@ from pointstamp import _core
 from pointstamp._validation import main_of
 from pointstamp._weak import weakly
 from pointstamp.config import Config
-from pointstamp.errors import ClusterError, ConfigError, StallError
-from pointstamp.observability.asking import DISTANCE, PATIENCE, Asking
+from pointstamp.errors import CheckpointError, ClusterError, ConfigError, StallError
+from pointstamp.observability.collector import DISTANCE, PATIENCE, Collector
 from pointstamp.observability.stalls import explained, note
+from pointstamp.runtime.checkpoints import begin
 from pointstamp.runtime.exit import StoppedAtExit
 from pointstamp.runtime.threads import Helper, join
 from pointstamp.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pointstamp.checkpoint import Checkpoint
 
 __all__ = ["simulate"]
 
@@ -49,6 +52,8 @@ def simulate(
     seed: int,
     processes: int | None = None,
     lose_process: bool = False,
+    checkpoint: Checkpoint | None = None,
+    kill_at: int | None = None,
 ) -> list[R]:
     """Runs ``main(worker)`` on simulated workers, in an order that follows from the seed alone.
 
@@ -68,9 +73,14 @@ def simulate(
             are simulated, too: what goes from one to another is pickled, and all of them run in this one.
         lose_process: At some moment one process is lost, if the computation lasts so long; this raises the
             `ClusterError` of the others then. Needs two workers and more.
+        checkpoint: Where checkpoints are kept. Where `every` is not None, the seed draws when one is made.
+            Each process takes turns in which it writes.
+        kill_at: The step at which all processes are killed at once: a step is a turn, a message that
+            arrives, or a call that changes the location. The computation then runs again, in another order,
+            and goes on from its last checkpoint to its end. Where it has fewer steps, nothing is killed.
 
     Returns:
-        What `main` returned on each worker, in their order.
+        What `main` returned on each worker, in their order; where all were killed, in the second run.
 
     Raises:
         ConfigError: If the arguments cannot work.
@@ -96,6 +106,8 @@ def simulate(
         >>> sorted({tuple(simulate(main, workers=3, seed=seed)[0]) for seed in range(20)})
         [(0, 1, 2), (0, 2, 1)]
     """
+    if kill_at is not None and (checkpoint is None or isinstance(kill_at, bool) or kill_at < 1):
+        raise ConfigError(f"kill_at is a step from 1 on, and needs a checkpoint=, and is {kill_at!r}")
     main_of("simulate", main)
     config = Config(workers=workers)  # which says what is wrong with the number
     given: object = seed
@@ -111,18 +123,36 @@ def simulate(
         asked += ["leave out processes=1"] if given_processes else []
         raise ConfigError(f"lose_process needs two processes and more: {', and '.join(asked)}")
     try:
-        return _Simulated(main, config, processes, seed, lose_process).run()
+        if kill_at is not None:
+            try:
+                return _Simulated(main, config, processes, seed, lose_process, checkpoint, kill_at).run()
+            except _Killed:
+                seed += 1
+        return _Simulated(main, config, processes, seed, lose_process, checkpoint, None).run()
     except BaseException as error:
         how = f"workers={workers}, seed={seed}, processes={processes}, lose_process={lose_process}"
+        if checkpoint is not None:
+            how += f", checkpoint=..., kill_at={kill_at}"
         note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
         raise
+
+
+class _Killed(BaseException):
+    """All processes of a simulation were killed."""
 
 
 class _Simulated:
     """The workers of one call, on threads that take turns."""
 
     def __init__(
-        self, main: Callable[[Worker], R], config: Config, processes: int, seed: int, loses: bool
+        self,
+        main: Callable[[Worker], R],
+        config: Config,
+        processes: int,
+        seed: int,
+        loses: bool,
+        checkpoint: Checkpoint | None,
+        kill_at: int | None,
     ) -> None:
         self._main = main
         self._here = config.workers // processes
@@ -131,6 +161,15 @@ class _Simulated:
             processes, self._here, seed % 2**64, loses, _STILL, weakly(self._stalled)
         )
         self._results: list[R | None] = [None] * config.workers
+        self._checkpoints: list[_core.Checkpoints] = []
+        if checkpoint is not None:
+            self._simulation.records(kill_at)
+            try:
+                for process in range(processes):
+                    self._checkpoints.append(begin(checkpoint, process, self._simulation.turns(process)))
+            except CheckpointError:
+                self._check_killed()
+                raise
         self._clusters = [
             _core.Cluster(
                 self._here,
@@ -143,7 +182,7 @@ class _Simulated:
         self._entered: set[int] = set()
         """The workers whose threads have begun."""
         self._begun: list[int] = []
-        self._asking = [
+        self._collector = [
             _Together(self._simulation, self._clusters, process, self._here, self._begun)
             for process in range(processes)
         ]
@@ -159,8 +198,11 @@ class _Simulated:
             Helper(partial(self._worker, index), f"pointstamp-simulated-{index}")
             for index in range(len(self._results))
         ]
+        whole = False
         try:
             try:
+                for cluster, checkpoints in zip(self._clusters, self._checkpoints, strict=False):
+                    cluster.records(checkpoints)
                 for thread in threads:
                     thread.start()
                 while not all(thread.ends(_PATIENCE) for thread in threads):
@@ -172,11 +214,29 @@ class _Simulated:
                 finally:
                     join(threads, _PATIENCE, partial(self._end, threads))
                 raise
+            whole = not any(cluster.stopped for cluster in self._clusters)
         finally:
-            for cluster in self._clusters:
-                cluster.close()
+            try:
+                self._end_checkpoints(whole)
+            finally:
+                for cluster in self._clusters:
+                    cluster.close()
+        self._check_killed()
         self._raise_failure()
         return self._results  # type: ignore[return-value]  # only a failure leaves one out
+
+    def _end_checkpoints(self, whole: bool) -> None:
+        """Ends the writers; the first makes the last checkpoint, where the computation has ended."""
+        for checkpoints in reversed(self._checkpoints):
+            try:
+                checkpoints.end(whole)
+            except CheckpointError:
+                if not self._simulation.killed:
+                    raise
+
+    def _check_killed(self) -> None:
+        if self._simulation.killed:
+            raise _Killed
 
     def _worker(self, index: int) -> None:
         self._entered.add(index)
@@ -185,7 +245,13 @@ class _Simulated:
         self._simulation.enter(index)
         try:
             self._results[index] = cluster.run(
-                number, self._wrap, self._main, threading.get_ident(), False, simulation=self._simulation
+                number,
+                self._wrap,
+                self._main,
+                threading.get_ident(),
+                False,
+                simulation=self._simulation,
+                checkpoints=self._checkpoints[process] if self._checkpoints else None,
             )
         except BaseException as error:  # before `main` began, or after it
             cluster.fail(number, error)
@@ -199,11 +265,14 @@ class _Simulated:
     def _wrap(self, core: _core.Worker) -> Worker:
         self._begun.append(core.index)
         self._workers[core.index] = core
-        return Worker(core, self._asking[core.index // self._here])
+        return Worker(core, self._collector[core.index // self._here])
 
     def _stalled(self, index: int) -> None:
-        """Raises what holds every worker up; called on the thread of one."""
-        explanation = explained(self._asking[index // self._here], self._workers[index], [], seconds=_ANSWERS)
+        """Raises what holds every worker up, or that all are killed; called on the thread of one."""
+        self._check_killed()
+        explanation = explained(
+            self._collector[index // self._here], self._workers[index], [], seconds=_ANSWERS
+        )
         raise StallError(
             "every worker waits, none has anything to do, and nothing is on its way between them\n"
             f"{explanation}",
@@ -232,7 +301,7 @@ class _Simulated:
             raise min(failures, key=lambda failure: failure[:2])[2]
 
 
-class _Together(Asking):
+class _Together(Collector):
     """Asks the workers of all simulated processes at once, in whatever order they take turns."""
 
     def __init__(
@@ -248,7 +317,7 @@ class _Together(Asking):
         self._peers = processes * workers
         super().__init__(clusters[process], process, processes, workers)
         self._simulation = simulation
-        self._each = [Asking(one, number, processes, workers) for number, one in enumerate(clusters)]
+        self._each = [Collector(one, number, processes, workers) for number, one in enumerate(clusters)]
         self._own = process
 
     def data(
@@ -260,8 +329,8 @@ class _Together(Asking):
         try:
             return [
                 one
-                for process, asking in enumerate(self._each)
-                for one in asking.here(worker if process == self._own else None, seconds)
+                for process, collector in enumerate(self._each)
+                for one in collector.here(worker if process == self._own else None, seconds)
             ]
         finally:
             self._simulation.asked()

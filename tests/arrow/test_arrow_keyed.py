@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import duck
 import pointstamp as ps
+from aggregates import named
 from columns import ANY_WORKERS, bag, canonical, grouped, pieces, run, tables
 from effort import examples
 
@@ -28,7 +29,7 @@ def test_aggregate_is_what_group_by_says(
     schemas = []
 
     def build(rows: ps.ArrowStream) -> ps.ArrowStream:
-        result = rows.aggregate(keys, wanted)
+        result = rows.aggregate(keys, **named(wanted))
         schemas.append(result.schema)
         return result
 
@@ -50,7 +51,7 @@ def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
     size = 20_000
     whole = pa.concat_tables([table] * (workers * 4 * size // len(table) + 1)).combine_chunks()
     found = run(
-        lambda rows: rows.aggregate(keys, wanted),
+        lambda rows: rows.aggregate(keys, **named(wanted)),
         [(0, piece) for piece in pieces(whole, size)],
         workers=workers,
     )
@@ -79,7 +80,11 @@ def test_full_tables_are_sent_before_the_time_closes() -> None:
     table = pa.table({"k": pa.array(range(rows), pa.int64()), "x": pa.array(range(rows), pa.int64())})
     table = table.set_column(0, "k", pc.divide(table["k"], 5))
     feed = [(0, piece) for piece in pieces(table, 100_000)]
-    found = run(lambda rows: rows.aggregate("k", [("x", "sum"), ("x", "count")]), feed * 2, workers=2)
+    found = run(
+        lambda rows: rows.aggregate("k", x_sum=ps.col("x").sum(), x_count=ps.col("x").count()),
+        feed * 2,
+        workers=2,
+    )
     assert len(found[0]) == rows // 5
     assert all(row["x_sum"] == 2 * (25 * row["k"] + 10) and row["x_count"] == 10 for row in found[0])
 
@@ -88,7 +93,7 @@ def test_full_tables_are_sent_before_the_time_closes() -> None:
 def test_each_time_has_its_own_result(workers: int) -> None:
     table = pa.table({"k": ["a", "b", "a", None], "x": [1, 2, 3, 4]})
     feed = [(time, table) for time in (0, 0, 3)]
-    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=workers)
+    found = run(lambda rows: rows.aggregate("k", x_sum=ps.col("x").sum()), feed, workers=workers)
     assert bag(found[0]) == bag([("a", 8), ("b", 4), (None, 8)])
     assert bag(found[3]) == bag([("a", 4), ("b", 2), (None, 4)])
 
@@ -96,7 +101,7 @@ def test_each_time_has_its_own_result(workers: int) -> None:
 def test_decimals_are_rounded_half_away_from_zero() -> None:
     values = [decimal.Decimal(text) for text in ("1.25", "1.30", "-1.25", "-1.30")]
     table = pa.table({"k": [0, 0, 1, 1], "x": pa.array(values, pa.decimal128(5, 2))})
-    found = run(lambda rows: rows.aggregate("k", [("x", "mean")]), [(0, table)])
+    found = run(lambda rows: rows.aggregate("k", x_mean=ps.col("x").mean()), [(0, table)])
     assert {row["k"]: str(row["x_mean"]) for row in found[0]} == {0: "1.28", 1: "-1.28"}
 
 
@@ -104,7 +109,7 @@ def test_nested_keys() -> None:
     table = pa.table(
         {"k": [[1, 2], [1], [1, 2], None], "s": [{"a": 1}, {"a": 1}, {"a": 1}, None], "x": [1, 2, 3, 4]}
     )
-    found = run(lambda rows: rows.aggregate(["k", "s"], [("x", "sum")]), [(0, table)], workers=2)
+    found = run(lambda rows: rows.aggregate(["k", "s"], x_sum=ps.col("x").sum()), [(0, table)], workers=2)
     expected = [
         {"k": k, "s": s, "x_sum": x}
         for k, s, x in [([1, 2], {"a": 1}, 4), ([1], {"a": 1}, 2), (None, None, 4)]
@@ -116,7 +121,7 @@ def test_a_dictionary_stays_one_and_its_layout_does_not_matter() -> None:
     first = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), ["a", "b"])
     second = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), ["c", "b", "a"])
     feed = [(0, pa.table({"k": keys, "x": [1, 10, 100]})) for keys in (first, second)]
-    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=2)
+    found = run(lambda rows: rows.aggregate("k", x_sum=ps.col("x").sum()), feed, workers=2)
     assert bag(found[0]) == bag([("a", 201), ("b", 20), ("c", 1)])
 
 
@@ -128,7 +133,7 @@ def test_dictionaries_that_together_have_more_values_than_one_can_number(workers
     keys = [pa.array(names[at : at + 100]).cast(narrow) for at in range(0, 1000, 100)]
     feed = [(0, pa.table({"k": some, "x": range(100)})) for some in keys]
     expected = [(name, number % 100) for number, name in enumerate(names)]
-    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=workers)
+    found = run(lambda rows: rows.aggregate("k", x_sum=ps.col("x").sum()), feed, workers=workers)
     assert bag(found[0]) == bag(expected)
     for build in (lambda rows: rows.exchange("k"), lambda rows: rows.distinct("k")):
         assert bag(run(build, feed, workers=workers)[0]) == bag(expected)
@@ -141,7 +146,7 @@ def test_a_dictionary_of_lists_is_a_key(index: pa.DataType) -> None:
     values = pa.array([[1, 2], None, [3]], pa.list_(pa.int64()))
     keys = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 2, None], index), values)
     feed = [(0, pa.table({"k": keys, "x": [1, 10, 100, 1000, 10_000]}))]
-    found = run(lambda rows: rows.aggregate("k", [("x", "sum")]), feed, workers=2)
+    found = run(lambda rows: rows.aggregate("k", x_sum=ps.col("x").sum()), feed, workers=2)
     assert sorted((repr(row["k"]), row["x_sum"]) for row in found[0]) == [
         ("None", 10_010),
         ("[1, 2]", 101),
@@ -157,7 +162,7 @@ def test_many_keys() -> None:
         " from range(600000) t(i)"
     ).to_arrow_table()
     wanted = [("x", "sum"), ("x", "count"), ("x", "min"), ("x", "max"), ("x", "mean")]
-    found = run(lambda rows: rows.aggregate("k", wanted), [(0, table)], workers=2)
+    found = run(lambda rows: rows.aggregate("k", **named(wanted)), [(0, table)], workers=2)
     expected = connection.sql(
         'select k, sum(x)::bigint, count(x), min(x), max(x), avg(x) from "table" group by k'
     ).fetchall()
@@ -253,7 +258,9 @@ def test_a_large_join(workers: int) -> None:
     left = connection.sql("select i % 5000 as k, i as x from range(60000) t(i)").to_arrow_table()
     right = connection.sql("select i * 3 % 7000 as k, i as y from range(30000) t(i)").to_arrow_table()
     found = run(
-        lambda a, b: a.join(b, "k").aggregate("k", [("x", "sum"), ("y", "sum"), ("y", "count")]),
+        lambda a, b: a.join(b, "k").aggregate(
+            "k", x_sum=ps.col("x").sum(), y_sum=ps.col("y").sum(), y_count=ps.col("y").count()
+        ),
         [(0, piece) for piece in pieces(left, 1000)],
         [(0, piece) for piece in pieces(right, 700)],
         workers=workers,

@@ -24,7 +24,8 @@ def swap(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def add_up(rows: ps.ArrowStream, by: str = "a") -> ps.ArrowStream:
     other = "b" if by == "a" else "a"
-    return rows.aggregate(by, [(other, "sum")])
+    total: dict[str, Any] = {f"{other}_sum": ps.col(other).sum()}
+    return rows.aggregate(by, **total)
 
 
 def in_a_loop(rows: ps.ArrowStream) -> ps.ArrowStream:
@@ -50,13 +51,15 @@ def inside(build: Build) -> Build:
 
 
 def twice_added_up(rows: ps.ArrowStream) -> ps.ArrowStream:
-    return add_up(rows).join(rows.aggregate("a", [("b", "max")]), "a")
+    return add_up(rows).join(rows.aggregate("a", b_max=ps.col("b").max()), "a")
 
 
 def read_twice(rows: ps.ArrowStream) -> ps.ArrowStream:
     moved = rows.exchange("a")
     totals = add_up(moved)
-    return moved.join(totals, "a").aggregate("a", [("b_sum", "max"), ("b", "count")])
+    return moved.join(totals, "a").aggregate(
+        "a", b_sum_max=ps.col("b_sum").max(), b_count=ps.col("b").count()
+    )
 
 
 def run(build: Build, workers: int) -> tuple[Counter[Any], list[str]]:
@@ -100,15 +103,19 @@ def run(build: Build, workers: int) -> tuple[Counter[Any], list[str]]:
         lambda rows: add_up(rows.exchange("a").concat(rows.exchange("a"))),
         lambda rows: add_up(rows.exchange("a").concat(rows)),
         lambda rows: add_up(rows.exchange(["a", "b"])),
-        lambda rows: rows.exchange(["b", "a"]).aggregate(["b", "a"], []),
+        lambda rows: rows.exchange(["b", "a"]).aggregate(["b", "a"]),
         # which row of a key `distinct` keeps depends on what comes first
-        lambda rows: add_up(rows.distinct("a")).aggregate("a", [("b_sum", "count")]),
-        lambda rows: add_up(rows).aggregate("b_sum", [("a", "count")]),
-        lambda rows: rows.exchange("a").join(add_up(rows, "a"), "a").aggregate("a", [("b_sum", "sum")]),
-        lambda rows: rows.exchange("b").join(add_up(rows, "a"), "a").aggregate("b", [("b_sum", "sum")]),
-        lambda rows: rows.join(rows.exchange("b"), "b").aggregate("b", [("a", "sum")]),
+        lambda rows: add_up(rows.distinct("a")).aggregate("a", b_sum_count=ps.col("b_sum").count()),
+        lambda rows: add_up(rows).aggregate("b_sum", a_count=ps.col("a").count()),
         lambda rows: (
-            rows.exchange("a").unary(ps.Exchange("a"), "own", passing).aggregate("a", [("b", "sum")])
+            rows.exchange("a").join(add_up(rows, "a"), "a").aggregate("a", b_sum_sum=ps.col("b_sum").sum())
+        ),
+        lambda rows: (
+            rows.exchange("b").join(add_up(rows, "a"), "a").aggregate("b", b_sum_sum=ps.col("b_sum").sum())
+        ),
+        lambda rows: rows.join(rows.exchange("b"), "b").aggregate("b", a_sum=ps.col("a").sum()),
+        lambda rows: (
+            rows.exchange("a").unary(ps.Exchange("a"), "own", passing).aggregate("a", b_sum=ps.col("b").sum())
         ),
         lambda rows: add_up(rows.exchange("a").partition(2, "b")[1]),
         lambda rows: add_up(rows.exchange("a").delay_batch(lambda time: time + 1)),
@@ -148,7 +155,7 @@ def test_the_rows_are_on_the_worker_of_their_key() -> None:
     def build(rows: ps.ArrowStream) -> ps.ArrowStream:
         for made in (rows.exchange("a"), rows.distinct("a"), rows.join(add_up(rows), "a")):
             check(made)
-        return check(rows.aggregate("a", [("b", "max")]))
+        return check(rows.aggregate("a", b_max=ps.col("b").max()))
 
     assert len(run(build, WORKERS)[0]) == 7
 
@@ -186,8 +193,8 @@ def test_null_keys_and_several_columns_stay_in_place() -> None:
         source = ps.ArrowInput(schema)
         with worker.dataflow() as scope:
             firsts = source.to_stream(scope).distinct(["k", "n"])
-            counted = firsts.aggregate(["k", "n"], [("n", "count")]).aggregate(
-                ["k", "n"], [("n_count", "sum")]
+            counted = firsts.aggregate(["k", "n"], n_count=ps.col("n").count()).aggregate(
+                ["k", "n"], n_count_sum=ps.col("n_count").sum()
             )
             captured = counted.capture()
         keys = pa.array([None, "x", "y", None, "x"] * 10)

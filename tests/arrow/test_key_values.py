@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import duck
+import pointstamp as ps
 from columns import pieces, run
 
 
@@ -50,7 +51,7 @@ def test_one_rule_for_all_floats(data_type: pa.DataType, width: int, form: int, 
     both = both.append_column("n", pa.array([1] * len(both)))
     for sizes in (1, 4):
         feed = [(0, piece) for piece in pieces(both, sizes)]
-        found = run(lambda rows: rows.aggregate("k", [("n", "sum")]), feed, workers=workers)
+        found = run(lambda rows: rows.aggregate("k", n_sum=ps.col("n").sum()), feed, workers=workers)
         assert sorted(row["n_sum"] for row in found[0]) == [1, 2, 2, 2]
         assert len(run(lambda rows: rows.distinct("k"), feed, workers=workers)[0]) == 4
         assert len(run(lambda rows: rows.distinct_so_far("k"), feed, workers=workers)[0]) == 4

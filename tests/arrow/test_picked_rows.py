@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from aggregates import named
 from pointstamp.logic.picked import rows_at, rows_in_order, rows_where, without_views
 
 DAY = datetime.date(2024, 5, 1)
@@ -209,7 +210,10 @@ def test_windows_keep_values(name: str, window: Any) -> None:
     if pa.types.is_union(batch_of(name).schema.field("x").type):
         wanted = wanted[:1]  # their nulls are of their parts, and none of their own
     found = run(
-        name, lambda given: given.event_time("at", lateness=30)[0].window(window, "key", wanted, early=None)
+        name,
+        lambda given: given.event_time("at", lateness=30)[0].window(
+            window, "key", **named(wanted), early=None
+        ),
     )
     for result in found:
         of = [row for row in rows if row["key"] == result["key"]]

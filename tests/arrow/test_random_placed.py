@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from aggregates import named
 from effort import examples
 from harness import run
 from pointstamp.lowering import passes
@@ -35,7 +36,7 @@ def operator(stream: ps.ArrowStream, choose: random.Random, others: list[ps.Arro
             return stream.exchange(choose.choice([key, keys]))
         case 4 | 5:
             counted = [(choose.choice(names), choose.choice(["count", "min", "max"]))]
-            return stream.aggregate(choose.choice([key, keys, []]), counted)
+            return stream.aggregate(choose.choice([key, keys, []]), **named(counted))
         case 6:
             return choose.choice([stream.distinct, stream.distinct_so_far])()
         case 7:

@@ -278,7 +278,9 @@ def test_columns_come_back_as_they_were_and_need_no_trust(tmp_path: Path) -> Non
 def test_columns_in_memory() -> None:
     captured = ps.example(lambda scope: rows(scope).capture())
     again = ps.example(
-        lambda scope: scope.replay([captured]).aggregate("word", [("n", "count")]).to_records().capture()
+        lambda scope: (
+            scope.replay([captured]).aggregate("word", n_count=ps.col("n").count()).to_records().capture()
+        )
     )
     assert [row["word"] for row in again.extract()[0][1]] in (["one", "two"], ["two", "one"])
 

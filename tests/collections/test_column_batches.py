@@ -76,7 +76,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "concat": lambda c: c.concat(c.filter(col("n") > 0).negate(), c.rename({"n": "m"}).rename({"m": "n"})),
     "arranged": lambda c: c.select("word", "n").distinct(),
     "join": lambda c: c.join(c.select("n", other=col("word")).distinct(), on="n"),
-    "aggregate": lambda c: c.aggregate("word", [("n", "sum"), ("x", "count"), ("n", "max")]),
+    "aggregate": lambda c: c.aggregate(
+        "word", n_sum=ps.col("n").sum(), x_count=ps.col("x").count(), n_max=ps.col("n").max()
+    ),
 }
 
 

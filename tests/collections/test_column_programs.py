@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from aggregates import named
 from harness import WORKERS
 
 SCHEMA = pa.schema([("city", pa.string()), ("day", pa.int32()), ("rain", pa.int64()), ("wind", pa.float64())])
@@ -70,8 +71,10 @@ def test_aggregations_are_those_of_pyarrow_while_rows_come_and_go(workers: int) 
         with worker.dataflow() as scope:
             days, collection = scope.new_collection(schema=SCHEMA)
             captured = [
-                collection.aggregate("city", WANTED).capture(),
-                collection.aggregate(["city", "day"], [("rain", "sum"), ("rain", "min")]).capture(),
+                collection.aggregate("city", **named(WANTED)).capture(),
+                collection.aggregate(
+                    ["city", "day"], rain_sum=ps.col("rain").sum(), rain_min=ps.col("rain").min()
+                ).capture(),
             ]
         for time, (gone, new) in enumerate(rounds):
             days.remove(table(gone[worker.index :: worker.peers]))
@@ -156,10 +159,18 @@ def test_variables_of_columns_define_each_other(workers: int, begins: str) -> No
 @pytest.mark.parametrize(
     ("build", "error", "said"),
     [
-        (lambda c, _: c.aggregate("city", [("rain", "first")]), ps.GraphError, "not by 'first'"),
-        (lambda c, _: c.aggregate("city", [("snow", "sum")]), ps.GraphError, "snow"),
-        (lambda c, _: c.aggregate("city", [("city", "sum")]), ps.GraphError, "sum is not defined"),
-        (lambda c, _: c.aggregate("city", []), ps.GraphError, "at least one"),
+        (
+            lambda c, _: c.aggregate("city", rain_first=ps.col("rain").first()),
+            ps.GraphError,
+            "not by 'first'",
+        ),
+        (lambda c, _: c.aggregate("city", snow_sum=ps.col("snow").sum()), ps.GraphError, "snow"),
+        (
+            lambda c, _: c.aggregate("city", city_sum=ps.col("city").sum()),
+            ps.GraphError,
+            "sum is not defined",
+        ),
+        (lambda c, _: c.aggregate("city"), ps.GraphError, "needs an aggregate or more"),
         (lambda c, _: c.to_records(), ps.GraphError, "column 'wind' is double"),
         (
             lambda c, _: c.map_groups(len, by="city", of="wind", schema=pa.schema([("n", pa.int64())])),

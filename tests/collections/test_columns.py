@@ -92,11 +92,11 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
         lambda a, b: Rows({(v, k): n * b[k, v] for (k, v), n in a.items() if b[k, v] and k is not None}),
     ),
     "semijoin": (
-        lambda a, b: a.semijoin(b, on="v"),
+        lambda a, b: a.join(b, on="v", how="semi"),
         lambda a, b: Rows({r: n for r, n in a.items() if r[1] in {w for _, w in b}}),
     ),
     "antijoin": (
-        lambda a, b: a.antijoin(b, on="k"),
+        lambda a, b: a.join(b, on="k", how="anti"),
         lambda a, b: Rows({r: n for r, n in a.items() if r[0] not in {k for k, _ in b} - {None}}),
     ),
     "min": (lambda a, b: a.min("v", by="k"), lambda a, b: Rows((k, min(g)) for k, g in groups(a).items())),

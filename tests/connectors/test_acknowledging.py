@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from aggregates import named
 from keyed_operators import COLUMNS, RECORDS, SCHEMA, SUM, TIMES
 from pointstamp.connectors import PartitionReader, Sink, SinkWriter, Source
 
@@ -301,9 +302,9 @@ MOVED: dict[str, Build] = {
     ),
     "window over all": lambda a: a.window(ps.Tumbling(10)).count(),
     "session join": lambda a: (
-        both(a)[0].window(ps.Session(gap=10)).join(both(a)[1].window(ps.Session(gap=10)), how="outer")
+        both(a)[0].window(ps.Session(gap=10)).join(both(a)[1].window(ps.Session(gap=10)), how="full")
     ),
-    "outer interval join": lambda a: both(a)[0].interval_join(both(a)[1], lower=-4, upper=7, how="outer"),
+    "outer interval join": lambda a: both(a)[0].interval_join(both(a)[1], lower=-4, upper=7, how="full"),
     "distinct": lambda a: a.map(lambda row: row[1]).distinct(),
     "counts": lambda a: a.map(lambda row: row[1]).value_counts(),
     "top_k per time": lambda a: a.top_k(1),
@@ -330,10 +331,10 @@ BOUNDED_COLUMNS |= {
     "delay": lambda a: a.delay("at"),
     "delay_batch": lambda a: a.delay_batch(moved),
     "table ttl": lambda a: both_of_columns(a)[0].table_join(both_of_columns(a)[1], "key", ttl=9, **TIMES),
-    "windows of windows": lambda a: a.window(ps.Tumbling(10), "key", SUM, **TIMES).window(
-        ps.Tumbling(40), "key", [("v_sum", "sum")], column="window_end"
+    "windows of windows": lambda a: a.window(ps.Tumbling(10), "key", **named(SUM), **TIMES).window(
+        ps.Tumbling(40), "key", v_sum_sum=ps.col("v_sum").sum(), column="window_end"
     ),
-    "aggregate": lambda a: a.aggregate("key", SUM),
+    "aggregate": lambda a: a.aggregate("key", **named(SUM)),
     "distinct": lambda a: a.distinct("key"),
 }
 
@@ -566,8 +567,8 @@ def test_operators_without_anything_to_read_do_not_keep_a_dataflow_from_its_end(
             by_key.window(ps.Session(gap=1)).count()
             by_key.interval_join(by_key, lower=0, upper=1)
             rows = empty.to_arrow(SCHEMA).event_time("at")[0]
-            rows.window(ps.Tumbling(10), "key", SUM)
-            rows.window(ps.Session(gap=10), "key", SUM)
+            rows.window(ps.Tumbling(10), "key", **named(SUM))
+            rows.window(ps.Session(gap=10), "key", **named(SUM))
             rows.window_join(rows, "key", ps.Session(gap=10))
             rows.delay("at")
         worker.step_while(lambda: bool(worker.installed_dataflows()), timeout=60)

@@ -35,8 +35,8 @@ from pointstamp.connectors.network import (
     TCPListenSource,
     WebSocketSource,
 )
+from pointstamp.observability.dashboard_state import state_of
 from pointstamp.observability.metrics import prometheus
-from pointstamp.observability.state import state_of
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 
@@ -122,7 +122,7 @@ def test_bad_lines_of_a_file_are_left_out_and_counted(case: Any) -> None:
         with worker.dataflow() as scope:
             rows = scope.read(make(path, on_error="skip"))
             (rows if hasattr(rows, "key_by") else rows.to_records()).inspect(seen.append)
-        asking = worker._asking
+        asking = worker._collector
         while len(seen) < len(good):
             worker.step()
         counted.extend(asking.data(worker._engine))

@@ -419,7 +419,9 @@ def test_columns_of_timestamps_are_read_at_their_times(tmp_path: Path) -> None:
     def build(scope: ps.Scope) -> Any:
         source = ParquetSource(str(tmp_path))
         on_time, late = scope.read(source, event_time="at", lateness=timedelta(seconds=1))
-        counted = on_time.window(ps.Tumbling(timedelta(minutes=1)), [], [("n", "count")], column="at")
+        counted = on_time.window(
+            ps.Tumbling(timedelta(minutes=1)), [], n_count=ps.col("n").count(), column="at"
+        )
         return counted.to_records().capture(), late.to_records().capture()
 
     [[counted, late]] = _results(build, 1)
@@ -446,7 +448,7 @@ def test_columns_at_their_times_travel_whole_and_tell_them(tmp_path: Path) -> No
 
     def build(scope: ps.Scope) -> Any:
         on_time, late = scope.read(ParquetSource(str(tmp_path)), event_time="at")
-        counted = on_time.filter(seen).window(ps.Tumbling(6000), [], [("n", "count")])
+        counted = on_time.filter(seen).window(ps.Tumbling(6000), [], n_count=ps.col("n").count())
         times = on_time.filter(lambda batch: pc.less(batch["n"], 3))
         return counted.to_records().capture(), late.to_records().capture(), times.to_records().capture()
 

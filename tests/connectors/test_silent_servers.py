@@ -109,6 +109,7 @@ def test_a_reader_is_closed_while_it_asks_a_broker(
     broker = _Broker(list_topics=asked)
     monkeypatch.setattr(kafka, "STEP", 0)  # it asks whenever nothing comes
     reader = reader_of(broker)
+    assert reader.read() == [], "it says where it begins first"
     assert reader.read() is None
     wait_until(lambda: "close" in broker.done)
     assert ended == [True]
@@ -171,11 +172,13 @@ def test_a_commit_that_is_refused_is_an_error_of_what_comes_next(reader_of: Call
         raise refused(22)
 
     reader = reader_of(_Broker(commit=commit), group="g")
+    assert reader.read() == [], "it says where it begins first"
     reader.durable(1)
     with pytest.raises(ps.PointstampError, match="give it a group of its own"):
         reader.read()
     end = SimpleNamespace(error=lambda: _Error(kafka.END_OF_PARTITION))
     reader = reader_of(_Broker(commit=commit, consume=lambda *_: [end]), group="g", bounded=True)
+    assert reader.read() == []
     assert reader.read() is None
     reader.durable(1)
     with pytest.raises(ps.PointstampError, match="give it a group of its own"):

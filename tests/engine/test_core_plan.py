@@ -209,10 +209,12 @@ TIMED_ROW = pa.record_batch([["Bern"], [4], [3]], schema=TIMED)
 
 
 @pytest.mark.parametrize("by", [["city"], ["town"], []])
-@pytest.mark.parametrize("aggregations", [[("mm", "sum")], [("mm", "median of")], [("city", "sum")]])
-def test_the_schema_of_aggregations(by: list[str], aggregations: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(
+    "aggregations", [[("s", "mm", "sum")], [("s", "mm", "median of")], [("s", "city", "sum")]]
+)
+def test_the_schema_of_aggregations(by: list[str], aggregations: list[tuple[str, str, str]]) -> None:
     def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
-        return _core.aggregate_columns(stream, schema, by, aggregations, False)
+        return _core.aggregate_columns(stream, schema, by, aggregations, False, False)
 
     def say(schema: Schema) -> Schema:
         return _core.aggregate_schema(schema, by, aggregations)
@@ -241,7 +243,7 @@ def test_the_schema_and_the_key_of_a_join(on: list[str], suffix: str) -> None:
 @pytest.mark.parametrize("column", ["at", "city", "then"])
 @pytest.mark.parametrize("by", ["city", "at", "start"])
 def test_the_schema_of_windows(column: str, by: str) -> None:
-    sums = [("mm", "sum")]
+    sums = [("mm_sum", "mm", "sum")]
 
     def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
         return _core.window_columns(stream, schema, [by], sums, column, DAYS, False)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from aggregates import named
 from columns import bag
 from columns import run as run_columns
 from effort import examples
@@ -84,7 +85,7 @@ def test_sessions_and_counted_windows_are_those_of_records(
         records, _ = scope.to_stream(mine[scope.index]).event_time(lambda event: event.at, lateness=lateness)
         values = records.key_by(lambda event: event.key, lambda event: event.value)
         return (
-            rows.window(kind, "key", WANTED).to_records().capture(),
+            rows.window(kind, "key", **named(WANTED)).to_records().capture(),
             values.window(kind).collect().capture(),
         )
 
@@ -119,7 +120,7 @@ def test_sessions_of_timestamps_by_any_key(kind: Any, by: Any) -> None:
         records, _ = scope.to_stream(rows).event_time(lambda row: row["at"], lateness=timedelta(seconds=50))
         by_key = records.key_by(lambda row: tuple(row[name] for name in keys), lambda row: row["value"])
         return (
-            on_time.window(kind, by, [("value", "sum")]).to_records().capture(),
+            on_time.window(kind, by, value_sum=ps.col("value").sum()).to_records().capture(),
             by_key.window(kind).sum().capture(),
         )
 
@@ -183,7 +184,7 @@ def test_windows_that_keep_their_values_are_those_of_records(
         values = records.key_by(lambda event: event.key)
         state: Any = ps.KeyedState() if with_state else None
         return (
-            rows.window(kind, "key", KEPT, state=state).to_records().capture(),
+            rows.window(kind, "key", **named(KEPT), state=state).to_records().capture(),
             values.window(kind).collect().capture(),
         )
 
@@ -215,7 +216,9 @@ def test_early_results_of_windows_that_keep_their_values(kind: Any) -> None:
 
     def build(scope: ps.Scope) -> Any:
         rows, _ = rows_of(scope, data).event_time("at", lateness=99)
-        return rows.window(kind, "key", [("value", "list"), ("value", "median")], early=4).capture()
+        return rows.window(
+            kind, "key", value_list=ps.col("value").collect(), value_median=ps.col("value").median(), early=4
+        ).capture()
 
     found = [
         (at, row["window_start"], row["value_list"], row["value_median"])
@@ -231,13 +234,15 @@ def test_early_results_of_windows_that_keep_their_values(kind: Any) -> None:
 
 def test_windows_that_keep_their_values_say_what_is_wrong() -> None:
     def build(window: Any, wanted: list[tuple[str, str]]) -> Any:
-        return lambda scope: rows_of(scope, []).window(window, [], wanted, column="at").to_records().capture()
+        return lambda scope: (
+            rows_of(scope, []).window(window, [], **named(wanted), column="at").to_records().capture()
+        )
 
     for window in (ps.Tumbling(5), ps.Session(gap=5), ps.Count(5)):
         assert ps.example(build(window, [("value", "first")])).extract() == []
         with pytest.raises(ps.GraphError, match="no column 'valu'"):
             ps.example(build(window, [("valu", "first")]))
-        with pytest.raises(ps.GraphError, match="such as top_3"):
+        with pytest.raises(ValueError, match="top_k takes a number of values"):
             ps.example(build(window, [("value", "top_-1")]))
         with pytest.raises(ps.GraphError, match="quantile is not defined for column 'key'"):
             ps.example(build(window, [("key", "median")]))
@@ -255,7 +260,7 @@ def test_windows_are_those_of_polars(
 
     def build(scope: ps.Scope) -> Any:
         on_time, _ = rows_of(scope, shares(data, workers, False)[scope.index]).event_time("at", lateness=5)
-        return on_time.window(window, "key", WANTED)
+        return on_time.window(window, "key", **named(WANTED))
 
     found = captured(workers, build)
     frame = pl.DataFrame(
@@ -303,7 +308,7 @@ def test_windows_over_all_rows_and_those_of_records_agree(data: list[Event], eve
 
     def columns(scope: ps.Scope) -> Any:
         on_time, _ = rows_of(scope, data if scope.index == 0 else []).event_time("at", lateness=5)
-        return on_time.window(window, [], [("value", "sum")])
+        return on_time.window(window, [], value_sum=ps.col("value").sum())
 
     def records(scope: ps.Scope) -> Any:
         mine = scope.to_stream(data if scope.index == 0 else [])
@@ -328,7 +333,7 @@ def test_timestamps_have_the_units_of_their_column() -> None:
         def build(scope: ps.Scope, schema: pa.Schema = schema) -> Any:
             rows = scope.to_stream([(at, "k") for at in times]).to_arrow(schema)
             on_time, _ = rows.event_time("at", lateness=timedelta(minutes=1))
-            return on_time.window(ps.Tumbling(timedelta(minutes=1)), "key", [("key", "count")])
+            return on_time.window(ps.Tumbling(timedelta(minutes=1)), "key", key_count=ps.col("key").count())
 
         found = captured(1, build)
         assert [(row["window_start"], row["key_count"]) for row in found] == [
@@ -343,12 +348,12 @@ def test_windows_of_a_plain_stream_name_their_column() -> None:
     feed = [(0, pa.table({"at": [3, 12], "k": ["a", "a"]})), (10, pa.table({"at": [11], "k": ["a"]}))]
 
     def window(rows: ps.ArrowStream) -> ps.ArrowStream:
-        return rows.window(ps.Tumbling(10), "k", [("k", "count")], column="at")
+        return rows.window(ps.Tumbling(10), "k", k_count=ps.col("k").count(), column="at")
 
     found = run_columns(window, feed)
     assert {time: [row["k_count"] for row in rows] for time, rows in found.items()} == {9: [1], 19: [2]}
     with pytest.raises(ps.GraphError, match="which column tells the times"):
-        run_columns(lambda rows: rows.window(ps.Tumbling(10), "k", [("k", "count")]), feed)
+        run_columns(lambda rows: rows.window(ps.Tumbling(10), "k", k_count=ps.col("k").count()), feed)
     with pytest.raises(ps.TimeError, match="event time 11, before 12"):
         run_columns(window, [(12, feed[1][1])])
 
@@ -364,15 +369,25 @@ def test_windows_of_a_plain_stream_name_their_column() -> None:
         ([1], lambda rows: rows.event_time("at", lateness=-1)[0], ValueError, "at least 0"),
         (
             [1],
-            lambda rows: rows.window("ten", "key", [], column="at"),
+            lambda rows: rows.window("ten", "key", column="at"),
             TypeError,
             "a window is Tumbling, Sliding, Session or Count, not 'ten'",
         ),
         ([1], lambda rows: rows.select("nothing"), ps.GraphError, "no column 'nothing'"),
         ([1], lambda rows: rows.filter(3), TypeError, "an expression over columns is ps.col"),
         ([1], lambda rows: rows.limit(-1), ValueError, "at least 0"),
-        ([1], lambda rows: rows.aggregate("key", [("at", "quantile_2")]), ps.GraphError, "is of a share"),
-        ([1], lambda rows: rows.aggregate("key", [("no", "first")]), ps.GraphError, "no column 'no'"),
+        (
+            [1],
+            lambda rows: rows.aggregate("key", at_quantile_2=ps.col("at").quantile(2)),
+            ValueError,
+            "is not a quantile",
+        ),
+        (
+            [1],
+            lambda rows: rows.aggregate("key", no_first=ps.col("no").first()),
+            ps.GraphError,
+            "no column 'no'",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -416,15 +431,19 @@ EXPRESSIONS: list[
         lambda f: f.with_columns(key=pl.col("key").str.to_uppercase(), one=pl.col("at")),
     ),
     (
-        lambda s: s.aggregate([], [("value", "sum"), ("value", "max")]),
+        lambda s: s.aggregate([], value_sum=ps.col("value").sum(), value_max=ps.col("value").max()),
         lambda f: f.select(pl.col("value").sum().alias("s"), pl.col("value").max().alias("m")),
     ),
     (
-        lambda s: s.aggregate("key", [("value", "nunique"), ("at", "sum")]),
+        lambda s: s.aggregate(
+            "key", value_nunique=ps.col("value").distinct_count(), at_sum=ps.col("at").sum()
+        ),
         lambda f: f.group_by("key").agg(pl.col("value").n_unique(), pl.col("at").sum()),
     ),
     (
-        lambda s: s.sort(["value", "at"]).aggregate("key", [("at", "list"), ("at", "first"), ("at", "last")]),
+        lambda s: s.sort(["value", "at"]).aggregate(
+            "key", at_list=ps.col("at").collect(), at_first=ps.col("at").first(), at_last=ps.col("at").last()
+        ),
         lambda f: (
             f.sort("value", "at")
             .group_by("key")
@@ -461,7 +480,7 @@ def test_every_day_as_polars_has_it(number: int, workers: int, timely_rows: bool
 
 def test_quantiles_of_columns() -> None:
     wanted = [("value", "median"), ("value", "quantile_0.9"), ("value", "quantile_0")]
-    found = captured(2, lambda s: rows_of(s, DATA[s.index :: 2]).aggregate([], wanted))
+    found = captured(2, lambda s: rows_of(s, DATA[s.index :: 2]).aggregate([], **named(wanted)))
     assert found == [{"value_median": 4.5, "value_quantile_0.9": pytest.approx(8.1), "value_quantile_0": 0.0}]
 
 
@@ -478,7 +497,7 @@ def test_windows_after_expressions_read_rows_as_they_travel() -> None:
         assert kept._output.time_column == "at"
         moved = on_time.with_columns(at=pc.field("at") + 1)
         assert moved._output.time_column is None
-        return kept.window(ps.Tumbling(10), [], [("twice", "sum")])
+        return kept.window(ps.Tumbling(10), [], twice_sum=ps.col("twice").sum())
 
     expected = [
         (start, start + 10, sum(2 * e.value for e in DATA if start <= e.at < start + 10 and e.value < 5))
@@ -502,7 +521,7 @@ def test_windows_of_windows_are_those_of_records(
 
     def of_columns(scope: ps.Scope) -> Any:
         on_time, _ = rows_of(scope, data).event_time("at", lateness=10)
-        sums = on_time.window(first, "key", [("value", "sum")], **soon)
+        sums = on_time.window(first, "key", value_sum=ps.col("value").sum(), **soon)
         sums = sums.filter(pc.field("value_sum") != 3).with_columns(double=pc.field("value_sum") * 2)
         halves = (
             sums.select("key", "double")
@@ -510,7 +529,9 @@ def test_windows_of_windows_are_those_of_records(
             .concat(sums.select("key", "double").filter(pc.field("double") <= 4))
         )
         state: Any = {"state": ps.KeyedState()} if kept else {}
-        made = halves.window(second, "key", [("double", "sum"), ("double", "count")], **state)
+        made = halves.window(
+            second, "key", double_sum=ps.col("double").sum(), double_count=ps.col("double").count(), **state
+        )
         return made.to_records().capture()
 
     def of_records(scope: ps.Scope) -> Any:
@@ -542,8 +563,12 @@ def test_windows_of_windows_of_timestamps() -> None:
 
     def build(scope: ps.Scope) -> Any:
         on_time, _ = scope.to_stream(data).to_arrow(schema).event_time("at", lateness=2 * hour)
-        sums = on_time.window(ps.Tumbling(hour / 2), [], [("value", "sum")])
-        return sums.window(ps.Tumbling(hour), [], [("value_sum", "list")]).to_records().capture()
+        sums = on_time.window(ps.Tumbling(hour / 2), [], value_sum=ps.col("value").sum())
+        return (
+            sums.window(ps.Tumbling(hour), [], value_sum_list=ps.col("value_sum").collect())
+            .to_records()
+            .capture()
+        )
 
     [captured] = run(1, build)
     assert [row for _, rows in captured.extract() for row in rows] == [
@@ -567,9 +592,9 @@ def test_the_last_of_what_is_so_far_is_what_is_in_all(data_type: pa.DataType, va
     def build(scope: ps.Scope) -> Any:
         rows = scope.to_stream([(at, "a", value) for at, value in enumerate(values)]).to_arrow(schema)
         on_time, _ = rows.event_time("at", lateness=99)
-        so_far = on_time.running("key", wanted).select("at", *columns)
-        window = on_time.window(ps.Tumbling(100), "key", wanted).select(*columns)
-        whole = rows.aggregate("key", wanted).select(*columns)
+        so_far = on_time.running("key", **named(wanted)).select("at", *columns)
+        window = on_time.window(ps.Tumbling(100), "key", **named(wanted)).select(*columns)
+        whole = rows.aggregate("key", **named(wanted)).select(*columns)
         return [stream.to_records().capture() for stream in (so_far, window, whole)]
 
     [captures] = run(1, build)

@@ -26,13 +26,15 @@ def test_rows_of_two_streams_at_their_event_times_are_in_windows_together(worker
 
     def window(*streams: ps.ArrowStream) -> ps.ArrowStream:
         first, second = together(*streams)
-        counts: ps.ArrowStream = first.concat(second).window(ps.Tumbling(10), "k", [("k", "count")])
+        counts: ps.ArrowStream = first.concat(second).window(
+            ps.Tumbling(10), "k", k_count=ps.col("k").count()
+        )
         return counts
 
     def of_scope(*streams: ps.ArrowStream) -> ps.ArrowStream:
         first, second = together(*streams)
         both: Any = first.scope.concatenate([first, second])
-        return both.running("k", [("k", "count")]).select("at", "k_count")  # type: ignore[no-any-return]
+        return both.running("k", k_count=ps.col("k").count()).select("at", "k_count")  # type: ignore[no-any-return]
 
     found = run_columns(window, *feeds, workers=workers)
     counts = {time: [(row["k"], row["k_count"]) for row in rows] for time, rows in found.items()}
@@ -56,7 +58,7 @@ def test_windows_of_late_rows_say_that_records_have_them() -> None:
 
     def window(rows: ps.ArrowStream, column: str | None = None) -> ps.ArrowStream:
         on_time, late = both(rows)
-        return on_time.concat(late).window(ps.Tumbling(10), "k", [("k", "count")], column=column)
+        return on_time.concat(late).window(ps.Tumbling(10), "k", k_count=ps.col("k").count(), column=column)
 
     cure = r"on_time\.to_records\(\)\.concat\(late\.to_records\(\)\)"
     with pytest.raises(ps.GraphError, match=cure):

@@ -46,7 +46,7 @@ def on_workers(test: Callable[..., None]) -> Any:
     return pytest.mark.parametrize("workers", WORKERS)(settings(max_examples=examples(15))(test))
 
 
-HOW = st.sampled_from(["inner", "left", "right", "outer"])
+HOW = st.sampled_from(["inner", "left", "right", "full"])
 
 
 @on_workers
@@ -58,10 +58,10 @@ def test_interval_join(
     found = joined(workers, left, right, lambda a, b: a.interval_join(b, lower=lower, upper=upper, how=how))
     pairs = [(a, b) for a in left for b in right if a.key == b.key and a.at + lower <= b.at <= a.at + upper]
     expected = [(max(a.at, b.at), (a.key, (a, b))) for a, b in pairs]
-    if how in ("left", "outer"):
+    if how in ("left", "full"):
         alone = set(left) - {a for a, _ in pairs}
         expected += [(max(a.at, a.at + upper), (a.key, (a, None))) for a in alone]  # type: ignore[misc]
-    if how in ("right", "outer"):
+    if how in ("right", "full"):
         others = set(right) - {b for _, b in pairs}
         expected += [(max(b.at, b.at - lower), (b.key, (None, b))) for b in others]  # type: ignore[misc]
     assert found == Counter(expected)
@@ -123,7 +123,7 @@ def test_a_join_needs_two_sides_of_a_kind() -> None:
     ("lower", "upper", "how", "message"),
     [
         (2, 1, "inner", "lower is at most upper"),
-        (0, 1, "cross", "a join is one of inner"),
+        (0, 1, "cross", "how is one of .inner"),
         (0, "1", "inner", "upper is"),
     ],
 )
@@ -197,7 +197,7 @@ def test_rows_of_a_table_that_have_ended_are_freed() -> None:
 
 
 @pytest.mark.parametrize("join", ["asof_join", "table_join"])
-@pytest.mark.parametrize("how", ["outer", "right"])
+@pytest.mark.parametrize("how", ["full", "right"])
 def test_a_join_that_looks_up_has_no_right_side_alone(join: str, how: str) -> None:
     def build(scope: ps.Scope) -> Any:
         stream = scope.to_stream([1]).key_by(lambda n: n)

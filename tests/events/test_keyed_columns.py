@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from aggregates import named
 from columns import canonical
 from effort import examples
 from event_data import Event, by_key, events, shares, timely
@@ -53,7 +54,10 @@ def told_apart(data: list[Event]) -> list[Event]:
 def test_running_functions(workers: int, data: list[Event], idle: bool, ttl: int | None) -> None:
     data = told_apart(data)
     results = found(
-        workers, data, idle, lambda rows: rows.running("key", [("value", f) for f in FUNCTIONS], ttl=ttl)
+        workers,
+        data,
+        idle,
+        lambda rows: rows.running("key", **named(("value", f) for f in FUNCTIONS), ttl=ttl),
     )
     expected: list[Any] = []
     for rows in by_key(timely(data, workers, idle, 5)).values():
@@ -109,7 +113,7 @@ def test_running_functions_of_any_type() -> None:
         def main(worker: ps.Worker) -> Any:
             source = ps.ArrowInput(schema)
             with worker.dataflow() as scope:
-                results = source.to_stream(scope).running("key", wanted, column="at", state=state)
+                results = source.to_stream(scope).running("key", **named(wanted), column="at", state=state)
                 captured = results.to_records().capture()
             source.send(rows.slice(start))
             source.advance_to(4)
@@ -135,11 +139,11 @@ def test_running_functions_of_any_type() -> None:
 
     def refused(function: tuple[str, str]) -> None:
         def build(scope: ps.Scope) -> Any:
-            return scope.to_stream([]).to_arrow(schema).running("key", [function], column="at")
+            return scope.to_stream([]).to_arrow(schema).running("key", **named([function]), column="at")
 
         ps.example(build)
 
-    with pytest.raises(ps.GraphError, match="'median' is no running function"):
+    with pytest.raises(ps.GraphError, match="'median' is no running aggregate"):
         refused(("big", "median"))
     with pytest.raises(ps.GraphError, match="sum is not defined for column 'word'"):
         refused(("word", "sum"))
@@ -158,7 +162,10 @@ def test_early_results_are_those_of_records(
 ) -> None:
     kind: Any = ps.Sliding(length, every=min(length, every))
     columns = found(
-        workers, data, idle, lambda rows: rows.window(kind, "key", [("value", "sum")], early=early)
+        workers,
+        data,
+        idle,
+        lambda rows: rows.window(kind, "key", value_sum=ps.col("value").sum(), early=early),
     )
 
     def build(scope: ps.Scope) -> Any:
@@ -187,7 +194,7 @@ KEPT = [("value", function) for function in ("list", "first", "last", "nunique",
 
 
 def kept(kind: Any, early: int | None = None) -> Program:
-    return lambda left, _, s: left.window(kind, "key", KEPT, early=early, state=s, **TIMES)
+    return lambda left, _, s: left.window(kind, "key", **named(KEPT), early=early, state=s, **TIMES)
 
 
 def window_join(kind: Any, how: Any) -> Program:
@@ -201,19 +208,25 @@ PROGRAMS: dict[str, Program] = {
     "kept, session": kept(ps.Session(gap=6)),
     "kept, count": kept(ps.Count(3)),
     "window join": window_join(ps.Tumbling(9), "inner"),
-    "sliding join": window_join(ps.Sliding(12, every=5), "outer"),
-    "session join": window_join(ps.Session(gap=6), "outer"),
-    "tumbling": lambda left, _, s: left.window(ps.Tumbling(10, offset=3), "key", WANTED, state=s, **TIMES),
-    "sliding": lambda left, _, s: left.window(ps.Sliding(12, every=5), "key", WANTED, state=s, **TIMES),
-    "early": lambda left, _, s: left.window(ps.Tumbling(20), "key", WANTED, early=6, state=s, **TIMES),
-    "session": lambda left, _, s: left.window(ps.Session(gap=6), "key", WANTED, state=s, **TIMES),
-    "count": lambda left, _, s: left.window(ps.Count(3), "key", WANTED, state=s, **TIMES),
+    "sliding join": window_join(ps.Sliding(12, every=5), "full"),
+    "session join": window_join(ps.Session(gap=6), "full"),
+    "tumbling": lambda left, _, s: left.window(
+        ps.Tumbling(10, offset=3), "key", **named(WANTED), state=s, **TIMES
+    ),
+    "sliding": lambda left, _, s: left.window(
+        ps.Sliding(12, every=5), "key", **named(WANTED), state=s, **TIMES
+    ),
+    "early": lambda left, _, s: left.window(
+        ps.Tumbling(20), "key", **named(WANTED), early=6, state=s, **TIMES
+    ),
+    "session": lambda left, _, s: left.window(ps.Session(gap=6), "key", **named(WANTED), state=s, **TIMES),
+    "count": lambda left, _, s: left.window(ps.Count(3), "key", **named(WANTED), state=s, **TIMES),
     "interval join": lambda left, right, s: left.interval_join(
-        right, "key", lower=-4, upper=9, how="outer", state=s, **TIMES
+        right, "key", lower=-4, upper=9, how="full", state=s, **TIMES
     ),
     "as-of join": lambda left, right, s: left.asof_join(right, "key", within=12, state=s, **TIMES),
     "table join": lambda left, right, s: left.table_join(right, "key", how="left", state=s, **TIMES),
-    "scan": lambda left, _, s: left.running("key", WANTED, ttl=8, state=s, **TIMES),
+    "scan": lambda left, _, s: left.running("key", **named(WANTED), ttl=8, state=s, **TIMES),
     "dedup": lambda left, _, s: left.dedup("key", ttl=5, state=s, **TIMES),
 }
 
@@ -286,7 +299,7 @@ def test_a_snapshot_is_of_its_kind_of_operator() -> None:
         state: ps.KeyedState[Any, Any] = ps.KeyedState()
         source = ps.ArrowInput(SCHEMA)
         with worker.dataflow() as scope:
-            source.to_stream(scope).running("key", [("value", "max")], column="at", state=state)
+            source.to_stream(scope).running("key", value_max=ps.col("value").max(), column="at", state=state)
         source.send(pa.Table.from_pylist([{"at": 3, "key": "a", "value": 7}], schema=SCHEMA))
         source.close()
         worker.run()

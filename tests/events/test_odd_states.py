@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from aggregates import named
 
 WANTED = [("v", "sum")]
 TIMES: Any = {"column": "at"}
@@ -16,27 +17,27 @@ WORDS = pa.dictionary(pa.int8(), pa.string())
 Program = Callable[[ps.ArrowStream, ps.ArrowStream, str, Any], ps.ArrowStream]
 
 PROGRAMS: dict[str, tuple[Program, list[str]]] = {
-    "scan": (lambda a, _, key, s: a.running(key, WANTED, state=s, **TIMES), ["seen"]),
+    "scan": (lambda a, _, key, s: a.running(key, **named(WANTED), state=s, **TIMES), ["seen"]),
     "dedup": (lambda a, _, key, s: a.dedup(key, state=s, **TIMES), ["seen"]),
     "session": (
-        lambda a, _, key, s: a.window(ps.Session(gap=10), key, WANTED, state=s, **TIMES),
+        lambda a, _, key, s: a.window(ps.Session(gap=10), key, **named(WANTED), state=s, **TIMES),
         ["first", "last", "rows"],
     ),
-    "count": (lambda a, _, key, s: a.window(ps.Count(2), key, WANTED, state=s, **TIMES), ["rows"]),
+    "count": (lambda a, _, key, s: a.window(ps.Count(2), key, **named(WANTED), state=s, **TIMES), ["rows"]),
     "tumbling": (
-        lambda a, _, key, s: a.window(ps.Tumbling(10), key, WANTED, state=s, **TIMES),
+        lambda a, _, key, s: a.window(ps.Tumbling(10), key, **named(WANTED), state=s, **TIMES),
         ["pane", "closed"],
     ),
     "early": (
-        lambda a, _, key, s: a.window(ps.Tumbling(10), key, WANTED, early=3, state=s, **TIMES),
+        lambda a, _, key, s: a.window(ps.Tumbling(10), key, **named(WANTED), early=3, state=s, **TIMES),
         ["pane"],
     ),
     "kept": (
-        lambda a, _, key, s: a.window(ps.Tumbling(10), key, [("v", "list")], state=s, **TIMES),
+        lambda a, _, key, s: a.window(ps.Tumbling(10), key, v_list=ps.col("v").collect(), state=s, **TIMES),
         ["pane", "closed"],
     ),
     "kept in sessions": (
-        lambda a, _, key, s: a.window(ps.Session(gap=10), key, [("v", "last")], state=s, **TIMES),
+        lambda a, _, key, s: a.window(ps.Session(gap=10), key, v_last=ps.col("v").last(), state=s, **TIMES),
         ["first", "last", "rows"],
     ),
     "window join": (
@@ -131,7 +132,7 @@ def test_a_snapshot_before_the_input_has_moved_is_as_of_the_one_that_was_restore
         with worker.dataflow() as scope:
             rows: Any = source.to_stream(scope)
             if columns:
-                rows.running("k", WANTED, column="at", state=state)
+                rows.running("k", **named(WANTED), column="at", state=state)
             else:
                 rows.key_by(lambda pair: pair[0]).scan(int, lambda n, pair: n + pair[1], state=state)
         if moves:
@@ -173,17 +174,25 @@ def odd_batch(number: int) -> pa.RecordBatch:
 
 
 OF_DICTIONARIES: dict[str, tuple[Callable[[Any, Any], Any], str | None]] = {
-    "scan": (lambda a, _: a.running("k", WANTED), "v"),
+    "scan": (lambda a, _: a.running("k", **named(WANTED)), "v"),
     "dedup": (lambda a, _: a.dedup("k"), "v"),
-    "session": (lambda a, _: a.window(ps.Session(gap=5), "k", WANTED), "v_sum"),
-    "count": (lambda a, _: a.window(ps.Count(2), "k", WANTED), "v_sum"),
-    "early": (lambda a, _: a.window(ps.Tumbling(50), "k", WANTED, early=50), "v_sum"),
-    "state": (lambda a, _: a.window(ps.Tumbling(50), "k", WANTED, state=ps.KeyedState()), "v_sum"),
+    "session": (lambda a, _: a.window(ps.Session(gap=5), "k", **named(WANTED)), "v_sum"),
+    "count": (lambda a, _: a.window(ps.Count(2), "k", **named(WANTED)), "v_sum"),
+    "early": (lambda a, _: a.window(ps.Tumbling(50), "k", **named(WANTED), early=50), "v_sum"),
+    "state": (lambda a, _: a.window(ps.Tumbling(50), "k", **named(WANTED), state=ps.KeyedState()), "v_sum"),
     "as-of join": (lambda a, b: a.asof_join(b, "k"), "v_right"),
     "interval join": (lambda a, b: a.interval_join(b, "k", lower=0, upper=0), "v_right"),
-    "aggregate list": (lambda a, _: a.aggregate("k", [("v", "list")]), None),
-    "window list": (lambda a, _: a.window(ps.Tumbling(50), "k", [("v", "list")]), None),
-    "nunique": (lambda a, _: a.aggregate("v", [("k", "nunique"), ("k", "first"), ("k", "top_1")]), None),
+    "aggregate list": (lambda a, _: a.aggregate("k", v_list=ps.col("v").collect()), None),
+    "window list": (lambda a, _: a.window(ps.Tumbling(50), "k", v_list=ps.col("v").collect()), None),
+    "nunique": (
+        lambda a, _: a.aggregate(
+            "v",
+            k_nunique=ps.col("k").distinct_count(),
+            k_first=ps.col("k").first(),
+            k_top_1=ps.col("k").top_k(1),
+        ),
+        None,
+    ),
 }
 
 
@@ -260,7 +269,7 @@ def test_windows_at_the_end_of_times_end_there(early: int | None, offset: int) -
         rows = scope.to_stream([(3, 1), (2**63 - 2, 2)]).to_arrow(schema)
         on_time, _ = rows.event_time("at", lateness=2**62)
         kind = ps.Tumbling(5, offset=offset)
-        return on_time.window(kind, [], WANTED, early=early).to_records().capture()
+        return on_time.window(kind, [], **named(WANTED), early=early).to_records().capture()
 
     found = ps.example(build).extract()
     sums = {row["v_sum"] for _, rows in found for row in rows}
@@ -282,7 +291,7 @@ def test_a_row_at_the_last_time_is_in_its_windows(kind: Any, kept: bool) -> None
         rows = scope.to_stream([(LAST - 20, "x", 1), (LAST, "x", 2)]).to_arrow(schema)
         on_time, late = rows.event_time("at", lateness=100)
         state: Any = {"state": ps.KeyedState()} if kept else {}
-        made = on_time.window(kind, "k", [("v", "list")], **state)
+        made = on_time.window(kind, "k", v_list=ps.col("v").collect(), **state)
         return made.to_records().capture(), late.to_records().capture()
 
     windows, late = ps.example(build)
@@ -306,7 +315,7 @@ def test_rows_at_the_last_time_are_joined(kind: Any) -> None:
             .event_time("at", lateness=9)[0]
             for schema in (left, right)
         ]
-        return sides[0].window_join(sides[1], "k", kind, how="outer").to_records().capture()
+        return sides[0].window_join(sides[1], "k", kind, how="full").to_records().capture()
 
     found = [(time, row["v"], row["o"]) for time, rows in ps.example(build).extract() for row in rows]
     assert {(v, o) for _, v, o in found} == {(1, 1), (2, 2)}

@@ -271,7 +271,7 @@ PROGRAMS: dict[str, tuple[Program, Model]] = {
     "scan of columns": (
         lambda stream, rules, state: (
             columns_of(stream)
-            .running("key", [("value", "sum")], ttl=rules.ttl, column="at", state=state)
+            .running("key", value_sum=ps.col("value").sum(), ttl=rules.ttl, column="at", state=state)
             .to_records()
             .map(lambda row: (row["key"], row["value_sum"]))
         ),

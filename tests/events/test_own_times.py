@@ -15,8 +15,8 @@ from effort import examples
 from harness import WORKERS, merged, run, share
 from pointstamp import _core
 from pointstamp._core import PactKind, StageKind, decode_batch, encode_batch, give_timed
+from pointstamp.observability.dashboard_state import state_of
 from pointstamp.observability.metrics import prometheus
-from pointstamp.observability.state import state_of
 from pointstamp.plan.node import Form
 
 
@@ -71,7 +71,7 @@ def counted(build: Any) -> dict[str, int]:
         handle.send_batch(RECORDS)
         handle.close()
         worker.step_while(lambda: not probe.done())
-        asked = prometheus(state_of(worker._asking.data(worker._engine, 60.0)))
+        asked = prometheus(state_of(worker._collector.data(worker._engine, 60.0)))
         open_.close()
         return asked
 

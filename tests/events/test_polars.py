@@ -63,7 +63,7 @@ def test_group_by_dynamic(workers: int, length: int, every: int) -> None:
         mine = rows[scope.index :: scope.peers]
         schema = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
         on_time, _ = scope.to_stream(mine).to_arrow(schema).event_time("at", lateness=400)
-        return on_time.window(kind, "key", [("value", "sum")]).to_records().capture()
+        return on_time.window(kind, "key", value_sum=ps.col("value").sum()).to_records().capture()
 
     columns = Counter(
         (row["key"], row["window_start"], row["value_sum"])

@@ -56,10 +56,10 @@ PROGRAMS: dict[str, Program] = {
         ps.Tumbling(30), lambda window: window.quantiles([0, 0.5, 1], lambda event: event.value)
     ),
     "window join": lambda left, right, state: left.window(ps.Tumbling(15), state=state).join(
-        right.window(ps.Tumbling(15)), how="outer"
+        right.window(ps.Tumbling(15)), how="full"
     ),
     "interval join": lambda left, right, state: left.interval_join(
-        right, lower=-4, upper=9, how="outer", state=state
+        right, lower=-4, upper=9, how="full", state=state
     ),
     "as-of join": lambda left, right, state: left.asof_join(right, within=12, state=state),
     "table join": lambda left, right, state: left.table_join(right, how="left", state=state),

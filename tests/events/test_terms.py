@@ -202,7 +202,7 @@ def snapshot_of(columns: bool) -> bytes:
         with worker.dataflow() as scope:
             if columns:
                 rows = scope.to_stream([(0, "a", 1), (0, "b", 2)]).to_arrow(SCHEMA)
-                rows.running("key", [("v", "sum")], column="at", state=state)
+                rows.running("key", v_sum=ps.col("v").sum(), column="at", state=state)
             else:
                 stream = scope.to_stream([("a", 1), ("b", 2)])
                 stream.key_by(lambda pair: pair[0]).scan(int, lambda n, pair: n + pair[1], state=state)

@@ -30,7 +30,7 @@ def remembered(name: str, columns: bool, at: int) -> bool:
         elif name == "scan":
             keyed = stream(rows)
             results = (
-                keyed.running("key", [("v", "sum")], ttl=TTL)
+                keyed.running("key", v_sum=ps.col("v").sum(), ttl=TTL)
                 if columns
                 else keyed.scan(int, int.__add__, ttl=TTL)
             )

@@ -208,7 +208,7 @@ def test_an_offset_may_be_an_instant(columns: bool, kind: Any) -> None:
             return counts.map(lambda result: result[0].start).capture()
         schema = pa.schema([("at", pa.timestamp("s", "UTC"))])
         on_rows, _ = scope.to_stream([(at,) for at in data]).to_arrow(schema).event_time("at")
-        counted = on_rows.window(window, [], [("at", "count")])
+        counted = on_rows.window(window, [], at_count=ps.col("at").count())
         return counted.to_records().map(lambda row: row["window_start"]).capture()
 
     starts = [start for _, some in ps.example(build).extract() for start in some]

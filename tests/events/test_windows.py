@@ -226,7 +226,7 @@ def test_early_results_say_what_has_come_by_then(data: list[Event], every: int) 
 
 
 @on_workers
-@given(left=events(most=15), right=events(most=15), how=st.sampled_from(["inner", "left", "right", "outer"]))
+@given(left=events(most=15), right=events(most=15), how=st.sampled_from(["inner", "left", "right", "full"]))
 def test_window_join(workers: int, left: list[Event], right: list[Event], how: Any) -> None:
     def build(scope: ps.Scope) -> Any:
         sides = []
@@ -246,9 +246,9 @@ def test_window_join(workers: int, left: list[Event], right: list[Event], how: A
         for window in {**ours, **theirs}:
             mine: list[Any] = [event.value for event in ours.get(window, [])]
             others: list[Any] = [event.value for event in theirs.get(window, [])]
-            if not mine and how in ("right", "outer"):
+            if not mine and how in ("right", "full"):
                 mine = [None]
-            if not others and how in ("left", "outer"):
+            if not others and how in ("left", "full"):
                 others = [None]
             results += [(key, window, (a, b)) for a in mine for b in others]
     assert Counter(found) == Counter(results)
@@ -306,7 +306,7 @@ ROWS = pa.schema([("at", pa.int64())])
         lambda stream: stream.event_time(lambda x: x),
         lambda stream: stream.to_arrow(ROWS).event_time("at"),
         lambda stream: stream.to_arrow(ROWS).delay("at"),
-        lambda stream: stream.to_arrow(ROWS).window(ps.Tumbling(5), "at", [], column="at"),
+        lambda stream: stream.to_arrow(ROWS).window(ps.Tumbling(5), "at", column="at"),
     ],
 )
 def test_event_times_in_a_loop_are_refused(program: Callable[[Any], Any]) -> None:

@@ -54,10 +54,10 @@ def test_a_thread_that_dies_before_main_starts_ends_the_others() -> None:
         """
         import pointstamp.runtime.execution as execution
         class Broken(execution.Worker):
-            def __init__(self, core, asking):
+            def __init__(self, core, collector, *more):
                 if core.index == 1:
                     raise SystemExit("no worker")
-                super().__init__(core, asking)
+                super().__init__(core, collector, *more)
         execution.Worker = Broken
         def main(worker):
             worker.barrier()

@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from aggregates import named
 from columns import run as run_columns
 from effort import examples
 from harness import notes, run
@@ -105,7 +106,7 @@ def test_sums_and_means_of_columns(workers: int, name: str, data: st.DataObject)
     wanted = [("v", "sum"), ("v", "mean"), ("v", "count")]
     expected = sums(given_rows)
     found = found_or_beyond(
-        lambda: run_columns(lambda stream: stream.aggregate("k", wanted), halves, workers=workers),
+        lambda: run_columns(lambda stream: stream.aggregate("k", **named(wanted)), halves, workers=workers),
         [key for key, total in expected.items() if not least <= total <= most],
         "aggregate",
     )
@@ -138,7 +139,7 @@ def test_sums_of_windows(window: Any, data: Rows, kept: bool) -> None:
     def of_columns(scope: ps.Scope) -> Any:
         on_time, _ = scope.to_stream(timed).to_arrow(schema).event_time("at", lateness=99)
         state: Any = {"state": ps.KeyedState()} if kept else {}
-        return on_time.window(window, "k", [("v", "sum")], **state).to_records().capture()
+        return on_time.window(window, "k", v_sum=ps.col("v").sum(), **state).to_records().capture()
 
     def of_records(scope: ps.Scope) -> Any:
         on_time, _ = scope.to_stream(timed).event_time(lambda row: row[1], lateness=99)
@@ -170,7 +171,7 @@ def test_running_sums(data: Rows, unsigned: bool) -> None:
 
     def build(scope: ps.Scope) -> Any:
         on_time, _ = scope.to_stream(timed).to_arrow(schema).event_time("at", lateness=99)
-        return on_time.running("k", [("v", "sum")]).to_records().capture()
+        return on_time.running("k", v_sum=ps.col("v").sum()).to_records().capture()
 
     so_far: Counter[str] = Counter()
     expected, beyond = [], []
@@ -330,7 +331,7 @@ def test_parts_of_rows(updates: list[tuple[tuple[str, int], int]]) -> None:
     def main(worker: ps.Worker, *, as_columns: bool = False) -> Any:
         with worker.dataflow() as scope:
             source, rows = scope.new_collection(schema=schema)
-            made = rows.aggregate("k", [("v", "sum"), ("w", "max")])
+            made = rows.aggregate("k", v_sum=ps.col("v").sum(), w_max=ps.col("w").max())
             captured = made.capture() if as_columns else made.to_records().capture()
         for (key, value), diff in updates:
             source.update(pa.table([[key], [value % 2], [value]], schema=schema), diff)
@@ -399,7 +400,7 @@ def test_any_number_takes_all(n: int) -> None:
             scope.to_stream(data).top_k(n).capture(),
             keyed.top_k(n).capture(),
             keyed.window(ps.Tumbling(10)).top_k(n).capture(),
-            columns.aggregate("k", [("at", f"top_{n}")]).to_records().capture(),
+            columns.aggregate("k", **named([("at", f"top_{n}")])).to_records().capture(),
             columns.limit(n).to_records().capture(),
         ]
 
@@ -458,7 +459,7 @@ def test_windows_of_columns_end_with_the_times(window: Any, start: int, kept: bo
         rows = scope.to_stream([("ann", MOST - 3), ("ann", MOST)]).to_arrow(schema)
         on_time, _ = rows.event_time("at", lateness=9)
         state: Any = {"state": ps.KeyedState()} if kept else {}
-        return on_time.window(window, "k", [("at", "count")], **state).to_records().capture()
+        return on_time.window(window, "k", at_count=ps.col("at").count(), **state).to_records().capture()
 
     [captured] = run(1, build)
     at, rows = captured.extract()[-1]

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from aggregates import named
 from pointstamp import _nan_order, col, graphs, record
 from pointstamp.api.keyed_stream import KeyedStream
 from pointstamp.api.windowed_stream import WindowedStream
@@ -295,14 +296,14 @@ def counted_column(stream: Any, column: str) -> Any:
 
 
 for operator, build, expected in [
-    ("ArrowStream.aggregate", lambda a, b: counted_column(a.aggregate("k", COUNT), "v_count"), GROUPS),
+    ("ArrowStream.aggregate", lambda a, b: counted_column(a.aggregate("k", **named(COUNT)), "v_count"), GROUPS),
     ("ArrowStream.distinct", lambda a, b: a.distinct("k"), ONCE),
     ("ArrowStream.distinct_so_far", lambda a, b: a.distinct_so_far("k"), ONCE),
-    ("ArrowStream.running", lambda a, b: a.running("k", COUNT, column="at").filter(pc.field("v_count") == 1), ONCE),
+    ("ArrowStream.running", lambda a, b: a.running("k", **named(COUNT), column="at").filter(pc.field("v_count") == 1), ONCE),
     ("ArrowStream.dedup", lambda a, b: a.dedup("k", column="at"), ONCE),
-    ("ArrowStream.window", lambda a, b: counted_column(a.window(tumbling, "k", COUNT, column="at"), "v_count"), GROUPS),
-    ("ArrowStream.window session", lambda a, b: counted_column(a.window(ps.Session(gap=99), "k", COUNT, column="at"), "v_count"), GROUPS),
-    ("ArrowStream.window early", lambda a, b: a.window(tumbling, "k", COUNT, column="at", early=100), ONCE),
+    ("ArrowStream.window", lambda a, b: counted_column(a.window(tumbling, "k", **named(COUNT), column="at"), "v_count"), GROUPS),
+    ("ArrowStream.window session", lambda a, b: counted_column(a.window(ps.Session(gap=99), "k", **named(COUNT), column="at"), "v_count"), GROUPS),
+    ("ArrowStream.window early", lambda a, b: a.window(tumbling, "k", **named(COUNT), column="at", early=100), ONCE),
 ]:  # fmt: skip
     keys_of_columns(ARROW, operator, build, expected)
 
@@ -423,23 +424,29 @@ for function in ("sum", "count", "min", "max", "mean"):
     def records_model(values: list[Any], function: str = function) -> Any:
         return of_records(function, values)
 
-    wanted, made = [("v", function)], f"v_{function}"
+    wanted, made = named([("v", function)]), f"v_{function}"
     for operator, build in [
-        ("ArrowStream.aggregate", lambda a, w=wanted: a.aggregate("k", w)),
-        ("ArrowStream.window", lambda a, w=wanted: a.window(tumbling, "k", w, column="at")),
+        ("ArrowStream.aggregate", lambda a, w=wanted: a.aggregate("k", **w)),
+        ("ArrowStream.window", lambda a, w=wanted: a.window(tumbling, "k", **w, column="at")),
         (
             "ArrowStream.window sliding",
-            lambda a, w=wanted: a.window(ps.Sliding(100, every=100), "k", w, column="at"),
+            lambda a, w=wanted: a.window(ps.Sliding(100, every=100), "k", **w, column="at"),
         ),
-        ("ArrowStream.window session", lambda a, w=wanted: a.window(ps.Session(gap=99), "k", w, column="at")),
-        ("ArrowStream.window early", lambda a, w=wanted: a.window(tumbling, "k", w, column="at", early=100)),
-        ("ArrowStream.running", lambda a, w=wanted: a.running("k", w, column="at")),
+        (
+            "ArrowStream.window session",
+            lambda a, w=wanted: a.window(ps.Session(gap=99), "k", **w, column="at"),
+        ),
+        (
+            "ArrowStream.window early",
+            lambda a, w=wanted: a.window(tumbling, "k", **w, column="at", early=100),
+        ),
+        ("ArrowStream.running", lambda a, w=wanted: a.running("k", **w, column="at")),
     ]:
         aggregates("values of columns", f"{operator} {function}", of_rows(build, made), model, GROUPED)
     aggregates(
         "values of columns",
         f"ColumnCollection.aggregate {function}",
-        of_column_collection(lambda c, w=wanted: c.aggregate("k", w)),
+        of_column_collection(lambda c, w=wanted: c.aggregate("k", **w)),
         model,
         GROUPED,
     )
@@ -667,7 +674,7 @@ for operator, build, expected in [
     ("ColumnCollection.consolidate", lambda a: a.select("k").consolidate(), GROUPS),
     ("ColumnCollection.value_counts", lambda a: a.select("k").value_counts(), GROUPS),
     ("ColumnCollection.count", lambda a: a.count("k"), GROUPS),
-    ("ColumnCollection.aggregate", lambda a: a.aggregate("k", [("v", "count")]), GROUPS),
+    ("ColumnCollection.aggregate", lambda a: a.aggregate("k", v_count=ps.col("v").count()), GROUPS),
     ("ColumnCollection.min", lambda a: a.min("v", by="k").select("k"), ONCE),
     ("ColumnCollection.max", lambda a: a.max("v", by="k").select("k"), ONCE),
     ("ColumnCollection.sum", lambda a: a.sum("v", by="k").select("k"), ONCE),
@@ -683,14 +690,18 @@ for operator, build, expected in [
         GROUPS - Counter({"None": 2}),
     ),
     (
-        "ColumnCollection.semijoin",
-        lambda a, b: a.semijoin(b, on="k").select("k"),
+        "ColumnCollection.join semi",
+        lambda a, b: a.join(b, on="k", how="semi").select("k"),
         GROUPS - Counter({"None": 2}),
     ),
-    ("ColumnCollection.antijoin", lambda a, b: a.antijoin(b, on="k").select("k"), Counter({"None": 2})),
     (
-        "ColumnCollection.antijoin of two columns",
-        lambda a, b: a.antijoin(b, on=["v", "k"]).select("k"),
+        "ColumnCollection.join anti",
+        lambda a, b: a.join(b, on="k", how="anti").select("k"),
+        Counter({"None": 2}),
+    ),
+    (
+        "ColumnCollection.join anti on two columns",
+        lambda a, b: a.join(b, on=["v", "k"], how="anti").select("k"),
         Counter({"None": 2}),
     ),
 ]:
@@ -732,6 +743,8 @@ TOP = Counter({("a", 1): 2, ("c", 5): 1, ("d", 4): 2})
 EACH = {(key, value): n for (key, value), n in COUNTED.items()}
 
 LINEAR, SETS = "linear operators", "operators on sets"
+IN_COLUMNS = {"map": "select", "semijoin": "join semi", "antijoin": "join anti"}
+"""Names of operators in collections of columns that differ from those of records."""
 COLLECTION_COUNTS: list[tuple[str, str, Callable[..., Any], Callable[..., Any] | None, dict[Any, int]]] = [
     (LINEAR, "filter", lambda a, b, k: a.filter(record[1] > 1), lambda a, b, k: a.filter(col("v") > 1),
      {row: n for row, n in EACH.items() if row[1] > 1}),
@@ -742,8 +755,8 @@ COLLECTION_COUNTS: list[tuple[str, str, Callable[..., Any], Callable[..., Any] |
     (LINEAR, "negate", lambda a, b, k: a.negate(), lambda a, b, k: a.negate(), {row: -n for row, n in EACH.items()}),
     (LINEAR, "consolidate", lambda a, b, k: a.consolidate(), lambda a, b, k: a.consolidate(), EACH),
     (LINEAR, "join", lambda a, b, k: a.join(b), lambda a, b, k: a.join(b.rename({"v": "w"}), on="k"), JOINED),
-    (LINEAR, "semijoin", lambda a, b, k: a.semijoin(k), lambda a, b, k: a.semijoin(k, on="k"), IN_KEPT),
-    (LINEAR, "antijoin", lambda a, b, k: a.antijoin(k), lambda a, b, k: a.antijoin(k, on="k"), OUT_KEPT),
+    (LINEAR, "semijoin", lambda a, b, k: a.semijoin(k), lambda a, b, k: a.join(k, on="k", how="semi"), IN_KEPT),
+    (LINEAR, "antijoin", lambda a, b, k: a.antijoin(k), lambda a, b, k: a.join(k, on="k", how="anti"), OUT_KEPT),
     (LINEAR, "flat_map", lambda a, b, k: a.flat_map(lambda r: [r, r]), None, {row: 2 * n for row, n in EACH.items()}),
     (LINEAR, "arrange", lambda a, b, k: a.arrange().to_collection(), None, EACH),
     (LINEAR, "threshold", lambda a, b, k: a.threshold(lambda r, n: n), None, EACH),
@@ -790,7 +803,7 @@ for family, operator, build, columns, expected in COLLECTION_COUNTS:
         CASES.append(
             Case(
                 family,
-                f"ColumnCollection.{'select' if operator == 'map' else operator}",
+                f"ColumnCollection.{IN_COLUMNS.get(operator, operator)}",
                 lambda w, f=columns: column_collections(
                     f,
                     [*COUNTED.items()],

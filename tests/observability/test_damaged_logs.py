@@ -17,7 +17,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.observability.log import read_log, to_perfetto
-from pointstamp.observability.replaying import Replay
+from pointstamp.observability.log_replay import Replay
 
 COUNT = 200
 

@@ -19,7 +19,7 @@ import pytest
 import pointstamp as ps
 from effort import examples
 from pointstamp.observability.log import read_log, to_perfetto
-from pointstamp.observability.replaying import Replay
+from pointstamp.observability.log_replay import Replay
 
 
 def build(worker: ps.Worker) -> None:
@@ -109,7 +109,7 @@ READ = """
 
     import pointstamp as ps
     from pointstamp.observability.log import read_log
-    from pointstamp.observability.replaying import Replay
+    from pointstamp.observability.log_replay import Replay
 
     logging.disable()
     room = 1 << 30  # beyond what libraries have taken

@@ -8,8 +8,8 @@ import pytest
 
 import pointstamp as ps
 from browser import Browser, needs_browser
-from pointstamp.observability.replaying import Replay
-from pointstamp.observability.serving import Page, as_json
+from pointstamp.observability.dashboard import Page, as_json
+from pointstamp.observability.log_replay import Replay
 
 pytestmark = needs_browser
 

@@ -108,7 +108,7 @@ def test_events_that_nobody_took_are_counted_where_they_are_missing() -> None:
 
 def test_a_log_in_a_folder_says_what_it_lacks(tmp_path: Any, caplog: Any, monkeypatch: Any) -> None:
     made = _core.Recorder
-    monkeypatch.setattr("pointstamp.observability.showing._core.Recorder", lambda keeps: made(keeps, 10))
+    monkeypatch.setattr("pointstamp.observability.exporters._core.Recorder", lambda keeps: made(keeps, 10))
     monkeypatch.setattr("pointstamp.observability.log.EVERY", 1e6)
 
     def main(worker: ps.Worker) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from pointstamp.observability.cache import AnswerCache
+from pointstamp.observability.dashboard_state import state_of
 from pointstamp.observability.metrics import FAMILIES, prometheus
-from pointstamp.observability.state import state_of
-from pointstamp.observability.steady import Steady
 
 Sample = dict[str, float]
 
@@ -54,7 +54,9 @@ def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
         ahead.advance_to(5)
         worker.step_while(lambda: probe.less_than(1) or sums.less_than(5))
         worker.barrier()
-        asked = prometheus(state_of(worker._asking.data(worker._engine, LONG))) if worker.index == 0 else None
+        asked = (
+            prometheus(state_of(worker._collector.data(worker._engine, LONG))) if worker.index == 0 else None
+        )
         worker.barrier()
         trace.close()
         return asked
@@ -101,7 +103,9 @@ def test_at_event_times_records_are_counted_and_not_the_batches_that_carry_them(
         numbers.close()
         worker.step_while(lambda: not all(probe.done() for probe in probes))
         worker.barrier()
-        asked = prometheus(state_of(worker._asking.data(worker._engine, LONG))) if worker.index == 0 else None
+        asked = (
+            prometheus(state_of(worker._collector.data(worker._engine, LONG))) if worker.index == 0 else None
+        )
         worker.barrier()
         open_.close()
         return asked
@@ -126,7 +130,7 @@ def test_no_counter_goes_down_while_a_worker_is_busy() -> None:
         numbers.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
         if worker.index == 0:
-            thread = threading.Thread(target=look, args=(Steady(worker._asking),))
+            thread = threading.Thread(target=look, args=(AnswerCache(worker._collector),))
             thread.start()
             step_until(worker, over)
             thread.join()
@@ -135,7 +139,7 @@ def test_no_counter_goes_down_while_a_worker_is_busy() -> None:
             busy.set()
             gate.wait(LONG)
 
-    def look(steady: Steady) -> None:
+    def look(steady: AnswerCache) -> None:
         try:
             state = steady.state()
             while any(one["silent"] for one in state["workers"]):  # the machine may be slow
@@ -177,9 +181,9 @@ def test_all_who_watch_a_busy_worker_share_an_answer(monkeypatch: pytest.MonkeyP
             assert gate.wait(LONG)
             return []
 
-    monkeypatch.setattr("pointstamp.observability.steady.Future", Counted)
+    monkeypatch.setattr("pointstamp.observability.cache.Future", Counted)
     busy: Any = Busy()
-    steady = Steady(busy)
+    steady = AnswerCache(busy)
     watching = [threading.Thread(target=steady.state) for _ in range(8)]
     watching[0].start()
     assert asked.wait(LONG)
@@ -206,7 +210,7 @@ def test_a_question_that_fails_fails_for_who_asked_and_for_nobody_after() -> Non
             return []
 
     failing: Any = Failing()
-    steady = Steady(failing)
+    steady = AnswerCache(failing)
     with pytest.raises(RuntimeError, match="gone"):
         steady.state()
     assert steady.state()["workers"] == []
@@ -224,7 +228,7 @@ def test_what_was_kept_ends_with_its_dataflow() -> None:
         worker.step_while(lambda: not probe.done())
         worker.run()
         trace.close()
-        return parsed(prometheus(state_of(worker._asking.data(worker._engine, LONG)))).get(
+        return parsed(prometheus(state_of(worker._collector.data(worker._engine, LONG)))).get(
             "pointstamp_operator_state_rows"
         )
 

@@ -85,7 +85,7 @@ def test_every_method_that_makes_an_operator_takes_a_name() -> None:
 # ------------------------------------------------------------ the name that was given is that of an operator
 
 SCHEMA = pa.schema([("n", pa.int64()), ("m", pa.int64())])
-BY = ("n", [("m", "sum")])
+SUM = {"m_sum": ps.col("m").sum()}
 
 
 def pairs(scope: ps.Scope) -> Any:
@@ -211,7 +211,7 @@ CASES: dict[str, Callable[..., Any]] = {
     ),
     "ArrowStream.asof_join": lambda s: rows(s).asof_join(rows(s), "n", column="m", name=N),
     "ArrowStream.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
-    "ArrowStream.running": lambda s: rows(s).running("n", [("m", "max")], column="m", name=N),
+    "ArrowStream.running": lambda s: rows(s).running("n", m_max=ps.col("m").max(), column="m", name=N),
     "ArrowStream.dedup": lambda s: rows(s).dedup("n", column="m", name=N),
     "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(lambda a, b: (a, []), name=N),
     "KeyedStream.dedup": lambda s: keyed(s).dedup(name=N),
@@ -234,9 +234,9 @@ CASES: dict[str, Callable[..., Any]] = {
     "ArrowStream.to_records": lambda s: rows(s).to_records(name=N),
     "ArrowStream.exchange": lambda s: rows(s).exchange("n", name=N),
     "ArrowStream.partition": lambda s: rows(s).partition(2, "n", name=N)[0],
-    "ArrowStream.aggregate": lambda s: rows(s).aggregate(*BY, name=N),
-    "ArrowStream.aggregate, of all": lambda s: rows(s).aggregate([], BY[1], name=N),
-    "ArrowStream.aggregate, kept": lambda s: rows(s).aggregate("n", [("m", "list")], name=N),
+    "ArrowStream.aggregate": lambda s: rows(s).aggregate("n", name=N, **SUM),
+    "ArrowStream.aggregate, of all": lambda s: rows(s).aggregate([], name=N, **SUM),
+    "ArrowStream.aggregate, kept": lambda s: rows(s).aggregate("n", m_list=ps.col("m").collect(), name=N),
     "ArrowStream.distinct": lambda s: rows(s).distinct(name=N),
     "ArrowStream.distinct_so_far": lambda s: rows(s).distinct_so_far(name=N),
     "ArrowStream.join": lambda s: rows(s).join(rows(s), "n", name=N),
@@ -254,11 +254,13 @@ CASES: dict[str, Callable[..., Any]] = {
     "ArrowStream.to_collection": lambda s: rows(s).to_collection(name=N).value_counts(),
     "ArrowStream.delay": lambda s: rows(s).delay("n", name=N),
     "ArrowStream.event_time": lambda s: rows(s).event_time("n", name=N)[0],
-    "ArrowStream.window": lambda s: rows(s).window(ps.Tumbling(3), *BY, column="n", name=N),
-    "ArrowStream.window, of all": lambda s: rows(s).window(ps.Tumbling(3), [], BY[1], column="n", name=N),
-    "ArrowStream.window, sessions": lambda s: rows(s).window(ps.Session(gap=3), *BY, column="n", name=N),
+    "ArrowStream.window": lambda s: rows(s).window(ps.Tumbling(3), "n", column="n", name=N, **SUM),
+    "ArrowStream.window, of all": lambda s: rows(s).window(ps.Tumbling(3), [], column="n", name=N, **SUM),
+    "ArrowStream.window, sessions": lambda s: rows(s).window(
+        ps.Session(gap=3), "n", column="n", name=N, **SUM
+    ),
     "ArrowStream.window, kept": lambda s: rows(s).window(
-        ps.Tumbling(3), "n", [("m", "list")], column="n", name=N
+        ps.Tumbling(3), "n", m_list=ps.col("m").collect(), column="n", name=N
     ),
     "Collection.map": lambda s: changes(s).map(first, name=N),
     "Collection.filter": lambda s: changes(s).filter(bool, name=N),
@@ -295,8 +297,9 @@ CASES: dict[str, Callable[..., Any]] = {
     "ColumnCollection.filter": lambda s: columns(s).filter(col("n") > 0, name=N),
     "ColumnCollection.concat": lambda s: columns(s).concat(columns(s), name=N),
     "ColumnCollection.join": lambda s: columns(s).join(columns(s), "n", name=N),
-    "ColumnCollection.semijoin": lambda s: columns(s).semijoin(columns(s), "n", name=N),
-    "ColumnCollection.antijoin": lambda s: columns(s).antijoin(columns(s), "n", name=N),
+    "ColumnCollection.join, semi": lambda s: columns(s).join(columns(s), "n", how="semi", name=N),
+    "ColumnCollection.join, anti": lambda s: columns(s).join(columns(s), "n", how="anti", name=N),
+    "ColumnCollection.join, full": lambda s: columns(s).join(columns(s), "n", how="full", name=N),
     "ColumnCollection.top_k": lambda s: columns(s).top_k(1, "m", by="n", name=N),
     **{
         f"ColumnCollection.{method}": called_on(columns, method, "m", by="n")
@@ -309,7 +312,7 @@ CASES: dict[str, Callable[..., Any]] = {
     **{f"ColumnCollection.{method}": called_on(columns, method) for method in ("updates", "capture")},
     "ColumnCollection.capture_into": lambda s: columns(s).capture_into(ps.EventWriter(io.BytesIO()), name=N),
     "ColumnCollection.count": lambda s: columns(s).count("n", name=N),
-    "ColumnCollection.aggregate": lambda s: columns(s).aggregate(*BY, name=N),
+    "ColumnCollection.aggregate": lambda s: columns(s).aggregate("n", name=N, **SUM),
     "ColumnCollection.map_groups": lambda s: columns(s).map_groups(
         lambda k, v: [1], by="n", of="m", schema=pa.schema([("o", pa.int64())]), name=N
     ),
@@ -401,7 +404,7 @@ def test_parts_of_an_operator_are_named_for_it() -> None:
 def test_a_name_is_forgotten_when_its_method_fails() -> None:
     def build(scope: ps.Scope) -> Any:
         with pytest.raises(ps.GraphError):
-            rows(scope).aggregate("nowhere", [], name=N)
+            rows(scope).aggregate("nowhere", name=N)
         return rows(scope).distinct()
 
     names, _ = made_by(build)

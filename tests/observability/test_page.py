@@ -22,10 +22,10 @@ import pointstamp as ps
 from browser import needs_browser
 from gathering import gathering
 from harness import wait_until
-from pointstamp.observability import serving
+from pointstamp.observability import dashboard
+from pointstamp.observability.dashboard import Page, document
 from pointstamp.observability.log import read_log, to_perfetto
-from pointstamp.observability.replaying import Replay
-from pointstamp.observability.serving import Page, document
+from pointstamp.observability.log_replay import Replay
 from pointstamp.runtime.bootstrap import gate
 
 XSS = "<img src=x onerror=\"document.title='struck'\">"
@@ -194,7 +194,7 @@ def test_more_silent_connections_than_there_is_room_for_take_few_threads_and_let
 
 def test_a_request_that_comes_byte_by_byte_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a byte comes: the limit is that of the whole request."""
-    monkeypatch.setattr(serving, "PATIENCE", 0.5)
+    monkeypatch.setattr(dashboard, "PATIENCE", 0.5)
     with Page("127.0.0.1", 0, answers("seen")) as page:
         (slow,) = connected(page, 1)
         with slow, pytest.raises(ConnectionError):
@@ -218,7 +218,7 @@ def test_a_request_has_so_many_bytes_and_no_more() -> None:
 
 
 def test_more_requests_than_are_answered_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "ANSWERED", 1)
+    monkeypatch.setattr(dashboard, "ANSWERED", 1)
     begun, gone_on = threading.Event(), threading.Event()
 
     def slow(query: dict[str, str]) -> tuple[str, str]:

@@ -422,7 +422,7 @@ def quiet():
     return build
 
 def main(worker):
-    worker._asking.patience = 0.3  # in other processes, too
+    worker._collector.patience = 0.3  # in other processes, too
     with worker.dataflow() as scope:
         numbers, stream = scope.new_input()
         probe = stream.exchange(lambda x: x).probe()
@@ -509,7 +509,7 @@ def test_a_source_beside_a_forgotten_input_is_waited_for_in_silence() -> None:
 
 def test_no_report_of_forgotten_inputs_where_none_is_wanted(capfd: pytest.CaptureFixture[str]) -> None:
     def main(worker: ps.Worker) -> None:
-        assert worker._asking.patience is None
+        assert worker._collector.patience is None
 
     ps.execute(main, stall_report=False)
     ps.execute(main, stall_report=60.0)

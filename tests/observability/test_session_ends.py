@@ -1,4 +1,4 @@
-"""The answers of each handle of a session after something has ended it: the table in docs/seeing.md."""
+"""Answers of a session's handles after something has ended it: the table in docs/observability.md."""
 
 import asyncio
 import os

@@ -9,7 +9,7 @@ import pytest
 
 import pointstamp as ps
 from harness import wait_until
-from pointstamp.observability.asking import Asking
+from pointstamp.observability.collector import Collector
 from pointstamp.runtime.interactive import flow as waiting
 from pointstamp.runtime.interactive import serving
 from pointstamp.runtime.interactive.inputs import PORTION
@@ -339,16 +339,16 @@ def test_what_is_waited_for_is_asked_within_the_time_that_there_is(
         assert gate.wait(PATIENCE)
 
     asked: list[float] = []
-    everyone = Asking.everyone
+    everyone = Collector.everyone
 
-    def noted(asking: Asking, worker: Any = None, seconds: float = 1.0, *more: Any) -> Any:
+    def noted(asking: Collector, worker: Any = None, seconds: float = 1.0, *more: Any) -> Any:
         asked.append(seconds)
         return everyone(asking, worker, seconds, *more)
 
     flow = pair.dataflow(numbers)
     blocking = threading.Thread(target=lambda: pair.run(hold, timeout=PATIENCE))
     blocking.start()
-    monkeypatch.setattr(Asking, "everyone", noted)
+    monkeypatch.setattr(Collector, "everyone", noted)
     try:
         assert begun.wait(PATIENCE)
         for wait in (flow.out.read, flow.settle, lambda timeout: pair.run(id, timeout=timeout)):

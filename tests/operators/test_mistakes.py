@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -249,17 +250,56 @@ def test_the_class_of_a_pact_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("v", "sum"), r"this is one pair: write \[\('v', 'sum'\)\]"),
-        (["v", "sum"], r"this is one pair: write \[\('v', 'sum'\)\]"),
-        ("sum", "takes pairs such as"),
-        (None, "takes pairs such as"),
-        ([("v", "sum"), "v"], "not 'v'"),
-        ([("v", sum)], "not "),
+        (("v", "sum"), r"total is \('v', 'sum'\): write total=ps.col\('price'\).sum\(\)"),
+        ("v", r"total=ps.col\('v'\).sum\(\)"),
+        (None, "total is None"),
+        (sum, "takes aggregates of expressions"),
+        (ps.col("v"), r"has a value for each row: write total=col\(\"v\"\).sum\(\)"),
+        (pl.col("v").sum(), "with_columns or select"),
+        (
+            ps.col("v").top_k("3"),  # type: ignore[arg-type]
+            "top_k takes a number of values",
+        ),
+        (
+            ps.col("v").quantile("half"),  # type: ignore[arg-type]
+            "quantile takes a share",
+        ),
     ],
 )
-def test_aggregations_are_a_list_of_pairs(given: Any, message: str) -> None:
+@pytest.mark.parametrize("call", ["aggregate", "running", "window", "collection"])
+def test_aggregates_are_aggregates_of_expressions(given: Any, message: str, call: str) -> None:
+    def build(scope: ps.Scope) -> Any:
+        rows = scope.to_stream([]).to_arrow(SCHEMA)
+        if call == "collection":
+            return rows.to_collection().aggregate("k", total=given)
+        if call == "window":
+            return rows.window(ps.Tumbling(1), "k", column="v", total=given)
+        if call == "running":
+            return rows.running("k", column="v", total=given)
+        return rows.aggregate("k", total=given)
+
     with pytest.raises(TypeError, match=message):
-        ps.example(lambda scope: scope.to_stream([]).to_arrow(SCHEMA).aggregate("k", given))
+        ps.example(build)
+
+
+def test_what_an_aggregate_cannot_be_called_or_computed_of() -> None:
+    def build(**aggregates: Any) -> Any:
+        return lambda scope: scope.to_stream([]).to_arrow(SCHEMA).aggregate("k", **aggregates)
+
+    with pytest.raises(TypeError, match=r"give the column another name, and rename\(\) it"):
+        ps.example(build(name=ps.count()))
+    with pytest.raises(ps.GraphError, match="running needs an aggregate or more"):
+        ps.example(lambda scope: scope.to_stream([]).to_arrow(SCHEMA).running("k", column="v"))
+    with pytest.raises(ValueError, match="is not a quantile"):
+        ps.example(build(q=ps.col("v").quantile(1.5)))
+    with pytest.raises(ValueError, match="top_k"):
+        ps.example(build(t=ps.col("v").top_k(0)))
+    with pytest.raises(ps.GraphError, match="two columns named 'k'"):
+        ps.example(build(k=ps.count()))
+    with pytest.raises(ps.GraphError, match="no column 'w'"):
+        ps.example(build(t=ps.col("w").sum()))
+    with pytest.raises(TypeError, match="is an aggregate"):
+        bool(ps.col("v").sum())
 
 
 def test_a_dataflow_without_with_says_so() -> None:

@@ -322,14 +322,22 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
         ("sort by a function", columns(lambda s: s.sort(abs)), ["not a function: add a column"]),
         ("limit of text", columns(lambda s: s.limit("3")), ["limit takes a number of rows"]),
         ("event_time of a function", columns(lambda s: s.event_time(lambda r: r["v"])), ["name of a column"]),
-        ("aggregate of a dict", columns(lambda s: s.aggregate("k", {"v": "sum"})), ["write [('v', 'sum')]"]),
-        ("scan of text", columns(lambda s: s.event_time("v")[0].running("k", "sum")), ["scan takes pairs"]),
+        ("aggregate of text", columns(lambda s: s.aggregate("k", v="sum")), ["v=ps.col('sum').sum()"]),
+        (
+            "scan of text",
+            columns(lambda s: s.event_time("v")[0].running("k", v="sum")),
+            ["takes aggregates of"],
+        ),
         (
             "window the other way round",
-            columns(lambda s: s.event_time("v")[0].window("k", ps.Tumbling(1), [])),
+            columns(lambda s: s.event_time("v")[0].window("k", ps.Tumbling(1), n=ps.count())),
             ["name of a column, or several, not Tumbling"],
         ),
-        ("aggregate of one pair", table(lambda c: c.aggregate("k", ("v", "sum"))), ["write [('v', 'sum')]"]),
+        (
+            "aggregate of a pair",
+            table(lambda c: c.aggregate("k", v=("v", "sum"))),
+            ["v=ps.col('price').sum()"],
+        ),
         ("select of a list, collection", table(lambda c: c.select(["k"])), ["write select('k')"]),
         (
             "an expression without a meaning",
@@ -410,7 +418,7 @@ def test_a_frame_is_a_stream_of_its_rows(frame: Any) -> None:
 def test_a_great_frame_comes_in_parts() -> None:
     great = pa.table({"n": range(200_000)})
     captured = ps.example(
-        lambda scope: scope.to_stream(great).aggregate([], [("n", "sum")]).to_records().capture()
+        lambda scope: scope.to_stream(great).aggregate([], n_sum=ps.col("n").sum()).to_records().capture()
     )
     assert captured.extract() == [(0, [{"n_sum": sum(range(200_000))}])]
 
@@ -464,7 +472,9 @@ def columns_late(lateness: Any) -> Callable[[Any], Any]:
 
 def columns_window(window: Any) -> Callable[[Any], Any]:
     schema = pa.schema([("k", pa.string()), ("at", pa.int64())])
-    return lambda s: s.to_arrow(schema).event_time("at")[0].window(window, "k", [("at", "count")]).capture()
+    return lambda s: (
+        s.to_arrow(schema).event_time("at")[0].window(window, "k", at_count=ps.col("at").count()).capture()
+    )
 
 
 def timestamps_late(lateness: Any) -> Callable[[Any], Any]:

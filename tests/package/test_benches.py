@@ -39,18 +39,34 @@ def test_the_benches_of_windows_run() -> None:
         assert name in result.stdout
 
 
-@pytest.mark.skipif(
+def of_spark(*names: str) -> str:
+    """What the benches of Spark print, at a small size."""
+    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), *names]
+    result = finished([*command, "--scale", "0.001", "--turns", "1"], 380)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+needs_java = pytest.mark.skipif(
     not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
 )
+
+
+@needs_java
 def test_the_benches_of_spark_run_and_agree_with_their_peers() -> None:
-    command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), "--scale", "0.001"]
-    result = finished([*command, "--turns", "1"], 380)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.count("pointstamp.spark.run") == 4  # identity of two sizes
-    assert result.stdout.count("pointstamp.spark.graphs") == 3
-    assert result.stdout.count("WITH RECURSIVE") == 1
-    assert result.stdout.count("DataFrames") == 3
-    assert "ns more for each row" in result.stdout
+    said = of_spark("components", "pagerank", "hops", "identity")
+    assert said.count("pointstamp.spark.run") == 4  # identity of two sizes
+    assert said.count("pointstamp.spark.graphs") == 3
+    assert said.count("WITH RECURSIVE") == 1
+    assert said.count("DataFrames") == 3
+    assert "ns more for each row" in said
+
+
+@needs_java
+def test_the_benches_of_paths_and_triangles_agree_with_joins() -> None:
+    said = of_spark("paths", "triangles")
+    assert said.count("pointstamp.spark.graphs") == 2
+    assert said.count("DataFrames") == 2
 
 
 def test_the_benches_of_processes_run() -> None:

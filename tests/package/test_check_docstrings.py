@@ -64,6 +64,16 @@ def test_a_sentence_is_not(check: ModuleType, tmp_path: Path, source: str) -> No
     assert check.main([str(tmp_path)]) == 0
 
 
+def test_the_header_of_a_rust_file_is_checked(check: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "module.rs"
+    path.write_text("//! What a module is.\n")
+    assert check.violations(path) == [
+        f"{path}:1: begins with 'What', and not with a verb or a noun phrase: What a module is."
+    ]
+    path.write_text("//! The module.\n\n/// What is said of an item.\nstruct Item;\n")
+    assert check.violations(path) == []
+
+
 def test_this_repository_has_none(check: ModuleType) -> None:
     places = check.files([ROOT / folder for folder in check.FOLDERS])
     assert len(places) > 100

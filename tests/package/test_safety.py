@@ -1,4 +1,4 @@
-"""The names in docs/design/safety.md of code, and of the check of a step, are there."""
+"""The code and tests that docs/design/safety.md and checkpoints.md name are there."""
 
 import re
 from functools import cache
@@ -8,9 +8,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/design/safety.md").read_text(encoding="utf-8")
+# The cut of a checkpoint, which is a section of its own.
+CUT = re.search(
+    r"^## The cut\n.*?(?=^## |\Z)",
+    (ROOT / "docs/design/checkpoints.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)[0]  # type: ignore[index]
 
 FILE = re.compile(r"[\w/.-]+\.(?:rs|py)|crates/[\w/-]+")
-NOT_NAMES = {"t", "l", "(l, t)", "[lower, upper)", "make check-deep"}
+NOT_NAMES = {"t", "l", "(l, t)", "[lower, upper)", "make check-deep", "main"}
 RUST_TEST = re.compile(r"#\[test\]\s+(?:#\[.*\]\s+)*fn (\w+)")
 PYTHON_TEST = re.compile(r"^def (test_\w+)", re.MULTILINE)
 ITEM = re.compile(r"\b(?:fn|struct|enum|trait|type|mod|const|class|def) (\w+)")
@@ -49,7 +55,9 @@ def checks() -> list[str]:
     assert (len(steps), len(tables)) == (7, 2)
     assert all(named(step) or "explorer" in step for step in steps)
     assert all(named(cell) or "explorer" in cell or "the same tests" in cell for cell in cells)
-    return named("\n".join(steps + cells))
+    cut = re.findall(r"^\*The checks\.\*(.*?)(?:\n\n|\Z)", CUT, re.MULTILINE | re.DOTALL)
+    assert len(cut) == 9
+    return named("\n".join(steps + cells + cut))
 
 
 @cache
@@ -72,7 +80,7 @@ def is_there(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", named(TEXT))
+@pytest.mark.parametrize("name", named(TEXT + CUT))
 def test_what_the_argument_names_is_there(name: str) -> None:
     assert is_there(name)
 
@@ -92,7 +100,9 @@ def test_each_flaw_is_in_the_table_and_caught() -> None:
     members = re.search(r"pub enum Flaw \{(.*?)\n\}", scenario, re.DOTALL)
     assert members is not None
     flaws = set(re.findall(r"^    (\w+),", members[1], re.MULTILINE)) - {"None"}
-    assert flaws == set(re.findall(r"^\| \*(\w+)\* \|", TEXT, re.MULTILINE))
-    assert flaws <= set(re.findall(r"\*([A-Z]\w+)\*", TEXT.split("## The explorer")[0]))
+    found = re.findall(r"^\| \*(\w+)\* \|", TEXT + CUT, re.MULTILINE)
+    assert flaws == set(found)
+    argued = TEXT.split("## The explorer")[0] + CUT.split("### The explorer")[0]
+    assert flaws <= set(re.findall(r"\*([A-Z]\w+)\*", argued))
     tried = sources()["crates/progress/tests/explore.rs"]
     assert [flaw for flaw in sorted(flaws) if f"Flaw::{flaw}" not in tried] == []

@@ -10,6 +10,7 @@ import pyarrow as pa
 from typing_extensions import assert_type
 
 import pointstamp as ps
+from pointstamp.connectors import Sink
 
 
 def sources(scope: ps.Scope) -> None:
@@ -120,3 +121,140 @@ def keyed_state(pairs: ps.Stream[tuple[str, int]]) -> None:
     assert_type(pairs.state_machine(deposit, default=float), ps.Stream[str])
     # Records that are no pairs have no key.
     pairs.map(str).state_machine(deposit, default=float)  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def record_verbs(words: ps.Stream[str], pairs: ps.Stream[tuple[str, int]], sink: Sink) -> None:
+    assert_type(words.flat_map(list), ps.Stream[str])
+    assert_type(words.map_in_place(print), ps.Stream[str])
+    assert_type(words.map_batch(lambda batch: [len(batch)]), ps.Stream[int])
+    assert_type(words.try_map(len), tuple[ps.Stream[int], ps.Stream[tuple[str, Exception]]])
+    assert_type(words.async_map(awaited), tuple[ps.Stream[Any], ps.Stream[tuple[str, Exception]]])
+    assert_type(words.ok_err(lambda word: (True, word)), tuple[ps.Stream[Any], ps.Stream[Any]])
+    assert_type(words.branch(lambda time, word: word == "a"), tuple[ps.Stream[str], ps.Stream[str]])
+    assert_type(words.branch_when(lambda time: time == 1), tuple[ps.Stream[str], ps.Stream[str]])
+    assert_type(words.partition(2, lambda word: (0, len(word))), list[ps.Stream[int]])
+    assert_type(words.concat(words), ps.Stream[str])
+    assert_type(pairs.join(pairs), ps.Stream[tuple[str, tuple[int, int]]])
+    assert_type(pairs.reduce(max), ps.Stream[tuple[str, int]])
+    assert_type(words.accumulate(int, lambda total, batch: total + len(batch)), ps.Stream[int])
+    assert_type(words.distinct(), ps.Stream[str])
+    assert_type(words.top_k(2, len), ps.Stream[str])
+    assert_type(words.sort(len), ps.Stream[str])
+    assert_type(words.event_time(len), tuple[ps.Stream[str], ps.Stream[str]])
+    assert_type(words.delay(lambda word, time: time), ps.Stream[str])
+    assert_type(words.delay_batch(lambda time: time), ps.Stream[str])
+    assert_type(words.reclock(pairs), ps.Stream[str])
+    assert_type(words.exchange(len), ps.Stream[str])
+    assert_type(words.broadcast(), ps.Stream[str])
+    assert_type(words.inspect(print), ps.Stream[str])
+    assert_type(words.inspect_time(print), ps.Stream[str])
+    assert_type(words.inspect_batch(print), ps.Stream[str])
+    assert_type(words.probe(), ps.ProbeHandle)
+    assert_type(words.probe_with(ps.ProbeHandle()), ps.Stream[str])
+    assert_type(words.write(sink), ps.Stream[Any])
+    assert_type(words.to_arrow(pa.schema([])), ps.ArrowStream)
+    assert_type(words.to_collection(), ps.Collection[str])
+    assert_type(pairs.to_collection(diffs=True), ps.Collection[str])
+    words.capture_into(ps.EventWriter("words.events"))
+    words.sink(ps.Pipeline(), "sink", nothing)
+    assert_type(words.vertex(Echo), ps.Stream[Any])
+
+
+def nested_verbs(words: ps.Stream[str], columns: ps.ArrowStream, inner: ps.Scope) -> None:
+    assert_type(words.enter(inner), ps.Stream[str])
+    assert_type(words.enter_at(inner, len), ps.Stream[str])
+    assert_type(words.enter(inner).leave(), ps.Stream[str])
+    assert_type(columns.enter(inner).leave(), ps.ArrowStream)
+
+
+async def awaited(word: str) -> int:
+    return len(word)
+
+
+def nothing(info: ps.OperatorInfo) -> Callable[[ps.FrontieredInput[Any]], None]:
+    return lambda input: None
+
+
+class Echo(ps.Vertex):
+    def on_recv(self, edge: int, messages: list[Any], time: ps.Time) -> None:
+        self.send_by(0, messages, time)
+
+
+def two_inputs(words: ps.Stream[str], numbers: ps.Stream[int]) -> None:
+    pacts = (ps.Pipeline(), ps.Pipeline())
+    assert_type(words.binary(numbers, *pacts, "both", both), ps.Stream[int])
+    assert_type(words.binary_notify(numbers, *pacts, "per time", [], both_per_time), ps.Stream[int])
+
+
+def both(
+    capability: ps.Capability, info: ps.OperatorInfo
+) -> Callable[[ps.InputPort[str], ps.InputPort[int], ps.OutputPort[int]], None]:
+    return lambda words, numbers, output: None
+
+
+def both_per_time(
+    words: ps.FrontieredInput[str],
+    numbers: ps.FrontieredInput[int],
+    output: ps.OutputPort[int],
+    notificator: ps.Notificator,
+) -> None: ...
+
+
+def keyed_verbs(words: ps.Stream[str]) -> None:
+    by_length = words.key_by(len)
+    assert_type(by_length, ps.KeyedStream[int, Any])
+    assert_type(by_length.map_values(str), ps.KeyedStream[int, str])
+    lengths = by_length.map_values(str)
+    assert_type(lengths.fold(int, lambda total, word: total + len(word)), ps.Stream[tuple[int, int]])
+    assert_type(lengths.scan(int, lambda total, word: total + len(word)), ps.Stream[tuple[int, int]])
+    assert_type(lengths.running("count"), ps.Stream[tuple[int, Any]])
+    assert_type(lengths.flat_map_with_state(with_state), ps.Stream[tuple[int, str]])
+    assert_type(lengths.dedup(), ps.Stream[str])
+    assert_type(lengths.process(print), ps.Stream[Any])
+    assert_type(lengths.interval_join(lengths, lower=0, upper=1), ps.Stream[tuple[int, tuple[Any, Any]]])
+    assert_type(lengths.asof_join(lengths), ps.Stream[tuple[int, tuple[str, str | None]]])
+    assert_type(lengths.table_join(lengths), ps.Stream[tuple[int, tuple[str, str | None]]])
+
+
+def with_state(state: int | None, word: str) -> tuple[int | None, list[str]]:
+    return (state or 0) + 1, [word]
+
+
+def windowed_verbs(words: ps.KeyedStream[int, str]) -> None:
+    windows = words.window(ps.Tumbling(10))
+    assert_type(windows, ps.WindowedStream[int, str])
+    assert_type(windows.sum(len), ps.Stream[tuple[int, ps.Window, Any]])
+    assert_type(windows.min(), ps.Stream[tuple[int, ps.Window, Any]])
+    assert_type(windows.max(), ps.Stream[tuple[int, ps.Window, Any]])
+    assert_type(windows.mean(len), ps.Stream[tuple[int, ps.Window, Any]])
+    assert_type(windows.quantiles([0.5], len), ps.Stream[tuple[int, ps.Window, list[float]]])
+    assert_type(windows.distinct_count(), ps.Stream[tuple[int, ps.Window, int]])
+    assert_type(windows.collect(len), ps.Stream[tuple[int, ps.Window, list[int]]])
+
+
+def column_verbs(columns: ps.ArrowStream, rows: ps.ColumnCollection) -> None:
+    assert_type(columns.map_batches(lambda batch: batch), ps.ArrowStream)
+    assert_type(columns.select("a"), ps.ArrowStream)
+    assert_type(columns.with_columns(b=ps.col("a")), ps.ArrowStream)
+    assert_type(columns.rename({"a": "b"}), ps.ArrowStream)
+    assert_type(columns.window_join(columns, "a", ps.Tumbling(10)), ps.ArrowStream)
+    assert_type(columns.distinct_so_far("a"), ps.ArrowStream)
+    assert_type(columns.limit(2), ps.ArrowStream)
+    assert_type(columns.to_records(), ps.Stream[dict[str, Any]])
+    assert_type(rows.to_records(), ps.Collection[tuple[Any, ...]])
+
+
+def collection_verbs(words: ps.Collection[str]) -> None:
+    pairs = words.map(lambda word: (word, len(word)))
+    assert_type(pairs, ps.Collection[tuple[str, int]])
+    assert_type(pairs.semijoin(words), ps.Collection[tuple[str, int]])
+    assert_type(pairs.antijoin(words), ps.Collection[tuple[str, int]])
+    assert_type(pairs.map_groups(lambda word, counted: [1.0]), ps.Collection[tuple[str, float]])
+    assert_type(words.threshold(lambda word, n: 1), ps.Collection[str])
+    assert_type(words.negate(), ps.Collection[str])
+    assert_type(words.consolidate(), ps.Collection[str])
+    assert_type(words.iterate(lambda scope, turn: turn), ps.Collection[str])
+    assert_type(words.updates(), ps.Stream[tuple[str, ps.Time, int]])
+    arranged = pairs.arrange()
+    assert_type(arranged, ps.Arranged[str, int])
+    assert_type(arranged.trace(), ps.Trace[str, int])

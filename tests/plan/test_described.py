@@ -19,6 +19,8 @@ def own(scope: ps.Scope, first: Any, others: Any) -> Any:
     return first if scope.index == 0 else others
 
 
+AGGREGATES = ({"n_sum": ps.col("n").sum()}, {"n_max": ps.col("n").max()})
+
 DIFFERENT: dict[str, tuple[Build, str, str]] = {
     "types": (
         lambda s: s.to_stream(own(s, NUMBERS, WORDS)).exchange("k").probe(),
@@ -31,7 +33,7 @@ DIFFERENT: dict[str, tuple[Build, str, str]] = {
         "columns b: int64, k: int64 of 'Dataflow/rename'",
     ),
     "numbers of columns": (
-        lambda s: s.to_stream(own(s, NUMBERS, NUMBERS.select(["k"]))).aggregate("k", []).probe(),
+        lambda s: s.to_stream(own(s, NUMBERS, NUMBERS.select(["k"]))).aggregate("k").probe(),
         "columns n: int64, k: int64 of 'Dataflow/to_stream'",
         "columns k: int64 of 'Dataflow/to_stream'",
     ),
@@ -41,7 +43,7 @@ DIFFERENT: dict[str, tuple[Build, str, str]] = {
         "columns n: int64, k: int64 of 'Dataflow/exchange', placed by k",
     ),
     "aggregations": (
-        lambda s: s.to_stream(NUMBERS).aggregate("k", [("n", own(s, "sum", "max"))]).probe(),
+        lambda s: s.to_stream(NUMBERS).aggregate("k", **own(s, *AGGREGATES)).probe(),
         "columns k: int64, n_sum: int64 of 'Dataflow/aggregate', placed by k",
         "columns k: int64, n_max: int64 of 'Dataflow/aggregate', placed by k",
     ),

@@ -27,9 +27,9 @@ def records(scope: ps.Scope) -> None:
 
 def columns(scope: ps.Scope) -> None:
     rows = scope.to_stream(SALES)
-    rows.exchange("city").aggregate("city", [("sum", "max")]).join(rows.distinct(), "city").probe()
+    rows.exchange("city").aggregate("city", sum_max=ps.col("sum").max()).join(rows.distinct(), "city").probe()
     rows.sort("sum").limit(1).to_records().capture()
-    rows.aggregate([], [("sum", "max")]).capture()
+    rows.aggregate([], sum_max=ps.col("sum").max()).capture()
 
 
 def collections(scope: ps.Scope) -> None:

@@ -74,7 +74,7 @@ def test_exchanges_that_move_nothing_are_gone() -> None:
 
     def build(scope: ps.Scope) -> None:
         moved = scope.to_stream(table).exchange("city").exchange("city")
-        moved.aggregate("city", [("sum", "max")]).probe()
+        moved.aggregate("city", sum_max=ps.col("sum").max()).probe()
 
     written, lowered, _ = shown(build)
     assert rows(written)[1:3] == ["2 exchange reads 1", "3 exchange reads 2"]

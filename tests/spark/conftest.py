@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pointstamp.spark.watching import desk
+from pointstamp.spark.monitoring import monitor_server
 
 # The executors' Python is the one that runs the tests, with this package in it.
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -124,7 +124,7 @@ def no_thread_is_left() -> Iterator[None]:
     looks for a stage to be named ends soon after the job.
     """
     yield
-    desk.close()
+    monitor_server.close()
     for thread in threading.enumerate():
         if thread.name == "pointstamp-names":
             thread.join(20)

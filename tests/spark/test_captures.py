@@ -194,7 +194,7 @@ def capturing(folder: Path, *, fails: bool = False) -> Any:
 
         counts = rows.exchange("k").map_batches(passing)
         capture_into(counts, name)
-        return counts.aggregate("k", [("id", "count")])
+        return counts.aggregate("k", id_count=ps.col("id").count())
 
     return build
 

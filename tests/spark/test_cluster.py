@@ -28,6 +28,11 @@ def identity(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
     return rows
 
 
+def exchanged(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+    """Needs processes of its own: rows move between them."""
+    return rows.exchange("id")
+
+
 def failing(error: Callable[[ps.Scope], Exception]) -> Callable[[ps.Scope, ps.ArrowStream], ps.ArrowStream]:
     """Builds a dataflow whose operator raises an exception."""
 
@@ -42,7 +47,10 @@ def failing(error: Callable[[ps.Scope], Exception]) -> Callable[[ps.Scope, ps.Ar
 
 def test_jobs_one_after_the_other(cluster: Cluster, spark: Any) -> None:
     def build(_scope: ps.Scope, left: Any, right: Any) -> dict[str, Any]:
-        return {"joined": left.join(right, "id"), "days": right.aggregate("day", [("id", "count")])}
+        return {
+            "joined": left.join(right, "id"),
+            "days": right.aggregate("day", id_count=ps.col("id").count()),
+        }
 
     for size in (100, 0, 40):
         left = spark.range(0, size, 1, 3).select("id", (sf.col("id") * 2).alias("double"))
@@ -155,13 +163,13 @@ def test_it_outlives_the_daemon_of_sparks_python_processes(spark: Any) -> None:
 
 def test_run_says_who_holds_the_slots(spark: Any) -> None:
     other = spark.newSession()  # of the same context, and so of the same slots
-    before = run(other.range(10), identity)
+    before = run(other.range(10), exchanged)
     words = r"2 tasks needs .* of Spark's 2 the resident cluster holds 1 .*own run\(\).*num_workers=1 or less"
     with setup_cluster(1, session=spark):
         for session in (spark, other):
             with pytest.raises(ps.ConfigError, match=words):
-                run(session.range(10), identity)
-        assert run(other.range(10), identity, num_workers=1).count() == 10
+                run(session.range(10), exchanged)
+        assert run(other.range(10), exchanged, num_workers=1).count() == 10
         for _ in range(2):  # planned when the slots were free; the second stage is there already
             with pytest.raises(ps.ConfigError, match=words):
                 before.count()
@@ -201,7 +209,7 @@ def test_another_follows_one_that_failed(spark: Any) -> None:
 
 def test_of_several_processes(wide: Any) -> None:
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-        return rows.aggregate("k", [("id", "count")])
+        return rows.aggregate("k", id_count=ps.col("id").count())
 
     with setup_cluster() as cluster:
         assert cluster.num_workers == 2

@@ -22,7 +22,7 @@ PROGRAM = """
     rows = spark.range(0, 1000, 1, 4).selectExpr("id % 7 k", "1 n")
 
     def counted(scope, rows):
-        return rows.aggregate("k", [("n", "sum")])
+        return rows.aggregate("k", n_sum=ps.col("n").sum())
 
     out = run(rows, counted, "k bigint, n_sum bigint", num_workers=2)
     assert {row.k: row.n_sum for row in out.collect()} == {k: len(range(k, 1000, 7)) for k in range(7)}
@@ -60,7 +60,9 @@ PROGRAM = """
 def test_connect(tmp_path: Path) -> None:
     module = tmp_path / "module_of_yours.py"
     module.write_text(
-        "def counted(rows):\n    return rows.aggregate('k', [('n', 'sum')])\n", encoding="utf-8"
+        "import pointstamp as ps\n"
+        "def counted(rows):\n    return rows.aggregate('k', n_sum=ps.col('n').sum())\n",
+        encoding="utf-8",
     )
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     result = subprocess.run(

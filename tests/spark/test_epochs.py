@@ -21,7 +21,7 @@ ROWS = "word string, n bigint"
 
 def first_seen(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
     """Builds outputs that need state of earlier epochs, and outputs by epoch."""
-    return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", [("n", "sum")])}
+    return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", n_sum=ps.col("n").sum())}
 
 
 SCHEMA = pa.schema([("word", pa.string()), ("n", pa.int64())])

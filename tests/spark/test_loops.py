@@ -57,7 +57,7 @@ def test_connected_components(edges: tuple[Any, Any], num_workers: int) -> None:
             handle, again = inner.loop_variable(schema=LABELS)
             labels = first.enter(inner).concat(again).exchange("node").map_batches(smaller({}))
             labels.join(neighbours.enter(inner), "node").map_batches(onward, LABELS).connect_loop(handle)
-            return labels.leave().aggregate("node", [("label", "min")])
+            return labels.leave().aggregate("node", label_min=ps.col("label").min())
 
     out = run(rows, build, "node bigint, label_min bigint", num_workers=num_workers).collect()
     graph = nx.Graph(pairs)

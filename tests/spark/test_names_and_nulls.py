@@ -42,7 +42,7 @@ def test_a_column_keeps_its_collation(spark: SparkSession) -> None:
     made = pss.run(frame, same)
     assert made.schema.simpleString() == frame.schema.simpleString()
     assert made.groupBy("c").count().count() == frame.groupBy("c").count().count() == 1
-    made = pss.run(frame, lambda scope, rows: rows.aggregate("c", [("plain", "count")]))
+    made = pss.run(frame, lambda scope, rows: rows.aggregate("c", plain_count=ps.col("plain").count()))
     assert made.schema["c"].dataType == frame.schema["c"].dataType
     with pytest.raises(
         ps.GraphError, match=r"column 'c' of the output could be of each of the types .* give the schema"
@@ -92,7 +92,9 @@ def test_a_null_is_unknown_one_group_and_matches_nothing(spark: SparkSession) ->
         "select * from values (1, 2.0d), (null, 3.0d), (null, null), (1, null), (2, double('nan')) t(k, v)"
     )
     both = {"a": frame, "b": frame.withColumnRenamed("v", "w")}
-    grouped = pss.run(frame, lambda scope, rows: rows.aggregate("k", [("v", "count"), ("v", "sum")]))
+    grouped = pss.run(
+        frame, lambda scope, rows: rows.aggregate("k", v_count=ps.col("v").count(), v_sum=ps.col("v").sum())
+    )
     ours = sorted(map(str, grouped.collect()))
     assert ours == sorted(
         map(str, frame.groupBy("k").agg(sf.count("v").alias("v_count"), sf.sum("v").alias("v_sum")).collect())

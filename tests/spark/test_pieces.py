@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import socket
 import sys
 import threading
 from types import SimpleNamespace
@@ -16,15 +15,14 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.spark import compat
-from pointstamp.spark.channel import Channel, Server, connect
 from pointstamp.spark.job import slots as slots_module
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import exceptions
 from pointstamp.spark.packing.batches import Packed, pack, packed, read
-from pointstamp.spark.packing.dealing import dealing
 from pointstamp.spark.packing.exceptions import coded, found, told
 from pointstamp.spark.packing.merging import in_order
-from pointstamp.spark.packing.shipped import arrived
+from pointstamp.spark.packing.partitioning import dealing
+from pointstamp.spark.packing.pickling import arrived
 from pointstamp.spark.resident.link import Link
 
 
@@ -176,46 +174,6 @@ def test_who_failed_is_heard_before_those_that_lost_him() -> None:
             link.ask("wait", 1, None)  # of a dataflow that was running then
     finally:
         link.close()
-
-
-@pytest.fixture
-def server() -> Any:
-    def echo(channel: Channel) -> None:
-        while True:
-            channel.send(channel.receive())
-
-    made = Server("127.0.0.1", b"secret", echo)
-    yield made
-    made.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pointstamp")]
-
-
-def test_a_channel_carries_messages(server: Server) -> None:
-    with connect(("127.0.0.1", server.port), b"secret") as channel:
-        for message in ("x", b"y" * 3_000_000, {"z": [1]}):
-            channel.send(message)
-            assert channel.receive() == message
-
-
-def test_strangers_are_told_nothing(server: Server) -> None:
-    address = ("127.0.0.1", server.port)
-    with pytest.raises(ps.ClusterError, match=f"127.0.0.1:{server.port} is not of this resident cluster"):
-        connect(address, b"another")
-    silent = socket.create_connection(address)
-    with socket.create_connection(address) as rubbish:
-        rubbish.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
-        rubbish.settimeout(20)
-        heard = b""
-        try:
-            while more := rubbish.recv(100):
-                heard += more
-        except ConnectionResetError:
-            pass  # it was cut off with what it had sent still unread
-        assert len(heard) <= 64, "a challenge and an answer at most"
-    with connect(address, b"secret") as channel:  # while another is silent
-        channel.send(1)
-        assert channel.receive() == 1
-    silent.close()
 
 
 def test_nothing_of_spark_comes_with_the_package() -> None:

@@ -29,7 +29,7 @@ def identity(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
 
 
 def counted(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-    return rows.aggregate("word", [("n", "sum")])
+    return rows.aggregate("word", n_sum=ps.col("n").sum())
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_several_inputs_and_outputs_of_one_run(spark: Any, num_workers: int, tmp
             tempfile.mkstemp(dir=runs)
         return {
             "joined": people.join(visits, "id"),
-            "days": visits.aggregate("id", [("day", "max")]),
+            "days": visits.aggregate("id", day_max=ps.col("day").max()),
         }
 
     outputs = run(
@@ -376,7 +376,9 @@ def test_rows_reach_all_threads_of_all_tasks(wide: Any, same: Any) -> None:
 def test_modules_of_the_user(executors: Any, tmp_path: Path) -> None:
     module = tmp_path / "of_yours.py"
     module.write_text(
-        "def build(scope, rows):\n    return rows.aggregate('k', [('n', 'sum')])\n", encoding="utf-8"
+        "import pointstamp as ps\n"
+        "def build(scope, rows):\n    return rows.aggregate('k', n_sum=ps.col('n').sum())\n",
+        encoding="utf-8",
     )
     rows = executors.range(0, 100).selectExpr("id % 3 k", "id n")
     executors.sparkContext.addPyFile(str(module))
@@ -391,7 +393,7 @@ def test_python_has_little_memory(executors: Any) -> None:
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         assert TaskContext.get() is None or limit == 1 << 30
-        return rows.aggregate("k", [("id", "count")])
+        return rows.aggregate("k", id_count=ps.col("id").count())
 
     rows = executors.range(0, 200_000, 1, 8).select((sf.col("id") % 1000).alias("k"), "id")
     out = run(rows, build, "k bigint, id_count bigint").collect()
@@ -407,6 +409,10 @@ def test_sums_that_do_not_fit_are_errors(spark: Any, num_workers: int, value: st
     """Sums raise as in Spark, whose ANSI mode does not wrap either."""
     rows = spark.sql(f"select {value} as amount, id % 2 as half from range(4)")
     words = rf"aggregate: the sum of column 'amount' for the key half=[01] is beyond {data_type}: cast"
-    made = run(rows, lambda _, rows: rows.aggregate("half", [("amount", "sum")]), num_workers=num_workers)
+    made = run(
+        rows,
+        lambda _, rows: rows.aggregate("half", amount_sum=ps.col("amount").sum()),
+        num_workers=num_workers,
+    )
     with pytest.raises(OverflowError, match=words):
         made.collect()

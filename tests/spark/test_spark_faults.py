@@ -48,7 +48,7 @@ def counting(kill: Any) -> Any:
             kill()
             return batch
 
-        return rows.exchange("k").map_batches(passing).aggregate("k", [("n", "sum")])
+        return rows.exchange("k").map_batches(passing).aggregate("k", n_sum=ps.col("n").sum())
 
     return build
 
@@ -191,7 +191,7 @@ def test_an_operator_of_one_process_that_raises(spark: Any, tmp_path: Path) -> N
                 raise LookupError("only here")
             return batch
 
-        return rows.exchange("k").map_batches(passing).aggregate("k", [("n", "sum")])
+        return rows.exchange("k").map_batches(passing).aggregate("k", n_sum=ps.col("n").sum())
 
     with pytest.raises(LookupError, match="only here"):
         run(numbers(spark), marking(build, tmp_path), COUNTS, num_workers=2).collect()

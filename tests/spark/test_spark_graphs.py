@@ -116,3 +116,45 @@ def test_integers_of_two_widths_are_nodes_of_the_wider(spark: Any) -> None:
         assert [field.simpleString() for field in found.schema] == ["src:bigint", "dst:bigint"], way
         rows = sorted(tuple(row) for row in found.collect())
         assert rows == [(1, 2), (2, 1), (2, far), (far, 2)]
+
+
+def test_changes_give_the_changes_of_the_result(spark: Any) -> None:
+    rows = [(1, 2, 1, 0), (2, 3, 1, 0), (2, 3, -1, 2), (3, 4, 2, 3)]
+    edges = spark.createDataFrame(rows, "src long, dst long, diff int, t int")
+    found = spark_graphs.connected_components(edges, changes="diff", time="t")
+    assert found.columns == ["node", "component", "diff", "time"]
+    changes = [tuple(row) for row in found.collect()]
+    for now, expected in (
+        (1, {(1, 1), (2, 1), (3, 1)}),
+        (2, {(1, 1), (2, 1)}),
+        (3, {(1, 1), (2, 1), (3, 3), (4, 3)}),
+    ):
+        counts: dict[Any, int] = {}
+        for node, component, diff, time in changes:
+            if time <= now:
+                counts[node, component] = counts.get((node, component), 0) + diff
+        assert {pair for pair, count in counts.items() if count} == expected
+        assert set(counts.values()) <= {0, 1}
+
+
+def test_weights_that_are_no_weights_show_their_edge(spark: Any) -> None:
+    edges = spark.createDataFrame([(1, 2, 1), (2, 3, -4)], "src long, dst long, weight long")
+    with pytest.raises(ValueError, match=r"the edge from 2 to 3 has the weight -4: weights are numbers of 0"):
+        spark_graphs.shortest_paths(edges, [1]).collect()
+
+
+def test_mistakes_are_raised_by_the_call(spark: Any) -> None:
+    edges = spark.createDataFrame([(1, 2)], "src long, dst long")
+    with pytest.raises(ps.GraphError, match=r"time names .*, and needs changes="):
+        spark_graphs.k_core(edges, 2, time="src")
+    with pytest.raises(ps.GraphError, match="the edges have no column 'diff': they have src, dst"):
+        spark_graphs.triangles(edges, changes="diff")
+    with pytest.raises(TypeError, match="roots are nodes, of type int64 in these edges"):
+        spark_graphs.bfs(edges, ["a"])
+    wrongs: list[dict[str, Any]] = [{"tolerance": -0.1}, {"damping": 2}, {"iterations": -1}]
+    for wrong in wrongs:
+        with pytest.raises(ps.GraphError, match=r"graphs\.pagerank"):
+            spark_graphs.pagerank(edges, **wrong)
+    doubles = edges.selectExpr("CAST(src AS double) src", "CAST(dst AS double) dst")
+    with pytest.raises(ps.GraphError, match="a tolerance needs nodes that are integers or strings"):
+        spark_graphs.pagerank(doubles, tolerance=0.1)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import pointstamp as ps
+from aggregates import named
 
 SCHEMA = pa.schema([("at", pa.int64()), ("key", pa.string()), ("v", pa.int64())])
 ROWS = [(1, "a", 5), (2, "b", 6), (4, "a", 7)]
@@ -72,22 +73,34 @@ RECORDS: dict[str, Records] = {
 
 SUM = [("v", "sum")]
 COLUMNS: dict[str, Columns] = {
-    "tumbling": lambda a, _, s: a.window(ps.Tumbling(10), "key", SUM, state=s, **TIMES),
-    "another length": lambda a, _, s: a.window(ps.Tumbling(11), "key", SUM, state=s, **TIMES),
-    "early": lambda a, _, s: a.window(ps.Tumbling(10), "key", SUM, early=5, state=s, **TIMES),
-    "another key": lambda a, _, s: a.window(ps.Tumbling(10), ["key", "v"], SUM, state=s, **TIMES),
-    "another sum": lambda a, _, s: a.window(ps.Tumbling(10), "key", [("v", "max")], state=s, **TIMES),
-    "largest": lambda a, _, s: a.window(ps.Tumbling(10), "key", [("v", "top_2")], state=s, **TIMES),
-    "another k": lambda a, _, s: a.window(ps.Tumbling(10), "key", [("v", "top_3")], state=s, **TIMES),
-    "counted another k": lambda a, _, s: a.window(ps.Count(10), "key", [("v", "top_3")], state=s, **TIMES),
-    "counted largest": lambda a, _, s: a.window(ps.Count(10), "key", [("v", "top_2")], state=s, **TIMES),
-    "quantile": lambda a, _, s: a.window(ps.Tumbling(10), "key", [("v", "quantile_0.9")], state=s, **TIMES),
-    "sliding": lambda a, _, s: a.window(ps.Sliding(10, every=5), "key", SUM, state=s, **TIMES),
-    "session": lambda a, _, s: a.window(ps.Session(gap=10), "key", SUM, state=s, **TIMES),
-    "another gap": lambda a, _, s: a.window(ps.Session(gap=11), "key", SUM, state=s, **TIMES),
-    "counted": lambda a, _, s: a.window(ps.Count(10), "key", SUM, state=s, **TIMES),
-    "scan": lambda a, _, s: a.running("key", SUM, state=s, **TIMES),
-    "scan by v": lambda a, _, s: a.running("v", SUM, state=s, **TIMES),
+    "tumbling": lambda a, _, s: a.window(ps.Tumbling(10), "key", **named(SUM), state=s, **TIMES),
+    "another length": lambda a, _, s: a.window(ps.Tumbling(11), "key", **named(SUM), state=s, **TIMES),
+    "early": lambda a, _, s: a.window(ps.Tumbling(10), "key", **named(SUM), early=5, state=s, **TIMES),
+    "another key": lambda a, _, s: a.window(ps.Tumbling(10), ["key", "v"], **named(SUM), state=s, **TIMES),
+    "another sum": lambda a, _, s: a.window(
+        ps.Tumbling(10), "key", v_max=ps.col("v").max(), state=s, **TIMES
+    ),
+    "largest": lambda a, _, s: a.window(
+        ps.Tumbling(10), "key", v_top_2=ps.col("v").top_k(2), state=s, **TIMES
+    ),
+    "another k": lambda a, _, s: a.window(
+        ps.Tumbling(10), "key", v_top_3=ps.col("v").top_k(3), state=s, **TIMES
+    ),
+    "counted another k": lambda a, _, s: a.window(
+        ps.Count(10), "key", v_top_3=ps.col("v").top_k(3), state=s, **TIMES
+    ),
+    "counted largest": lambda a, _, s: a.window(
+        ps.Count(10), "key", v_top_2=ps.col("v").top_k(2), state=s, **TIMES
+    ),
+    "quantile": lambda a, _, s: a.window(
+        ps.Tumbling(10), "key", v_quantile=ps.col("v").quantile(0.9), state=s, **TIMES
+    ),
+    "sliding": lambda a, _, s: a.window(ps.Sliding(10, every=5), "key", **named(SUM), state=s, **TIMES),
+    "session": lambda a, _, s: a.window(ps.Session(gap=10), "key", **named(SUM), state=s, **TIMES),
+    "another gap": lambda a, _, s: a.window(ps.Session(gap=11), "key", **named(SUM), state=s, **TIMES),
+    "counted": lambda a, _, s: a.window(ps.Count(10), "key", **named(SUM), state=s, **TIMES),
+    "scan": lambda a, _, s: a.running("key", **named(SUM), state=s, **TIMES),
+    "scan by v": lambda a, _, s: a.running("v", **named(SUM), state=s, **TIMES),
     "dedup": lambda a, _, s: a.dedup("key", state=s, **TIMES),
     "interval join": lambda a, b, s: a.interval_join(b, "key", lower=0, upper=9, state=s, **TIMES),
     "another upper": lambda a, b, s: a.interval_join(b, "key", lower=0, upper=8, state=s, **TIMES),
@@ -101,5 +114,7 @@ COLUMNS: dict[str, Columns] = {
     "window join": lambda a, b, s: a.window_join(b, "key", ps.Tumbling(10), state=s, **TIMES),
     "another window": lambda a, b, s: a.window_join(b, "key", ps.Tumbling(11), state=s, **TIMES),
     "session join": lambda a, b, s: a.window_join(b, "key", ps.Session(gap=10), state=s, **TIMES),
-    "window list": lambda a, _, s: a.window(ps.Tumbling(10), "key", [("v", "list")], state=s, **TIMES),
+    "window list": lambda a, _, s: a.window(
+        ps.Tumbling(10), "key", v_list=ps.col("v").collect(), state=s, **TIMES
+    ),
 }

@@ -138,7 +138,9 @@ def columns(worker: ps.Worker) -> list[Any]:
     handles = [ps.ArrowInput(table.schema) for table in (orders, names)]
     with worker.dataflow() as scope:
         left, right = (handle.to_stream(scope) for handle in handles)
-        joined = left.aggregate("customer", [("amount", "sum")]).join(right, "customer").capture()
+        joined = (
+            left.aggregate("customer", amount_sum=ps.col("amount").sum()).join(right, "customer").capture()
+        )
         amounts = left.exchange("amount").capture()
     for handle, table in zip(handles, (orders, names), strict=True):
         size = -(-table.num_rows // worker.peers)

@@ -2,7 +2,8 @@
 
     order <- progress <- engine <- py,   order <- channels <- engine,   channels <- net <- py,
     order <- arrange <- rows <- operators <- py,   columnar <- operators,   engine <- operators,
-    order <- events <- operators,   channels <- simulate <- py
+    order <- events <- operators,   channels <- simulate <- py,   store <- recovery <- py,
+    engine <- recovery
 
 `progress` and `channels` never see each other, and only `py` names PyO3. The graph is what
 `cargo tree` says that it is; a crate that is missing from the table below is an error, and so is
@@ -29,9 +30,11 @@ MAY_REACH: dict[str, frozenset[str]] = {
     "arrange": frozenset({"order"}),
     "rows": frozenset({"arrange", "order"}),
     "columnar": RUST,
+    "recovery": RUST | {"store"},
     "operators": RUST | {"arrange", "columnar", "events", "rows"},
     "events": frozenset({"order"}),
-    "py": RUST | {"arrange", "columnar", "events", "net", "operators", "rows", "simulate", "store"},
+    "py": RUST
+    | {"arrange", "columnar", "events", "net", "operators", "recovery", "rows", "simulate", "store"},
     "testkit": RUST,
     "benches": RUST | {"testkit", "columnar"},
 }
@@ -45,6 +48,8 @@ MUST_REACH = [
     ("simulate", "channels"),
     ("arrange", "order"),
     ("rows", "arrange"),
+    ("recovery", "engine"),
+    ("recovery", "store"),
     ("operators", "engine"),
     ("operators", "arrange"),
     ("operators", "columnar"),
@@ -59,6 +64,7 @@ MUST_REACH = [
     ("py", "columnar"),
     ("events", "order"),
     ("py", "events"),
+    ("py", "recovery"),
     ("py", "pyo3"),
 ]
 
@@ -75,6 +81,7 @@ FORBID_UNSAFE = [
     "operators",
     "events",
     "store",
+    "recovery",
 ]
 
 

@@ -16,12 +16,12 @@ LAYERS: dict[str, dict[str, set[str]]] = {
     },
     "python/pointstamp/spark": {
         "compat": set(),
-        "channel": set(),
+        "programs": set(),
         "packing": {"compat"},
         "captures": {"compat", "packing"},
-        "watching": {"compat", "channel", "packing"},
-        "job": {"compat", "packing", "captures", "watching"},
-        "resident": {"compat", "channel", "packing", "job", "watching"},
-        "calls": {"compat", "packing", "captures", "watching", "job", "resident"},
+        "monitoring": {"compat", "packing"},
+        "job": {"compat", "packing", "captures", "monitoring"},
+        "resident": {"compat", "packing", "job", "monitoring"},
+        "calls": {"compat", "packing", "captures", "monitoring", "job", "resident"},
     },
 }

@@ -73,7 +73,7 @@ def _columns(worker: ps.Worker, size: int) -> Counter[Any]:
     rows = ps.ArrowInput(schema)
     with worker.dataflow() as scope:
         stream = rows.to_stream(scope)
-        counts = stream.exchange("s").aggregate("k", [("s", "count")]).capture()
+        counts = stream.exchange("s").aggregate("k", s_count=ps.col("s").count()).capture()
     for number in range(size):
         keys = [*range(worker.index, 50, worker.peers)]
         rows.send(

@@ -40,6 +40,15 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         }
     }
 
+    /// The same updates as those of another interval.
+    pub(crate) fn between(self, lower: &Antichain<T>, upper: &Antichain<T>) -> Self {
+        Self {
+            lower: lower.clone(),
+            upper: upper.clone(),
+            ..self
+        }
+    }
+
     /// The number of updates.
     pub fn len(&self) -> usize {
         self.columns.len()

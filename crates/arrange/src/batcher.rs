@@ -68,6 +68,39 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         }
     }
 
+    /// A batcher that goes on with [`runs`](Self::runs) of updates at or after `lower`.
+    pub fn restored(
+        lower: Antichain<T>,
+        runs: impl IntoIterator<Item = Arc<Batch<K, V, T>>>,
+    ) -> Self {
+        let mut runs: Vec<_> = runs.into_iter().filter(|run| !run.is_empty()).collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.len()));
+        let times = runs.iter().flat_map(|run| run.times.iter());
+        Self {
+            frontier: times.cloned().collect(),
+            runs,
+            ..Self::new(lower)
+        }
+    }
+
+    /// The updates that are held, sorted in runs whose intervals mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// When differences that add up do not fit.
+    ///
+    /// # Panics
+    ///
+    /// When a seal is under way.
+    pub fn runs(&mut self) -> Result<Vec<Run<K, V, T>>, Overflow> {
+        assert!(
+            !self.is_sealing(),
+            "a seal is complete before updates are listed"
+        );
+        self.flush()?;
+        Ok(self.runs.iter().chain(&self.parked).cloned().collect())
+    }
+
     /// Adds an update, at a time at or after what has been sealed.
     ///
     /// # Errors

@@ -51,6 +51,10 @@ impl<K: Rows, V: Rows, T0: Time, T: Time> Source<K, V, T> for Entered<K, V, T0, 
         self.source.follow();
     }
 
+    fn seen(&self) -> u64 {
+        self.source.seen()
+    }
+
     fn acknowledge(&mut self, number: u64) {
         self.source.acknowledge(number);
     }

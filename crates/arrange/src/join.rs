@@ -28,11 +28,11 @@ struct Side<K, V, T> {
 }
 
 impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
-    fn new(mut source: Box<dyn Source<K, V, T>>) -> Self {
+    fn new(mut source: Box<dyn Source<K, V, T>>, goes_on: bool) -> Self {
         source.follow();
         Self {
+            seen: if goes_on { source.seen() } else { 0 },
             source: Some(source),
-            seen: 0,
         }
     }
 
@@ -94,8 +94,17 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
     /// A join of which nothing has arrived.
     pub fn new(left: Box<dyn Source<K, V0, T>>, right: Box<dyn Source<K, V1, T>>) -> Self {
         Self {
-            left: Side::new(left),
-            right: Side::new(right),
+            left: Side::new(left, false),
+            right: Side::new(right, false),
+            todo: VecDeque::new(),
+        }
+    }
+
+    /// A join that has put out what comes of all that is there.
+    pub fn restored(left: Box<dyn Source<K, V0, T>>, right: Box<dyn Source<K, V1, T>>) -> Self {
+        Self {
+            left: Side::new(left, true),
+            right: Side::new(right, true),
             todo: VecDeque::new(),
         }
     }

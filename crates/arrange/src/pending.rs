@@ -4,7 +4,9 @@
 
 use pointstamp_order::Antichain;
 
-use crate::rows::Rows;
+use crate::batch::Batch;
+use crate::builder::Builder;
+use crate::rows::{Rows, Units};
 use crate::time::Time;
 
 #[derive(Debug)]
@@ -32,6 +34,37 @@ impl<K: Rows, T: Time> Pending<K, T> {
             self.times.extend_from_slice(times);
             self.ends.push(self.times.len());
         }
+    }
+
+    /// The keys and their times as updates, to be kept.
+    pub(crate) fn to_batch(&self) -> Batch<K, Units, T> {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        times.dedup();
+        let mut builder = Builder::new(times.clone());
+        for key in 0..self.keys.len() {
+            for time in self.times_of(key) {
+                #[allow(clippy::cast_possible_truncation)] // dictionaries are far smaller than 2^32
+                let place = times.partition_point(|other| other < time) as u32;
+                builder.update(place, 1);
+            }
+            builder.end_val(());
+            builder.end_key(self.keys.get(key));
+        }
+        let none = Antichain::new;
+        Batch::new(builder.finish(), none(), none(), none())
+    }
+
+    /// What [`to_batch`](Self::to_batch) made.
+    pub(crate) fn of_batch(batch: &Batch<K, Units, T>) -> Self {
+        let mut pending = Self::default();
+        for key in 0..batch.keys().len() {
+            let vals = batch.vals_of(key);
+            let times = vals.flat_map(|val| batch.updates_of(val));
+            let times: Vec<T> = times.map(|(time, _)| time.clone()).collect();
+            pending.push(batch.keys().get(key), &times);
+        }
+        pending
     }
 
     pub(crate) fn keys(&self) -> &K {

@@ -11,10 +11,11 @@ use pointstamp_order::{Antichain, PartialOrder};
 
 use crate::batch::Batch;
 use crate::error::{Error, Overflow};
+use crate::kept::Kept;
 use crate::pending::Pending;
 use crate::reducer::Reducer;
 use crate::round::Round;
-use crate::rows::Rows;
+use crate::rows::{Rows, Units};
 use crate::sealing::tiles;
 use crate::time::{Time, join_frontiers};
 use crate::trace::{Sealed, Source, Trace, TraceWriter};
@@ -64,6 +65,34 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             round: None,
             space: Space::default(),
         }
+    }
+
+    /// The reduction of `input`, all of whose batches have been reduced before the upper frontier of the output, of which there is `kept`; keys are
+    /// [`pending`](Self::pending).
+    /// The trace is the first reader, as [`TraceWriter::restored`] makes it.
+    pub fn restored(
+        input: Box<dyn Source<K, V, T>>,
+        (kept, was_read): (Kept<K, W, T>, bool),
+        pending: Option<&Batch<K, Units, T>>,
+        reducer: R,
+    ) -> (Self, Trace<K, W, T>) {
+        let lower = kept.upper.clone();
+        let mut made = Self::new(input, lower.clone(), reducer);
+        let (output, first) = TraceWriter::restored(kept, was_read);
+        (made.output, made.own) = (output, first.clone());
+        made.own.stop_following();
+        made.own.allow_compaction(&lower);
+        made.input.allow_compaction(&lower);
+        made.seen = made.input.seen();
+        made.pending = pending.map(Pending::of_batch).unwrap_or_default();
+        (made, first)
+    }
+
+    /// The keys that are to be reduced again, at times at which that cannot be done yet: their updates have a difference of one. Nothing is
+    /// under way.
+    pub fn pending(&self) -> Batch<K, Units, T> {
+        debug_assert!(self.is_idle(), "no round is under way");
+        self.pending.to_batch()
     }
 
     /// A reader of the output, from what has not been reduced yet on.

@@ -28,6 +28,15 @@ const MINIMUM: usize = 64;
 /// Of that, so much when it arrives; what is more is owed.
 const AT_ONCE: usize = 1 << 17;
 
+/// A batch of a trace, with its number among the batches of the trace.
+#[derive(Clone, Debug)]
+pub struct Sealed<K, V, T> {
+    /// The updates.
+    pub batch: Arc<Batch<K, V, T>>,
+    /// Its number, or that of the last of those that were merged into it.
+    pub number: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Spine<K, V, T> {
     entries: Vec<Entry<K, V, T>>,
@@ -110,6 +119,29 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             stale: Stale::default(),
             compacting: 0,
         }
+    }
+
+    /// A spine of batches that were there before the first reader.
+    pub(crate) fn restored(
+        batches: impl IntoIterator<Item = Arc<Batch<K, V, T>>>,
+        upper: Antichain<T>,
+    ) -> Self {
+        let mut spine = Self::new(upper);
+        for batch in batches {
+            if batch.is_empty() {
+                continue;
+            }
+            spine.count += 1;
+            if !spine.entries.is_empty() || batch.times.len() > 1 {
+                spine.stale.add(spine.count, &batch.times, batch.len());
+            }
+            spine.entries.push(Entry::One(Numbered {
+                batch,
+                start: spine.count - 1,
+                end: spine.count,
+            }));
+        }
+        spine
     }
 
     pub(crate) fn upper(&self) -> &Antichain<T> {
@@ -375,6 +407,33 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             }
         }
         batches.retain(|batch| !batch.is_empty());
+        batches
+    }
+
+    /// The batches numbered after `start`, oldest first, with their numbers; those that are being merged as they were.
+    ///
+    /// # Panics
+    ///
+    /// As [`batches_through`](Self::batches_through).
+    pub(crate) fn batches_after(&self, start: u64) -> Vec<Sealed<K, V, T>> {
+        let mut batches = Vec::new();
+        let mut add = |of: &Numbered<K, V, T>| {
+            batches.push(Sealed {
+                batch: of.batch.clone(),
+                number: of.end,
+            });
+        };
+        for entry in self.entries.iter().filter(|entry| entry.end() > start) {
+            assert!(entry.start() >= start, "the reader has not held its place");
+            match entry {
+                Entry::One(one) => add(one),
+                Entry::Two { older, newer, .. } => {
+                    add(older);
+                    add(newer);
+                }
+            }
+        }
+        batches.retain(|sealed| !sealed.batch.is_empty());
         batches
     }
 

@@ -55,6 +55,17 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
         }
     }
 
+    /// As [`new`](Self::new), of a source all of whose batches have been counted.
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](Self::new).
+    pub fn restored(source: Box<dyn Source<K, V, T>>) -> Self {
+        let mut made = Self::new(source);
+        made.seen = made.source.seen();
+        made
+    }
+
     /// The next batch has arrived; the capability is at or before all of its times.
     ///
     /// # Panics

@@ -14,18 +14,11 @@ use pointstamp_order::Antichain;
 use crate::batch::Batch;
 use crate::demands::Demands;
 use crate::error::Overflow;
+use crate::kept::Kept;
 use crate::rows::Rows;
+pub use crate::spine::Sealed;
 use crate::spine::Spine;
 use crate::time::{Time, join_frontiers, meet_frontiers};
-
-/// A batch of a trace, with its number among the batches of the trace.
-#[derive(Clone, Debug)]
-pub struct Sealed<K, V, T> {
-    /// The updates.
-    pub batch: Arc<Batch<K, V, T>>,
-    /// Its number, or that of the last of those that were merged into it.
-    pub number: u64,
-}
 
 #[derive(Debug)]
 struct Shared<K, V, T> {
@@ -33,6 +26,8 @@ struct Shared<K, V, T> {
     readers: Vec<Option<Reader<T>>>,
     /// Updates came, or were kept, when there was no reader.
     lost: bool,
+    /// The number of the last batch of the checkpoint that the arrangement goes on from; 0 where it is new.
+    begins: u64,
     /// Tells the writer that there is something to compact.
     wake: Wake,
 }
@@ -142,6 +137,36 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
             spine: Spine::new(lower),
             readers: vec![Some(reader)],
             lost: false,
+            begins: 0,
+            wake: Wake::default(),
+        }));
+        let trace = Trace {
+            shared: shared.clone(),
+            id: 0,
+        };
+        (Self { shared }, trace)
+    }
+
+    /// An arrangement that goes on from a checkpoint, and its first reader, which follows it from there. One that was not read
+    /// then has kept nothing, and gives no other readers.
+    pub fn restored(kept: Kept<K, V, T>, was_read: bool) -> (Self, Trace<K, V, T>) {
+        let Kept {
+            is_read: _,
+            since,
+            upper,
+            batches,
+        } = kept;
+        let spine = Spine::restored(batches, upper);
+        let begins = spine.count();
+        let reader = Reader {
+            since,
+            seen: begins,
+        };
+        let shared = Arc::new(Mutex::new(Shared {
+            spine,
+            readers: vec![Some(reader)],
+            lost: !was_read,
+            begins,
             wake: Wake::default(),
         }));
         let trace = Trace {
@@ -259,6 +284,14 @@ pub struct Origin<K, V, T> {
     shared: Handle<K, V, T>,
 }
 
+impl<K, V, T> Clone for Origin<K, V, T> {
+    fn clone(&self) -> Self {
+        Origin {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
 impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
     /// A reader of what is complete and what comes; of what was, as far as other readers have kept it apart. `None` where
     /// there was no reader when updates came, or none that still asks about any time: what came is not kept then.
@@ -284,6 +317,30 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
             shared: self.shared.clone(),
             id,
         })
+    }
+
+    /// What a checkpoint has of the arrangement; `None` where updates came and nobody reads it.
+    pub fn kept(&self) -> Option<Kept<K, V, T>> {
+        let shared = lock(&self.shared);
+        let upper = shared.spine.upper().clone();
+        let demands = shared.demands();
+        let is_read = demands.is_some();
+        let since = match demands {
+            Some(demands) => demands.since,
+            None if shared.lost => return None,
+            None => upper.clone(),
+        };
+        Some(Kept {
+            is_read,
+            since,
+            upper,
+            batches: shared.spine.batches_through(u64::MAX),
+        })
+    }
+
+    /// True while somebody reads the arrangement.
+    pub fn is_read(&self) -> bool {
+        lock(&self.shared).readers.iter().any(Option::is_some)
     }
 
     /// The number of updates held; those of a merge under way are counted once.
@@ -361,6 +418,22 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         }
         let batches = shared.spine.batches_through(number).into_iter();
         batches.map(|batch| Sealed { batch, number }).collect()
+    }
+
+    /// Follows the arrangement from the checkpoint on from which the arrangement goes on: returns the batches that came after it, each
+    /// with its own number.
+    ///
+    /// # Panics
+    ///
+    /// When a batch of the checkpoint has been merged with one that came after it: another reader, such as the first, is to keep
+    /// them apart until then.
+    pub fn follow_restored(&mut self) -> Vec<Sealed<K, V, T>> {
+        let mut shared = lock(&self.shared);
+        let begins = shared.begins;
+        if let Some(reader) = &mut shared.readers[self.id] {
+            reader.seen = begins;
+        }
+        shared.spine.batches_after(begins)
     }
 
     /// Follows the arrangement no more: batches may be merged as is best.
@@ -452,6 +525,9 @@ pub trait Source<K: Rows, V: Rows, T: Time>: Send {
     /// follows already.
     fn follow(&mut self);
 
+    /// The number of the batch that was seen last, where it follows.
+    fn seen(&self) -> u64;
+
     /// See [`Trace::acknowledge`].
     fn acknowledge(&mut self, number: u64);
 
@@ -473,6 +549,10 @@ impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
         if !follows {
             Trace::follow(self);
         }
+    }
+
+    fn seen(&self) -> u64 {
+        self.with(|reader| reader.seen)
     }
 
     fn acknowledge(&mut self, number: u64) {

@@ -1,4 +1,4 @@
-//! What the workers of a process are doing, as far as they tell.
+//! The activity of the workers of a process, as far as they report it.
 
 use crossbeam::utils::CachePadded;
 

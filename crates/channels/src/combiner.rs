@@ -94,16 +94,18 @@ impl<T: Combine> Flush for Pot<T> {
         if sum.is_nothing() {
             return;
         }
-        let mut encoder = Encoder::new();
-        sum.put(&mut encoder);
-        let body = encoder.finish();
-        uplink.send(
-            uplink.others(),
-            Recipient::Everyone(self.id),
-            &body,
-            &uplink.progress,
-        );
+        send(uplink, uplink.stripe_of_others(), self.id, &sum);
     }
+}
+
+/// Sends a message to every other process.
+fn send<T: Combine>(uplink: &Uplink, stripe: usize, id: ChannelId, message: &T) {
+    let mut encoder = Encoder::new();
+    message.put(&mut encoder);
+    let body = encoder.finish();
+    let route = Recipient::Everyone(id);
+    uplink.count(stripe, uplink.others().count(), route);
+    uplink.send(uplink.others(), route, &body, &uplink.progress);
 }
 
 impl Combiner {
@@ -158,6 +160,15 @@ impl Combiner {
                 2
             };
         }
+    }
+
+    /// Sends a message of a worker without combining it, behind all that waits.
+    fn push_at_once<T: Combine>(&self, worker: usize, id: ChannelId, message: &T) {
+        let _in_order = lock(&self.wire);
+        for pot in self.take() {
+            self.send(&*pot);
+        }
+        send(&self.uplink, worker, id, message);
     }
 
     pub(crate) fn step_begins(&self, worker: usize) {
@@ -332,12 +343,24 @@ impl<T: Combine> Combined<T> {
         if let Some((combiner, pot, worker)) = &self.pot {
             combiner.push(*worker, pot, &message);
         }
+        self.push_to_local(message);
+    }
+
+    fn push_to_local(&self, message: T) {
         if let Some((last, others)) = self.local.split_last() {
             for sender in others {
                 sender.push_here(message.clone());
             }
             last.push_here(message);
         }
+    }
+
+    /// Sends a message by itself, behind all that is combined already.
+    pub fn push_at_once(&self, message: T) {
+        if let Some((combiner, pot, worker)) = &self.pot {
+            combiner.push_at_once(*worker, pot.id, &message);
+        }
+        self.push_to_local(message);
     }
 
     /// Whether some of what arrives comes from other processes.

@@ -1,4 +1,4 @@
-//! What can go wrong with a channel.
+//! The errors of channels.
 
 use crate::{ChannelId, MAX_BODY};
 

@@ -1,4 +1,4 @@
-//! How the workers of a computation find each other's queues.
+//! The fabric, by which the workers of a computation find each other's queues.
 //!
 //! Workers build the same dataflows in the same order, so a [`ChannelId`](crate::ChannelId) counted while building
 //! means the same channel everywhere. The first worker of a process to open a channel makes the queues of all of that process;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use crate::activity::Activity;
 use crate::combiner::{Combiner, LINGER};
-use crate::gauge::Gauge;
+use crate::gauge::{Gauge, Tally};
 use crate::lock::lock;
 use crate::pressure::Pressure;
 use crate::routes::Routes;
@@ -162,6 +162,25 @@ impl Fabric {
         if let Some(uplink) = &self.uplink {
             uplink.send_control(message);
         }
+    }
+
+    /// Sends a message to another process itself.
+    pub fn send_control_to(&self, process: usize, message: Bytes) {
+        if let Some(uplink) = &self.uplink {
+            uplink.send_control_to(process, message);
+        }
+    }
+
+    /// The messages that a worker of this process has sent to others and taken from them. The first worker of the process answers for
+    /// what its other threads have counted.
+    pub fn tally(&self, worker: usize) -> Tally {
+        let mut tally = self.gauge.tally(worker - self.first);
+        if worker == self.first {
+            let others = self.gauge.tally(self.gauge.others());
+            tally.sent += others.sent;
+            tally.taken += others.taken;
+        }
+        tally
     }
 
     /// Ends the connections to the other processes, and the threads that serve them. Call it last, on a thread of one's own.

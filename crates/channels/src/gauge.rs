@@ -1,18 +1,39 @@
-//! How many bytes are on their way.
+//! Counts of bytes and messages in flight.
 //!
 //! A [`Gauge`] is the sum of what waits in queues between workers, of what the transport has not written yet, and of what arrived and
 //! was not consumed. Every thread that counts has a stripe of its own, so that counting never makes workers
 //! wait for each other's caches; a message is added to the stripe of who sends it and taken from the stripe of who consumes it,
 //! so that only the sum means anything.
+//!
+//! It also counts messages, for the drain of a checkpoint: see [`Tally`].
 
 use crossbeam::utils::CachePadded;
 
-use crate::sync::atomic::{AtomicI64, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Counts bytes in flight.
+/// How many messages a worker has sent to others, and how many of others it has taken out of its queues.
+///
+/// Over all workers the two sums are equal exactly when no message is queued or under way. A message to every worker of a process
+/// counts once for each of them, and a message that is dropped because its reader is gone counts as taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages taken.
+    pub taken: u64,
+}
+
+/// Counts what is in flight.
 #[derive(Debug)]
 pub(crate) struct Gauge {
-    stripes: Vec<CachePadded<AtomicI64>>,
+    stripes: Vec<CachePadded<Stripe>>,
+}
+
+#[derive(Debug, Default)]
+struct Stripe {
+    bytes: AtomicI64,
+    sent: AtomicU64,
+    taken: AtomicU64,
 }
 
 impl Gauge {
@@ -28,11 +49,18 @@ impl Gauge {
         self.stripes.len() - 1
     }
 
+    /// The number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.stripes.len() - 1
+    }
+
     /// Counts bytes that set out.
     #[inline]
     pub(crate) fn add(&self, stripe: usize, bytes: usize) {
         if bytes > 0 {
-            self.stripes[stripe].fetch_add(bytes as i64, Ordering::Relaxed);
+            self.stripes[stripe]
+                .bytes
+                .fetch_add(bytes as i64, Ordering::Relaxed);
         }
     }
 
@@ -40,7 +68,9 @@ impl Gauge {
     #[inline]
     pub(crate) fn sub(&self, stripe: usize, bytes: usize) {
         if bytes > 0 {
-            self.stripes[stripe].fetch_sub(bytes as i64, Ordering::SeqCst);
+            self.stripes[stripe]
+                .bytes
+                .fetch_sub(bytes as i64, Ordering::SeqCst);
         }
     }
 
@@ -49,8 +79,40 @@ impl Gauge {
         let sum: i64 = self
             .stripes
             .iter()
-            .map(|stripe| stripe.load(Ordering::SeqCst))
+            .map(|stripe| stripe.bytes.load(Ordering::SeqCst))
             .sum();
         usize::try_from(sum).unwrap_or(0)
+    }
+
+    /// Counts messages that are sent. Relaxed, as the next: who reads a tally of another thread has synchronised with it.
+    #[inline]
+    pub(crate) fn sent(&self, stripe: usize, messages: usize) {
+        self.count(stripe, &self.stripes[stripe].sent, messages);
+    }
+
+    /// Counts messages that are taken out of queues, or dropped.
+    #[inline]
+    pub(crate) fn taken(&self, stripe: usize, messages: usize) {
+        self.count(stripe, &self.stripes[stripe].taken, messages);
+    }
+
+    /// A worker alone counts messages in its stripe, and so needs no atomic addition.
+    #[inline]
+    fn count(&self, stripe: usize, count: &AtomicU64, messages: usize) {
+        if stripe == self.others() {
+            count.fetch_add(messages as u64, Ordering::Relaxed);
+        } else {
+            let before = count.load(Ordering::Relaxed);
+            count.store(before + messages as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The messages that a stripe has counted.
+    pub(crate) fn tally(&self, stripe: usize) -> Tally {
+        let stripe = &self.stripes[stripe];
+        Tally {
+            sent: stripe.sent.load(Ordering::SeqCst),
+            taken: stripe.taken.load(Ordering::SeqCst),
+        }
     }
 }

@@ -52,6 +52,7 @@ pub use combiner::{Combine, Combined, LINGER};
 pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
 pub use fabric::{Fabric, Overseer};
+pub use gauge::Tally;
 pub use id::ChannelId;
 pub use mailbox::{Doorbell, Mailbox, Ring};
 pub use pressure::{ASK, STALLED};

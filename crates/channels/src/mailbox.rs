@@ -1,4 +1,4 @@
-//! What a worker sleeps on, and what wakes it.
+//! The mailbox, on which a worker sleeps and by which it is woken.
 //!
 //! A [`Mailbox`] belongs to one worker; any number of [`Doorbell`]s ring it, from any thread. A ring
 //! that arrives between the worker's last look and its sleep is not lost: who rings leaves the event before it looks whether

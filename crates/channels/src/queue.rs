@@ -8,8 +8,12 @@
 //! A message of another process waits as the bytes that arrived, and is decoded where it is popped: on
 //! the worker's own thread. What waits is counted in the process's gauge.
 //!
+//! A receiver can [pull](Receiver::pull) what waits without consuming it, so that a checkpoint sees the messages that an operator leaves alone.
+//!
 //! Messages to a receiver that is gone are dropped: the dataflow that would read them is complete.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -58,10 +62,11 @@ impl<T> Queue<T> {
     /// Enqueues a message and rings if this starts a burst.
     #[inline]
     pub(crate) fn push(&self, message: T, footprint: usize, stripe: usize) {
+        self.gauge.sent(stripe, 1);
         self.enqueue(Slot::Message(message, footprint), footprint, stripe);
     }
 
-    /// Enqueues a message of another process.
+    /// Enqueues a message of another process, where it was counted as sent.
     pub(crate) fn push_frame(&self, frame: Bytes) {
         let bytes = frame.len();
         self.enqueue(Slot::Frame(frame), bytes, self.gauge.others());
@@ -70,7 +75,7 @@ impl<T> Queue<T> {
     #[inline]
     fn enqueue(&self, slot: Slot<T>, bytes: usize, stripe: usize) {
         if self.closed.load(Ordering::Acquire) {
-            return;
+            return self.gauge.taken(stripe, 1);
         }
         self.gauge.add(stripe, bytes);
         self.slots.push(slot);
@@ -80,18 +85,28 @@ impl<T> Queue<T> {
         }
     }
 
-    fn take(&self) -> Option<Slot<T>> {
+    /// Takes a message out of the queue, with the bytes that the gauge still counts for it. The stripe is of the thread that does.
+    #[inline]
+    fn take(&self, stripe: usize) -> Option<(Slot<T>, usize)> {
         let slot = self.slots.pop()?;
+        self.gauge.taken(stripe, 1);
         let bytes = match &slot {
             Slot::Message(_, footprint) => *footprint,
             Slot::Frame(frame) => frame.len(),
         };
+        Some((slot, bytes))
+    }
+
+    #[inline]
+    fn consumed(&self, bytes: usize) {
         self.gauge.sub(self.stripe, bytes);
-        Some(slot)
     }
 
     fn clear(&self) {
-        while self.take().is_some() {}
+        // The last reference may be dropped by any thread.
+        while let Some((_, bytes)) = self.take(self.gauge.others()) {
+            self.consumed(bytes);
+        }
     }
 }
 
@@ -102,7 +117,27 @@ impl<T> Drop for Queue<T> {
 }
 
 /// Takes messages out of a queue; there is one for each worker.
-pub struct Receiver<T>(pub(crate) Arc<Queue<T>>);
+pub struct Receiver<T> {
+    queue: Arc<Queue<T>>,
+    /// What was pulled and not popped since, in front of the queue, with the bytes that the gauge counts for it.
+    pulled: RefCell<VecDeque<(T, usize)>>,
+}
+
+impl<T> Receiver<T> {
+    pub(crate) fn new(queue: Arc<Queue<T>>) -> Self {
+        Receiver {
+            queue,
+            pulled: RefCell::default(),
+        }
+    }
+}
+
+fn decoded<T: Encode>(slot: Slot<T>) -> Result<T, CodecError> {
+    match slot {
+        Slot::Message(message, _) => Ok(message),
+        Slot::Frame(frame) => T::decode(frame),
+    }
+}
 
 impl<T: Encode> Receiver<T> {
     /// The next message, if one is there.
@@ -112,30 +147,59 @@ impl<T: Encode> Receiver<T> {
     /// When a message of another process cannot be decoded; it is gone then.
     #[inline]
     pub fn pop(&self) -> Result<Option<T>, CodecError> {
-        match self.0.take() {
-            None => Ok(None),
-            Some(Slot::Message(message, _)) => Ok(Some(message)),
-            Some(Slot::Frame(frame)) => T::decode(frame).map(Some),
+        if let Some((message, bytes)) = self.pulled.borrow_mut().pop_front() {
+            self.queue.consumed(bytes);
+            return Ok(Some(message));
         }
+        let Some((slot, bytes)) = self.queue.take(self.queue.stripe) else {
+            return Ok(None);
+        };
+        self.queue.consumed(bytes);
+        decoded(slot).map(Some)
+    }
+
+    /// Takes in all that waits now, so that [`pulled`](Self::pulled) shows it. It is popped as before, in the same order, and its bytes
+    /// count as in flight until then.
+    ///
+    /// # Errors
+    ///
+    /// As [`pop`](Self::pop).
+    pub fn pull(&self) -> Result<(), CodecError> {
+        while let Some((slot, bytes)) = self.queue.take(self.queue.stripe) {
+            let message = decoded(slot).inspect_err(|_| self.queue.consumed(bytes))?;
+            self.pulled.borrow_mut().push_back((message, bytes));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Clone> Receiver<T> {
+    /// Copies of the messages that were pulled and not popped since, the first one first.
+    pub fn pulled(&self) -> Vec<T> {
+        let pulled = self.pulled.borrow();
+        pulled.iter().map(|(message, _)| message.clone()).collect()
     }
 }
 
 impl<T> Receiver<T> {
     /// Says that the event for this channel has been seen. Call it before the pops that follow.
     pub fn acknowledge(&self) {
-        self.0.signalled.swap(false, Ordering::AcqRel);
+        self.queue.signalled.swap(false, Ordering::AcqRel);
     }
 
     /// Whether no message is there now.
     pub fn is_empty(&self) -> bool {
-        self.0.slots.is_empty()
+        self.queue.slots.is_empty() && self.pulled.borrow().is_empty()
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.0.closed.store(true, Ordering::Release);
-        self.0.clear();
+        self.queue.closed.store(true, Ordering::Release);
+        for (_, bytes) in self.pulled.take() {
+            self.queue.consumed(bytes);
+        }
+        self.queue.clear();
     }
 }
 
@@ -143,6 +207,7 @@ impl<T> Drop for Receiver<T> {
 mod tests {
     use super::*;
     use crate::Mailbox;
+    use crate::gauge::Tally;
 
     const ID: ChannelId = ChannelId {
         dataflow: 1,
@@ -159,7 +224,7 @@ mod tests {
         const MESSAGES: u64 = 20_000;
         let mut mailbox = Mailbox::new();
         let (queue, gauge) = queue(mailbox.doorbell());
-        let receiver = Receiver(Arc::clone(&queue));
+        let receiver = Receiver::new(Arc::clone(&queue));
         let thread = std::thread::spawn(move || {
             (0..MESSAGES).for_each(|i| queue.push(i, 8, 1));
         });
@@ -184,7 +249,7 @@ mod tests {
     #[test]
     fn messages_and_frames_come_in_order_and_are_counted() {
         let (queue, gauge) = queue::<u64>(Mailbox::new().doorbell());
-        let receiver = Receiver(Arc::clone(&queue));
+        let receiver = Receiver::new(Arc::clone(&queue));
         assert!(receiver.is_empty());
         queue.push(1, 100, 1);
         assert!(!receiver.is_empty());
@@ -201,11 +266,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_pulled_is_seen_and_popped_in_order_and_counted_as_before() {
+        let (queue, gauge) = queue::<u64>(Mailbox::new().doorbell());
+        let receiver = Receiver::new(Arc::clone(&queue));
+        queue.push(1, 100, 1);
+        queue.push_frame(Bytes::copy_from_slice(&2_u64.to_le_bytes()));
+        receiver.pull().unwrap();
+        queue.push(3, 100, 1);
+        assert_eq!(receiver.pulled(), [1, 2]);
+        assert_eq!(gauge.level(), 208);
+        assert_eq!(gauge.tally(0), Tally { sent: 0, taken: 2 });
+        assert_eq!(gauge.tally(1), Tally { sent: 2, taken: 0 });
+        let popped: Vec<_> = std::iter::from_fn(|| receiver.pop().unwrap()).collect();
+        assert_eq!(popped, [1, 2, 3]);
+        assert!(receiver.is_empty());
+        assert_eq!((gauge.level(), gauge.tally(0).taken), (0, 3));
+        queue.push(4, 100, 1);
+        receiver.pull().unwrap();
+        drop(receiver);
+        queue.push(5, 100, 1);
+        assert_eq!(gauge.level(), 0);
+        let (sender, taker) = (gauge.tally(1), gauge.tally(0));
+        // The frame was counted where it was sent; the last message was dropped by the thread that pushed it.
+        assert_eq!(sender.sent + 1, taker.taken + sender.taken);
+    }
+
+    #[test]
     fn a_queue_without_a_receiver_keeps_nothing() {
         let (queue, gauge) = queue(Mailbox::new().doorbell());
         let token = Arc::new(());
         queue.push(Arc::clone(&token), 10, 1);
-        drop(Receiver(Arc::clone(&queue)));
+        drop(Receiver::new(Arc::clone(&queue)));
         assert_eq!(Arc::strong_count(&token), 1);
         queue.push(Arc::clone(&token), 10, 1);
         assert_eq!(Arc::strong_count(&token), 1);

@@ -1,4 +1,4 @@
-//! Which queues the frames of other processes go to.
+//! Routes of the frames of other processes to queues.
 //!
 //! A frame may come before any worker here has opened its channel: it waits. It may come after every worker here is done with
 //! its dataflow: it is dropped, because it will never be read. A worker says once of every dataflow that it
@@ -139,6 +139,14 @@ impl Entry {
             inlet.deliver(worker, body);
         }
         bytes
+    }
+
+    /// How many messages wait: a frame for every worker of the process is one for each.
+    pub(crate) fn messages(&self, workers: usize) -> usize {
+        let waiting = self.waiting.iter();
+        waiting
+            .map(|(worker, _)| worker.map_or(workers, |_| 1))
+            .sum()
     }
 
     /// The bytes of what waits.

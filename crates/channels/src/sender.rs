@@ -62,6 +62,11 @@ impl Uplink {
         &self.transport
     }
 
+    /// The gauge's stripe of the threads that are no workers.
+    pub(crate) fn stripe_of_others(&self) -> usize {
+        self.gauge.others()
+    }
+
     /// The other processes.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let here = self.transport.process();
@@ -85,6 +90,16 @@ impl Uplink {
         }
     }
 
+    /// Counts a message to some processes as sent.
+    pub(crate) fn count(&self, stripe: usize, processes: usize, route: Recipient) {
+        let copies = match route {
+            Recipient::Worker(..) => 1,
+            Recipient::Everyone(_) => self.gauge.workers(), // each process has as many
+            Recipient::Control => 0,
+        };
+        self.gauge.sent(stripe, processes * copies);
+    }
+
     /// Queues a word about back-pressure.
     pub(crate) fn send_pressure(&self, processes: impl IntoIterator<Item = usize>, word: Bytes) {
         let body = [Bytes::from_static(&[PRESSURE]), word];
@@ -96,6 +111,12 @@ impl Uplink {
         let mut body = vec![Bytes::from_static(&[COMPUTATION])];
         body.extend_from_slice(message);
         self.send(self.others(), Recipient::Control, &body, &self.control);
+    }
+
+    /// Queues a message of the computation itself for one other process.
+    pub(crate) fn send_control_to(&self, process: usize, message: Bytes) {
+        let body = [Bytes::from_static(&[COMPUTATION]), message];
+        self.send([process], Recipient::Control, &body, &self.control);
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -122,6 +143,8 @@ pub(crate) enum Way<T> {
 
 pub(crate) struct Away {
     pub(crate) uplink: Arc<Uplink>,
+    /// The gauge's stripe of the worker that pushes.
+    pub(crate) stripe: usize,
     pub(crate) processes: Vec<usize>,
     pub(crate) route: Recipient,
 }
@@ -181,6 +204,7 @@ impl Away {
         }
         let body = encoder.finish();
         let uplink = &self.uplink;
+        uplink.count(self.stripe, self.processes.len(), self.route);
         uplink.send(
             self.processes.iter().copied(),
             self.route,
@@ -229,6 +253,7 @@ mod tests {
         let uplink = Arc::new(Uplink::new(Arc::new(NoWhere), Arc::new(Gauge::new(1))));
         let sender = Sender(Way::Away(Arc::new(Away {
             uplink: Arc::clone(&uplink),
+            stripe: 0,
             processes: vec![1],
             route: Recipient::Worker(id, 0),
         })));

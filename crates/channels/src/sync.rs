@@ -1,4 +1,4 @@
-//! What threads share, from one place: the standard library's and crossbeam's, or shuttle's where the models are built (`--cfg shuttle`).
+//! Primitives that threads share, from one place: the standard library's and crossbeam's, or shuttle's where the models are built (`--cfg shuttle`).
 //!
 //! Everything in this crate that another thread may see goes through here, so that a model runs the code that is published. A queue and a
 //! parker are models of crossbeam's: a sequentially consistent queue, and a token that wakes one sleep. A sleep with a deadline may end at any time.

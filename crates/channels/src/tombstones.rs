@@ -1,4 +1,4 @@
-//! Which dataflows have ended, as ranges of their numbers: a program that runs one dataflow after another keeps one range.
+//! The dataflows that have ended, as ranges of their numbers: a program that runs one dataflow after another keeps one range.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the workers of one process need of the connections to other processes.
+//! The interface of connections to other processes.
 //!
 //! [`Transport`] is implemented by the connections of a cluster and, for tests, by queues in memory. It knows
 //! frames and their order, not what they mean: [`Fabric`](crate::Fabric) takes those of channels, and the computation those

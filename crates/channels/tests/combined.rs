@@ -1,4 +1,4 @@
-//! What the workers of a process say, combined before it goes to the others: what goes out together, and when.
+//! Progress of the workers of a process, combined before it goes to the others: its parts and its moments.
 
 #[path = "support/nodes.rs"]
 mod nodes;

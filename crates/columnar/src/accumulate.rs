@@ -158,30 +158,44 @@ pub(crate) fn each_seen<V: Values>(
     }
 }
 
-/// How many values are not null.
+/// The number of values that are not null, or of rows.
 #[derive(Default)]
-pub(crate) struct Count(Vec<i64>);
+pub(crate) struct Count {
+    counts: Vec<i64>,
+    /// Whether rows count whose value is null.
+    with_nulls: bool,
+}
+
+impl Count {
+    /// Counts values that are not null.
+    pub(crate) fn of_values() -> Self {
+        Count::default()
+    }
+
+    /// Counts rows.
+    pub(crate) fn of_rows() -> Self {
+        Count {
+            with_nulls: true,
+            ..Count::default()
+        }
+    }
+}
 
 impl Accumulator for Count {
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
-        self.0.resize(len, 0);
-        match column
-            .logical_nulls()
-            .filter(|nulls| nulls.null_count() > 0)
-        {
-            None => groups.iter().for_each(|&group| self.0[group as usize] += 1),
-            Some(nulls) => {
-                for row in nulls.valid_indices() {
-                    self.0[groups[row] as usize] += 1;
-                }
-            }
+        self.counts.resize(len, 0);
+        let nulls = (!self.with_nulls).then(|| column.logical_nulls()).flatten();
+        let mut count = |group: u32| self.counts[group as usize] += 1;
+        match nulls.filter(|nulls| nulls.null_count() > 0) {
+            None => groups.iter().for_each(|&group| count(group)),
+            Some(nulls) => nulls.valid_indices().for_each(|row| count(groups[row])),
         }
         Ok(())
     }
 
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
         Ok(Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(
-            self.0[range].iter().copied(),
+            self.counts[range].iter().copied(),
         )))
     }
 
@@ -190,8 +204,8 @@ impl Accumulator for Count {
     }
 
     fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error> {
-        self.0.resize(len, 0);
-        Of::<Int64Type>::each(groups, states, |group, count| self.0[group] += count);
+        self.counts.resize(len, 0);
+        Of::<Int64Type>::each(groups, states, |group, count| self.counts[group] += count);
         Ok(())
     }
 }

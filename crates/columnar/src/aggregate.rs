@@ -21,11 +21,43 @@ use crate::groups::{Groups, shown};
 use crate::pieces::{MAX_BYTES, MAX_ROWS};
 use crate::schema::{find_column, key_columns, project};
 
+/// One column of a result: its name, the column that it is computed of, and the function.
+#[derive(Debug, Clone)]
+pub struct Aggregation {
+    pub(crate) name: String,
+    pub(crate) column: String,
+    pub(crate) function: String,
+}
+
+impl From<(String, String, String)> for Aggregation {
+    fn from((name, column, function): (String, String, String)) -> Self {
+        Aggregation {
+            name,
+            column,
+            function,
+        }
+    }
+}
+
+/// A column and a function make a column `column_function`.
+impl From<(String, String)> for Aggregation {
+    fn from((column, function): (String, String)) -> Self {
+        Aggregation {
+            name: format!("{column}_{function}"),
+            column,
+            function,
+        }
+    }
+}
+
 /// What is computed of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Function {
     Sum,
+    /// The number of values that are not null.
     Count,
+    /// The number of rows.
+    Rows,
     Min,
     Max,
     Mean,
@@ -38,6 +70,7 @@ impl Function {
         Ok(match name {
             "sum" => Function::Sum,
             "count" => Function::Count,
+            "rows" => Function::Rows,
             "min" => Function::Min,
             "max" => Function::Max,
             "mean" => Function::Mean,
@@ -52,7 +85,7 @@ impl Function {
     fn name(self) -> &'static str {
         match self {
             Function::Sum => "sum",
-            Function::Count => "count",
+            Function::Count | Function::Rows => "count",
             Function::Min => "min",
             Function::Max => "max",
             Function::Mean => "mean",
@@ -64,7 +97,8 @@ impl Function {
     fn over(self, data_type: &DataType) -> Option<Box<dyn Accumulator>> {
         match self {
             Function::Sum => sum(data_type),
-            Function::Count => Some(Box::new(Count::default())),
+            Function::Count => Some(Box::new(Count::of_values())),
+            Function::Rows => Some(Box::new(Count::of_rows())),
             Function::Min => extreme(End::Least, data_type),
             Function::Max => extreme(End::Greatest, data_type),
             Function::Mean => mean(data_type),
@@ -98,15 +132,15 @@ impl Plan {
         Plan { max_bytes, ..self }
     }
 
-    /// The aggregations `(column, function)` of a stream of this schema by its key columns.
+    /// The aggregations of a stream of this schema by its key columns.
     ///
     /// # Errors
     ///
     /// An [`Error`] that names the column or function that does not exist or does not fit.
-    pub fn new<N: AsRef<str>>(
+    pub fn new<N: AsRef<str>, A: Clone + Into<Aggregation>>(
         input: &SchemaRef,
         key: &[N],
-        aggregations: &[(String, String)],
+        aggregations: &[A],
     ) -> Result<Self, Error> {
         let key = key_columns(input, key)?;
         let mut fields: Vec<Field> = key.iter().map(|&at| input.field(at).clone()).collect();
@@ -117,18 +151,22 @@ impl Plan {
         };
         let mut states: Vec<Field> = fields.iter().map(plain).collect();
         let mut functions = Vec::new();
-        for (column, name) in aggregations {
-            let function = Function::named(name)?;
-            let at = find_column(input, column)?;
+        for aggregation in aggregations {
+            let Aggregation {
+                name,
+                column,
+                function,
+            } = aggregation.clone().into();
+            let function = Function::named(&function)?;
+            let at = find_column(input, &column)?;
             let data_type = input.field(at).data_type();
             let Some(made) = function.over(data_type) else {
                 return Err(Error::Unaggregable {
                     aggregation: function.name(),
-                    column: column.clone(),
+                    column,
                     data_type: data_type.clone(),
                 });
             };
-            let name = format!("{column}_{name}");
             if fields.iter().any(|field| *field.name() == name) {
                 return Err(Error::Collision { name });
             }

@@ -95,6 +95,16 @@ impl AsOf {
         self.within
     }
 
+    /// The rows of a side whose times are not final.
+    pub fn waiting(&self, side: Side) -> impl Iterator<Item = &RecordBatch> {
+        self.sides.waiting(place_of(side))
+    }
+
+    /// The key's columns of a side.
+    pub fn key(&self, side: Side) -> &[usize] {
+        self.sides.key(place_of(side))
+    }
+
     /// Takes in rows of a side, none of which is before `earliest`.
     ///
     /// # Errors

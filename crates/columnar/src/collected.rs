@@ -54,10 +54,10 @@ impl Taking {
     /// [`Error::NoFew`] and [`Error::NoShare`] for a number that makes no sense.
     pub(crate) fn named(name: &str) -> Result<Option<Self>, Error> {
         Ok(Some(match name {
-            "list" => Taking::List,
+            "collect" => Taking::List,
             "first" => Taking::First,
             "last" => Taking::Last,
-            "nunique" => Taking::Distinct,
+            "distinct_count" => Taking::Distinct,
             "median" => Taking::Quantile(0.5),
             _ => {
                 if let Some(count) = name.strip_prefix("top_") {
@@ -86,11 +86,11 @@ impl Taking {
     /// What it is called in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Taking::List => "list",
+            Taking::List => "collect",
             Taking::First => "first",
             Taking::Last => "last",
-            Taking::Distinct => "nunique",
-            Taking::Top(_) => "top",
+            Taking::Distinct => "distinct_count",
+            Taking::Top(_) => "top_k",
             Taking::Quantile(_) => "quantile",
         }
     }

@@ -10,14 +10,18 @@
 //! the rows. Cost: a look into a table per row, and a copy of the rows that are new.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::Schema;
 use arrow_select::take::take_record_batch;
 use pointstamp_order::{PartialOrder, Point};
 
+use crate::dictionary::in_parts;
 use crate::error::Error;
+use crate::gathered::gathered;
 use crate::groups::Groups;
+use crate::pieces::MAX_ROWS;
 use crate::schema::project;
 use crate::times::Times;
 
@@ -49,6 +53,24 @@ impl Distinct {
         })
     }
 
+    /// The keys that have been seen.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self) -> Result<Vec<RecordBatch>, Error> {
+        keys_of(&self.groups, None)
+    }
+
+    /// Takes in keys that [`kept`](Self::kept) returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::number`].
+    pub fn put(&mut self, keys: &RecordBatch) -> Result<(), Error> {
+        self.groups.number(keys.columns()).map(drop)
+    }
+
     /// The rows whose key has not been seen before, in this batch or an earlier one; `None` when there are none.
     ///
     /// # Errors
@@ -69,6 +91,26 @@ impl Distinct {
         }
         rows_of(batch, rows)
     }
+}
+
+/// The keys of groups of these numbers, or all of them, in batches without names.
+fn keys_of(groups: &Groups, numbers: Option<&[u32]>) -> Result<Vec<RecordBatch>, Error> {
+    let len = numbers.map_or(groups.len(), <[u32]>::len);
+    let mut batches = Vec::new();
+    for start in (0..len).step_by(MAX_ROWS) {
+        let range = start..len.min(start + MAX_ROWS);
+        let make = |range: Range<usize>| match numbers {
+            None => groups.keys(range),
+            Some(numbers) => gathered(&numbers[range], |range| groups.keys(range)),
+        };
+        in_parts(range, make, |columns| {
+            let columns = columns.into_iter().enumerate();
+            let named = columns.map(|(at, column)| (at.to_string(), column, true));
+            batches.push(RecordBatch::try_from_iter_with_nullable(named)?);
+            Ok::<_, Error>(())
+        })?;
+    }
+    Ok(batches)
 }
 
 /// Remembers at which times keys were first seen.
@@ -141,6 +183,46 @@ impl SoFar {
             }
         }
         rows_of(batch, rows)
+    }
+
+    /// The keys by the times at which they were given.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self) -> Result<Vec<(Point, RecordBatch)>, Error> {
+        let mut by_time = vec![Vec::new(); self.times.as_slice().len()];
+        for (key, &time) in (0_u32..).zip(&self.first) {
+            by_time[time as usize].push(key);
+        }
+        for (&key, times) in &self.others {
+            for &time in times {
+                by_time[time as usize].push(key);
+            }
+        }
+        let mut kept = Vec::new();
+        for (time, keys) in self.times.as_slice().iter().zip(&by_time) {
+            let batches = keys_of(&self.groups, Some(keys))?;
+            kept.extend(batches.into_iter().map(|keys| (time.clone(), keys)));
+        }
+        Ok(kept)
+    }
+
+    /// Takes in keys that [`kept`](Self::kept) returned, of this or of others for other keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`Groups::number`].
+    pub fn put(&mut self, time: &Point, keys: &RecordBatch) -> Result<(), Error> {
+        let own = self.times.number_of(time);
+        for number in self.groups.number(keys.columns())? {
+            if number as usize == self.first.len() {
+                self.first.push(own); // keys are numbered in the order in which they appear
+            } else {
+                self.others.entry(number).or_default().push(own);
+            }
+        }
+        Ok(())
     }
 
     /// Learns which times may still come: times that they cannot tell apart become one.

@@ -1,4 +1,4 @@
-//! What can be wrong with columns.
+//! The errors of columns.
 
 use arrow_schema::{ArrowError, DataType};
 
@@ -39,21 +39,21 @@ pub enum Error {
     },
     /// An aggregation that does not exist.
     #[error(
-        "'{name}' is not an aggregation: there are sum, count, min, max and mean, and first, last, list, nunique, \
-         median, top_3 and quantile_0.9, for which rows are kept"
+        "'{name}' is not an aggregate: there are sum, count, min, max and mean, and first, last, collect, \
+         distinct_count, median, top_k and quantile, for which values are kept"
     )]
     NoAggregation {
         /// The name that was asked for.
         name: String,
     },
     /// The greatest of no number.
-    #[error("'{name}' is not an aggregation: the greatest are so many, such as top_3")]
+    #[error("'{name}' is not an aggregate: top_k takes a number of at least 1")]
     NoFew {
         /// The name that was asked for.
         name: String,
     },
     /// A quantile of no share.
-    #[error("'{name}' is not an aggregation: a quantile is of a share, such as quantile_0.9")]
+    #[error("'{name}' is not an aggregate: quantile takes a share from 0 to 1")]
     NoShare {
         /// The name that was asked for.
         name: String,
@@ -69,7 +69,7 @@ pub enum Error {
         data_type: DataType,
     },
     /// A running function that does not exist.
-    #[error("'{name}' is no running function: there are count, sum, min, max and mean")]
+    #[error("'{name}' is no running aggregate: there are count, sum, min, max and mean")]
     NotRunning {
         /// The name that was asked for.
         name: String,

@@ -1,4 +1,4 @@
-//! How much text and how many elements columns hold, for results that are cut before an offset could overflow.
+//! The amount of text and elements that columns hold, for results that are cut before an offset could overflow.
 //!
 //! The offsets of Arrow's strings, bytes and lists have 32 bits in most schemas, so 2 GiB of text do not fit into one
 //! column. What is gathered from several batches is measured first, and is not brought together beyond a limit.

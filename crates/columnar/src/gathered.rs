@@ -1,4 +1,4 @@
-//! What is kept by number, gathered for some of the numbers.
+//! State that is kept by number, gathered for some of the numbers.
 
 use std::ops::Range;
 

@@ -175,6 +175,11 @@ impl Sides {
         self.waiting[side].add(batch, earliest)
     }
 
+    /// The rows of a side whose times are not final.
+    pub(crate) fn waiting(&self, side: usize) -> impl Iterator<Item = &RecordBatch> {
+        self.waiting[side].batches()
+    }
+
     /// The earliest time of a row that waits.
     pub(crate) fn first(&self) -> Option<i64> {
         self.waiting.iter().filter_map(Waiting::first).min()
@@ -226,7 +231,8 @@ impl Sides {
             .collect())
     }
 
-    fn key(&self, side: usize) -> &[usize] {
+    /// The key's columns of a side.
+    pub(crate) fn key(&self, side: usize) -> &[usize] {
         match side {
             0 => self.terms.plan.left_key(),
             _ => self.terms.plan.right_key(),

@@ -9,6 +9,7 @@
 //! row, and the copying of each pair.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
@@ -21,6 +22,7 @@ use pointstamp_order::Point;
 use crate::dictionary::{hydrate, in_parts, plain_type, wide};
 use crate::error::Error;
 use crate::extent::widest;
+use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::kept::{Pairs, Rows};
 use crate::pieces::MAX_ROWS;
@@ -173,6 +175,64 @@ impl Join {
         }
     }
 
+    /// What is computed.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The rows of a side that are kept, by time: the key as it is compared, and the columns of the side that are in the result.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self, side: Side) -> Result<Vec<(Point, RecordBatch)>, Error> {
+        let rows = match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        };
+        let mut kept = Vec::new();
+        for (time, numbered) in rows.by_time() {
+            for start in (0..numbered.len()).step_by(MAX_ROWS) {
+                let range = start..numbered.len().min(start + MAX_ROWS);
+                let make = |range: Range<usize>| {
+                    let (keys, places): (Vec<u32>, Vec<u32>) =
+                        numbered[range].iter().copied().unzip();
+                    let mut columns = gathered(&keys, |range| self.groups.keys(range))?;
+                    columns.extend(rows.gather(&places)?);
+                    let named = columns.into_iter().enumerate();
+                    let named = named.map(|(at, column)| (at.to_string(), column, true));
+                    Ok(RecordBatch::try_from_iter_with_nullable(named)?)
+                };
+                in_parts(range, make, |batch| {
+                    kept.push((time.clone(), batch));
+                    Ok::<_, Error>(())
+                })?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Takes in rows that [`kept`](Self::kept) returned, of this join or of others for other keys.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn put(&mut self, side: Side, time: &Point, kept: &RecordBatch) -> Result<(), Error> {
+        let (keys, columns) = kept.columns().split_at(self.plan.key_types.len());
+        let numbers = self.groups.number(keys)?;
+        let rows = match side {
+            Side::Left => &mut self.left,
+            Side::Right => &mut self.right,
+        };
+        let columns = columns.iter().map(wide).collect::<Result<Vec<_>, _>>()?;
+        rows.insert(
+            time,
+            unnamed(columns, kept.num_rows())?,
+            &numbers,
+            &self.limits,
+        )
+    }
+
     /// How many rows are kept, how many times of theirs, and how many keys, of both sides.
     pub fn size(&self) -> (usize, usize, usize) {
         let sides = [&self.left, &self.right];
@@ -246,17 +306,23 @@ impl Join {
             }
         }
         let kept = kept.iter().map(wide).collect::<Result<Vec<_>, _>>()?;
-        let fields = kept.iter().map(|column| {
-            let data_type = column.data_type().clone();
-            Field::new("", data_type, true) // its name is not used
-        });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let kept =
-            RecordBatch::try_new_with_options(schema, kept, &options).map_err(Error::from)?;
+        let kept = unnamed(kept, batch.num_rows())?;
         own.insert(time, kept, &numbers, limits)?;
         Ok(())
     }
+}
+
+/// Columns as a batch whose names are not used.
+fn unnamed(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
+    let fields = columns.iter().map(|column| {
+        let data_type = column.data_type().clone();
+        Field::new("", data_type, true)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(
+        schema, columns, &options,
+    )?)
 }
 
 /// The pairs that a batch makes, by their times.

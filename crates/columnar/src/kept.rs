@@ -108,6 +108,26 @@ impl Rows {
         })
     }
 
+    /// The rows of each time, with the numbers of their keys.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "checked: a side has fewer than 2^32 rows"
+    )]
+    pub(crate) fn by_time(&self) -> Vec<(&Point, Vec<(u32, u32)>)> {
+        let times = self.times.as_slice();
+        let mut found: Vec<_> = times.iter().map(|time| (time, Vec::new())).collect();
+        for key in 0..self.heads.len() as u32 {
+            for (row, time) in self.with_key(key) {
+                found[time as usize].1.push((key, row));
+            }
+        }
+        for (_, rows) in &mut found {
+            rows.sort_unstable_by_key(|&(_, row)| row); // in the order in which they came
+        }
+        found.retain(|(_, rows)| !rows.is_empty());
+        found
+    }
+
     /// Learns which times may still come on the other side.
     ///
     /// Cost: now and then a pass over the rows' numbers of times, so seldom that it does not count.
@@ -176,7 +196,7 @@ impl Rows {
     }
 
     /// The columns of rows by number.
-    fn gather(&self, rows: &[u32]) -> Result<Vec<ArrayRef>, Error> {
+    pub(crate) fn gather(&self, rows: &[u32]) -> Result<Vec<ArrayRef>, Error> {
         if let [only] = self.batches.as_slice() {
             let rows = UInt32Array::from(rows.to_vec());
             let columns = only

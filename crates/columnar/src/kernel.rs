@@ -61,6 +61,15 @@ pub trait Kernel: Send {
     /// An error of a kernel of Arrow.
     fn kept(&self) -> Result<Vec<RecordBatch>, Error>;
 
+    /// Returns the key's columns of each kind of kept rows.
+    fn kept_keys(&self) -> Vec<Vec<usize>>;
+
+    /// Returns the rows whose times are not final, each batch with its side.
+    fn waiting(&self) -> Vec<(Side, RecordBatch)>;
+
+    /// Returns the key's columns of the rows of a side.
+    fn key(&self, side: Side) -> &[usize];
+
     /// Takes in rows of a kind that [`kept`](Self::kept) returned, of this kernel or of others for other keys.
     ///
     /// # Errors
@@ -79,6 +88,20 @@ fn any_time(batches: Vec<RecordBatch>) -> Vec<Made> {
 fn at_instants(sent: Vec<(i64, RecordBatch)>) -> Vec<Made> {
     let made = |(at, rows)| Made { at: Some(at), rows };
     sent.into_iter().map(made).collect()
+}
+
+/// Rows of both sides that wait.
+fn of_sides<'a, R: Iterator<Item = &'a RecordBatch>>(
+    of: impl Fn(Side) -> R,
+) -> Vec<(Side, RecordBatch)> {
+    let sides = [Side::Left, Side::Right].into_iter();
+    let rows = sides.flat_map(|side| of(side).map(move |rows| (side, rows.clone())));
+    rows.collect()
+}
+
+/// Rows of the only side that wait.
+fn of_left<'a>(rows: impl Iterator<Item = &'a RecordBatch>) -> Vec<(Side, RecordBatch)> {
+    rows.map(|rows| (Side::Left, rows.clone())).collect()
 }
 
 /// The side that a kind of kept rows is of.
@@ -115,6 +138,20 @@ impl Kernel for Interval {
         Ok(vec![self.kept(Side::Left)?, self.kept(Side::Right)?])
     }
 
+    fn kept_keys(&self) -> Vec<Vec<usize>> {
+        [Side::Left, Side::Right]
+            .map(|side| self.key(side).to_vec())
+            .into()
+    }
+
+    fn waiting(&self) -> Vec<(Side, RecordBatch)> {
+        of_sides(|side| self.waiting(side))
+    }
+
+    fn key(&self, side: Side) -> &[usize] {
+        self.key(side)
+    }
+
     fn put(&mut self, kind: usize, rows: &RecordBatch) -> Result<(), Error> {
         self.put(side_of(kind), rows)
     }
@@ -147,6 +184,20 @@ impl Kernel for WindowJoin {
 
     fn kept(&self) -> Result<Vec<RecordBatch>, Error> {
         Ok(vec![self.kept(Side::Left)?, self.kept(Side::Right)?])
+    }
+
+    fn kept_keys(&self) -> Vec<Vec<usize>> {
+        [Side::Left, Side::Right]
+            .map(|side| self.key(side).to_vec())
+            .into()
+    }
+
+    fn waiting(&self) -> Vec<(Side, RecordBatch)> {
+        of_sides(|side| self.waiting(side))
+    }
+
+    fn key(&self, side: Side) -> &[usize] {
+        self.key(side)
     }
 
     fn put(&mut self, kind: usize, rows: &RecordBatch) -> Result<(), Error> {
@@ -184,6 +235,18 @@ impl Kernel for AsOf {
         Ok(vec![self.kept()?])
     }
 
+    fn kept_keys(&self) -> Vec<Vec<usize>> {
+        vec![self.key(Side::Right).to_vec()]
+    }
+
+    fn waiting(&self) -> Vec<(Side, RecordBatch)> {
+        of_sides(|side| self.waiting(side))
+    }
+
+    fn key(&self, side: Side) -> &[usize] {
+        self.key(side)
+    }
+
     fn put(&mut self, _kind: usize, rows: &RecordBatch) -> Result<(), Error> {
         self.put(rows)
     }
@@ -219,6 +282,18 @@ impl Kernel for Running {
         Ok(vec![self.kept()?])
     }
 
+    fn kept_keys(&self) -> Vec<Vec<usize>> {
+        vec![(0..self.key().len()).collect()]
+    }
+
+    fn waiting(&self) -> Vec<(Side, RecordBatch)> {
+        of_left(self.waiting())
+    }
+
+    fn key(&self, _side: Side) -> &[usize] {
+        self.key()
+    }
+
     fn put(&mut self, _kind: usize, rows: &RecordBatch) -> Result<(), Error> {
         self.put(rows)
     }
@@ -252,6 +327,18 @@ impl Kernel for OpenWindows {
 
     fn kept(&self) -> Result<Vec<RecordBatch>, Error> {
         self.kept().map(Vec::from)
+    }
+
+    fn kept_keys(&self) -> Vec<Vec<usize>> {
+        vec![(0..self.key().len()).collect(), self.key().to_vec()]
+    }
+
+    fn waiting(&self) -> Vec<(Side, RecordBatch)> {
+        of_left(self.waiting())
+    }
+
+    fn key(&self, _side: Side) -> &[usize] {
+        self.key()
     }
 
     fn put(&mut self, kind: usize, rows: &RecordBatch) -> Result<(), Error> {
@@ -295,6 +382,18 @@ impl Kernel for Runs {
 
     fn kept(&self) -> Result<Vec<RecordBatch>, Error> {
         Ok(vec![self.kept()?])
+    }
+
+    fn kept_keys(&self) -> Vec<Vec<usize>> {
+        vec![(0..self.key().len()).collect()]
+    }
+
+    fn waiting(&self) -> Vec<(Side, RecordBatch)> {
+        of_left(self.waiting())
+    }
+
+    fn key(&self, _side: Side) -> &[usize] {
+        self.key()
     }
 
     fn put(&mut self, _kind: usize, rows: &RecordBatch) -> Result<(), Error> {

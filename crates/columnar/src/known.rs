@@ -1,4 +1,4 @@
-//! What running functions know of each key, and what they say after each row.
+//! The state of running functions for each key, and their results after each row.
 //!
 //! Owns [`Known`], the state of one function of a column for keys by number. The rules are those of aggregations: nulls are
 //! skipped, a NaN is an extreme where there is nothing else, and a sum that its type cannot hold is an error.
@@ -18,7 +18,8 @@ use crate::floats::canonical;
 
 /// What is known of keys, by number, of one function of a column.
 pub(crate) enum Known {
-    Count(Vec<i64>),
+    /// Numbers of values that are not null, or of rows. Whether of rows.
+    Count(Vec<i64>, bool),
     /// Sums of integers: those of unsigned ones are kept as the signed ones of the same bits. Whether they are signed.
     Sum(Vec<Option<i64>>, bool),
     Floats(Vec<Option<f64>>),
@@ -37,7 +38,7 @@ impl Known {
         let plain = plain_type(data_type);
         let numeric = plain.is_integer() || plain.is_floating() || plain == DataType::Boolean;
         Ok(match function {
-            "count" => Known::Count(Vec::new()),
+            "count" | "rows" => Known::Count(Vec::new(), function == "rows"),
             "sum" if plain.is_floating() => Known::Floats(Vec::new()),
             "sum" if numeric => Known::Sum(Vec::new(), plain.is_signed_integer()),
             "sum" => return Err(refused("sum")),
@@ -57,7 +58,7 @@ impl Known {
 
     pub(crate) fn result_type(&self, data_type: &DataType) -> DataType {
         match self {
-            Known::Count(_) | Known::Sum(_, true) => DataType::Int64,
+            Known::Count(..) | Known::Sum(_, true) => DataType::Int64,
             Known::Sum(_, false) => DataType::UInt64,
             Known::Floats(_) | Known::Mean(_) => DataType::Float64,
             Known::Extreme(..) => plain_type(data_type),
@@ -67,7 +68,7 @@ impl Known {
     /// Has room for so many keys.
     pub(crate) fn resize(&mut self, keys: usize) {
         match self {
-            Known::Count(known) => known.resize(keys, 0),
+            Known::Count(known, _) => known.resize(keys, 0),
             Known::Sum(known, _) => known.resize(keys, None),
             Known::Floats(known) => known.resize(keys, None),
             Known::Mean(known) => known.resize(keys, (0.0, 0)),
@@ -78,7 +79,7 @@ impl Known {
     /// Knows nothing of a key any more.
     pub(crate) fn forget(&mut self, key: usize) {
         match self {
-            Known::Count(known) => known[key] = 0,
+            Known::Count(known, _) => known[key] = 0,
             Known::Sum(known, _) => known[key] = None,
             Known::Floats(known) => known[key] = None,
             Known::Mean(known) => known[key] = (0.0, 0),
@@ -96,7 +97,7 @@ impl Known {
             *known = moves.collect();
         }
         match self {
-            Known::Count(known) => moved(known, used, || 0),
+            Known::Count(known, _) => moved(known, used, || 0),
             Known::Sum(known, _) => moved(known, used, || None),
             Known::Floats(known) => moved(known, used, || None),
             Known::Mean(known) => moved(known, used, || (0.0, 0)),
@@ -120,9 +121,9 @@ impl Known {
         }
         let rows = || keys.iter().map(|&key| key as usize).enumerate();
         Ok(match self {
-            Known::Count(known) => {
+            Known::Count(known, of_rows) => {
                 Arc::new(Int64Array::from_iter_values(rows().map(|(row, key)| {
-                    known[key] += i64::from(is_valid(row));
+                    known[key] += i64::from(*of_rows || is_valid(row));
                     known[key]
                 })))
             }
@@ -202,7 +203,7 @@ impl Known {
     pub(crate) fn kept(&self, used: &[u32]) -> Result<Vec<ArrayRef>, Error> {
         let keys = || used.iter().map(|&key| key as usize);
         Ok(match self {
-            Known::Count(known) => vec![Arc::new(Int64Array::from_iter_values(
+            Known::Count(known, _) => vec![Arc::new(Int64Array::from_iter_values(
                 keys().map(|key| known[key]),
             ))],
             Known::Sum(known, _) => {
@@ -239,7 +240,7 @@ impl Known {
         let rows = || keys.iter().map(|&key| key as usize).enumerate();
         let first = &columns[0];
         match self {
-            Known::Count(known) => {
+            Known::Count(known, _) => {
                 let counts = first.as_primitive::<Int64Type>();
                 rows().for_each(|(row, key)| known[key] = counts.value(row));
             }

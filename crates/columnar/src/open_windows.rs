@@ -7,10 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 
@@ -19,7 +17,7 @@ use crate::dictionary::{resolved, restored_in_parts};
 use crate::error::Error;
 use crate::event_time::times_of;
 use crate::groups::{Groups, UNKNOWN};
-use crate::schema::{free_name, project};
+use crate::schema::project;
 use crate::waiting::Waiting;
 use crate::windows::{Layout, Windows};
 
@@ -191,33 +189,25 @@ impl OpenWindows {
 
     // ------------------------------------------------------------ snapshots
 
+    /// The rows whose times are not final.
+    pub fn waiting(&self) -> impl Iterator<Item = &RecordBatch> {
+        self.waiting.batches()
+    }
+
+    /// The key's columns.
+    pub fn key(&self) -> &[usize] {
+        &self.key
+    }
+
     /// What is open, as states of panes by key, and the rows since the last tick.
     ///
     /// # Errors
     ///
     /// An error of a kernel.
     pub fn kept(&self) -> Result<[RecordBatch; 2], Error> {
-        let (states, panes) = self.windows.states()?;
-        let rows = states.num_rows();
-        let closed = Int64Array::from(vec![self.windows.closed(); rows]);
-        let mut fields = states.schema().fields().to_vec();
-        let mut columns = states.columns().to_vec();
-        for (name, column) in [("pane", Int64Array::from(panes)), ("closed", closed)] {
-            let name = free_name(
-                name,
-                states
-                    .schema_ref()
-                    .fields()
-                    .iter()
-                    .map(|field| field.name().as_str()),
-            );
-            fields.push(Arc::new(Field::new(name, DataType::Int64, true)));
-            columns.push(Arc::new(column) as ArrayRef);
-        }
-        let states = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
         let changed = (self.changed.iter().map(resolved)).collect::<Result<Vec<_>, _>>()?;
         let schema = resolved(&RecordBatch::new_empty(Arc::clone(&self.input)))?.schema();
-        Ok([states, concat_batches(&schema, &changed)?])
+        Ok([self.windows.kept()?, concat_batches(&schema, &changed)?])
     }
 
     /// Takes in the states that `kept` gave.
@@ -226,15 +216,7 @@ impl OpenWindows {
     ///
     /// An error of a kernel.
     pub fn put(&mut self, states: &RecordBatch) -> Result<(), Error> {
-        let width = states.num_columns() - 2;
-        let columns: Vec<usize> = (0..width).collect();
-        let closed = states.column(width + 1).as_primitive::<Int64Type>();
-        let panes = states.column(width).as_primitive::<Int64Type>().clone();
-        self.windows.put(
-            &states.project(&columns)?,
-            panes.values(),
-            closed.iter().next().flatten(),
-        )
+        self.windows.put_kept(states)
     }
 
     /// Takes in the rows that `kept` gave.

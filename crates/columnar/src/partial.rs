@@ -148,6 +148,29 @@ impl Partial {
         Ok(Fate::Full(table, None))
     }
 
+    /// Returns the table, and how many rows it was told.
+    pub fn table(&self) -> Option<(&Table, usize)> {
+        let (table, rows) = self.table.as_ref()?;
+        Some((table, *rows))
+    }
+
+    /// Adds the [`states`](Table::states) of a table that was told so many rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::merge`].
+    pub fn put(&mut self, states: &[RecordBatch], rows: usize, plan: &Plan) -> Result<(), Error> {
+        let (mut table, before) = match self.table.take() {
+            Some(held) => held,
+            None => (Box::new(Table::new(plan)?), 0),
+        };
+        for states in states {
+            table.merge(states)?;
+        }
+        self.table = Some((table, before.saturating_add(rows)));
+        Ok(())
+    }
+
     /// Whether there is a table.
     pub fn holds_rows(&self) -> bool {
         self.table.is_some()

@@ -1,4 +1,4 @@
-//! What is known of each key after each of its rows: counts, sums, extremes and means so far, and the first row of a key.
+//! Running aggregates of each key after each of its rows: counts, sums, extremes and means so far, and the first row of a key.
 //!
 //! Rows wait until their times are final, and are looked at in the order of time. With a time to live a key begins anew when no row
 //! of it has come for so long, and a heap with one entry for each key knows which are due. Keys that were forgotten leave their
@@ -14,6 +14,7 @@ use arrow_array::{Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 
+use crate::aggregate::Aggregation;
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
 use crate::gathered::{gathered, renumbered};
@@ -57,15 +58,15 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// Functions `(column, function)` by key, over the times in a column; without functions, the first row of each key.
+    /// Functions of columns by key, over the times in a column; without functions, the first row of each key.
     ///
     /// # Errors
     ///
     /// As [`key_columns`] and [`time_column`]; an [`Error`] for a function that does not exist or does not fit.
-    pub fn new<N: AsRef<str>>(
+    pub fn new<N: AsRef<str>, A: Clone + Into<Aggregation>>(
         input: &SchemaRef,
         key: &[N],
-        functions: &[(String, String)],
+        functions: &[A],
         column: &str,
         ttl: Option<i64>,
     ) -> Result<Self, Error> {
@@ -73,11 +74,15 @@ impl Running {
         let column = time_column(input, column)?;
         let mut fields = input.fields().to_vec();
         let mut made = Vec::new();
-        for (name, function) in functions {
-            let at = find_column(input, name)?;
+        for aggregation in functions {
+            let Aggregation {
+                name,
+                column,
+                function,
+            } = aggregation.clone().into();
+            let at = find_column(input, &column)?;
             let data_type = input.field(at).data_type();
-            let known = Known::new(function, name, data_type)?;
-            let name = format!("{name}_{function}");
+            let known = Known::new(&function, &column, data_type)?;
             if fields.iter().any(|field| *field.name() == name) {
                 return Err(Error::Collision { name });
             }
@@ -111,6 +116,16 @@ impl Running {
     /// How many keys are known, and how many have numbers.
     pub fn size(&self) -> (usize, usize) {
         (self.known, self.keys.len())
+    }
+
+    /// The rows whose times are not final.
+    pub fn waiting(&self) -> impl Iterator<Item = &RecordBatch> {
+        self.waiting.batches()
+    }
+
+    /// The key's columns.
+    pub fn key(&self) -> &[usize] {
+        &self.key
     }
 
     /// Takes in rows, none of which is before `earliest`.

@@ -18,7 +18,7 @@ use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::aggregate::{Plan, Table};
+use crate::aggregate::{Aggregation, Plan, Table};
 use crate::dictionary::{dehydrate, in_parts};
 use crate::error::Error;
 use crate::event_time::{last_of, time_column, times_of};
@@ -93,15 +93,15 @@ impl std::fmt::Debug for Runs {
 }
 
 impl Runs {
-    /// The aggregations `(column, function)` by key, over the times in a column.
+    /// The aggregations by key, over the times in a column.
     ///
     /// # Errors
     ///
     /// As [`Plan::new`], [`time_column`], and [`Error::Collision`] where the result has a column of a bound's name already.
-    pub fn new<N: AsRef<str>>(
+    pub fn new<N: AsRef<str>, A: Clone + Into<Aggregation>>(
         input: &SchemaRef,
         key: &[N],
-        aggregations: &[(String, String)],
+        aggregations: &[A],
         column: &str,
         ends: Ends,
     ) -> Result<Self, Error> {
@@ -141,11 +141,6 @@ impl Runs {
         &self.output
     }
 
-    /// The key's columns.
-    pub fn key(&self) -> &[usize] {
-        self.plan.key()
-    }
-
     /// How many windows are known, open or not.
     pub fn held(&self) -> usize {
         self.windows.len()
@@ -154,6 +149,16 @@ impl Runs {
     /// Returns the number of windows in memory, and of keys that have numbers.
     pub fn size(&self) -> (usize, usize) {
         (self.windows.len(), self.keys.len())
+    }
+
+    /// The rows whose times are not final.
+    pub fn waiting(&self) -> impl Iterator<Item = &RecordBatch> {
+        self.waiting.batches()
+    }
+
+    /// The key's columns.
+    pub fn key(&self) -> &[usize] {
+        self.plan.key()
     }
 
     /// Takes in the rows of a batch, none of which is before `earliest`.

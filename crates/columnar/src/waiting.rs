@@ -49,6 +49,11 @@ impl Waiting {
         self.batches.iter().map(|&(first, ..)| first).min()
     }
 
+    /// The rows, in the order in which they came.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = &RecordBatch> {
+        self.batches.iter().map(|(.., batch)| batch)
+    }
+
     /// Takes out the rows before `frontier`, or all, in the order of time: in one batch, or in as many as offsets and dictionaries
     /// have room for.
     ///

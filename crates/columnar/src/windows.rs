@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::types::Date32Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Int64Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -19,6 +20,7 @@ use arrow_select::concat::concat_batches;
 use crate::aggregate::{Plan, Table};
 use crate::error::Error;
 use crate::event_time::{end_after, ends, last_of, split, time_column, times_of};
+use crate::schema::free_name;
 
 /// The names of the columns that say which window a row is of.
 pub const BOUNDS: [&str; 2] = ["window_start", "window_end"];
@@ -189,17 +191,12 @@ impl Windows {
         self.layout
     }
 
-    /// The start of the last window that has closed.
-    pub(crate) fn closed(&self) -> Option<i64> {
-        self.closed
-    }
-
     /// What is known of each key and pane, and which pane each row is of.
     ///
     /// # Errors
     ///
     /// An error of a kernel.
-    pub(crate) fn states(&self) -> Result<(RecordBatch, Vec<i64>), Error> {
+    fn states(&self) -> Result<(RecordBatch, Vec<i64>), Error> {
         let (mut parts, mut panes) = (Vec::new(), Vec::new());
         for (&pane, table) in &self.panes {
             table.states(|states| {
@@ -216,7 +213,7 @@ impl Windows {
     /// # Errors
     ///
     /// An error of a kernel.
-    pub(crate) fn put(
+    fn put(
         &mut self,
         states: &RecordBatch,
         panes: &[i64],
@@ -227,6 +224,45 @@ impl Windows {
             self.table(pane)?.merge(&states)?;
         }
         Ok(())
+    }
+
+    /// The states of panes by key, with two more columns: the pane, and the start of the last window that has closed.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn kept(&self) -> Result<RecordBatch, Error> {
+        let (states, panes) = self.states()?;
+        let closed = Int64Array::from(vec![self.closed; states.num_rows()]);
+        let mut fields = states.schema().fields().to_vec();
+        let mut columns = states.columns().to_vec();
+        for (name, column) in [("pane", Int64Array::from(panes)), ("closed", closed)] {
+            let names = states.schema_ref().fields().iter();
+            let name = free_name(name, names.map(|field| field.name().as_str()));
+            fields.push(Arc::new(Field::new(name, DataType::Int64, true)));
+            columns.push(Arc::new(column) as ArrayRef);
+        }
+        Ok(RecordBatch::try_new(
+            Arc::new(Schema::new(fields)),
+            columns,
+        )?)
+    }
+
+    /// Takes in what [`kept`](Self::kept) returned, of these windows or of those of other keys.
+    ///
+    /// # Errors
+    ///
+    /// An error of a kernel.
+    pub fn put_kept(&mut self, states: &RecordBatch) -> Result<(), Error> {
+        let width = states.num_columns() - 2;
+        let columns: Vec<usize> = (0..width).collect();
+        let closed = states.column(width + 1).as_primitive::<Int64Type>();
+        let panes = states.column(width).as_primitive::<Int64Type>().clone();
+        self.put(
+            &states.project(&columns)?,
+            panes.values(),
+            closed.iter().next().flatten(),
+        )
     }
 
     /// Closes the windows whose last instant is before `frontier`, or all of them; `emit` gets each one's last instant and rows.

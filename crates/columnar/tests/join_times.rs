@@ -32,6 +32,17 @@ fn row(key: i64, value: i64) -> RecordBatch {
 /// `(time, left value, right value)`.
 type Found = Vec<(Vec<u64>, i64, i64)>;
 
+/// A join that goes on with what another keeps.
+fn gone_on(before: &Join) -> Join {
+    let mut after = join();
+    for side in SIDES {
+        for (time, rows) in before.kept(side).unwrap() {
+            after.put(side, &time, &rows).unwrap();
+        }
+    }
+    after
+}
+
 fn give(join: &mut Join, side: usize, time: &Point, key: i64, value: i64, found: &mut Found) {
     join.update(SIDES[side], time, &row(key, value), |time, pairs| {
         let (left, right) = (
@@ -52,6 +63,8 @@ enum Step {
     Row(usize, bool, [u64; 2], i64),
     /// A side's frontier moves past one of its elements or both, and is so wide after.
     Advance(usize, bool, bool, [u64; 2]),
+    /// Another join goes on with what is kept.
+    GoOn,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -60,7 +73,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         .prop_map(|(side, which, after, key)| Step::Row(side, which, after, key));
     let advance = (0..2_usize, any::<bool>(), any::<bool>(), small())
         .prop_map(|(side, first, second, width)| Step::Advance(side, first, second, width));
-    prop::collection::vec(prop_oneof![12 => row, 1 => advance], 150..350)
+    let go_on = Just(Step::GoOn);
+    prop::collection::vec(prop_oneof![48 => row, 4 => advance, 1 => go_on], 150..350)
 }
 
 proptest! {
@@ -81,6 +95,7 @@ proptest! {
                     rows[side].push((time, key, value));
                     give(&mut join, side, &Point::from(time), key, value, &mut found);
                 }
+                Step::GoOn => join = gone_on(&join),
                 Step::Advance(side, first, second, [a, b]) => {
                     let least = frontiers[side].iter().copied().reduce(|x, y| [x[0].min(y[0]), x[1].min(y[1])]).unwrap();
                     let most = frontiers[side].iter().copied().reduce(|x, y| [x[0].max(y[0]), x[1].max(y[1])]).unwrap();

@@ -1,4 +1,4 @@
-//! What would not fit into one column is kept and comes out in pieces, and nothing is lost between them.
+//! Rows that would not fit into one column are kept and come out in pieces, and nothing is lost between them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is aggregated before it travels comes to the same, and it is done where it pays.
+//! Aggregation before rows travel comes to the same, and it is done where it pays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +67,11 @@ fn results(table: &Table) -> Results {
 /// Sends rows by a `Partial` to another table, which must know in the end what it would have without; returns how many
 /// rows passed, and how many rows of states there were.
 fn send(batches: i64, key: impl Fn(i64) -> i64 + Copy) -> (usize, usize) {
+    send_and_keep(batches, key, false)
+}
+
+/// As [`send`]; where it is `kept`, the table is taken apart and put together again after every third batch, as by a checkpoint.
+fn send_and_keep(batches: i64, key: impl Fn(i64) -> i64 + Copy, kept: bool) -> (usize, usize) {
     let plan = plan();
     let (mut partial, mut experience) = (Partial::default(), Experience::new(limits()));
     let (mut total, mut direct) = (Table::new(&plan).unwrap(), Table::new(&plan).unwrap());
@@ -80,6 +85,20 @@ fn send(batches: i64, key: impl Fn(i64) -> i64 + Copy) -> (usize, usize) {
             .unwrap();
     };
     for batch in 0..batches {
+        if kept
+            && batch % 3 == 2
+            && let Some((table, rows)) = partial.table()
+        {
+            let mut states = Vec::new();
+            let listed = table.states(|batch| {
+                states.push(batch);
+                Ok::<_, Error>(())
+            });
+            listed.unwrap();
+            let mut after = Partial::default();
+            after.put(&states, rows, &plan).unwrap();
+            partial = after;
+        }
         let batch = rows(batch * BATCH, key);
         direct.update(&batch).unwrap();
         match partial.take(batch, &plan, &mut experience).unwrap() {
@@ -103,6 +122,15 @@ fn send(batches: i64, key: impl Fn(i64) -> i64 + Copy) -> (usize, usize) {
     }
     assert_eq!(results(&total), results(&direct));
     (passed, states)
+}
+
+#[test]
+fn a_table_that_is_kept_comes_to_the_same() {
+    for batches in [1, 20, 80] {
+        send_and_keep(batches, |row| row % 100, true);
+        send_and_keep(batches, |row| row / 5, true);
+        send_and_keep(batches, |row| row, true);
+    }
 }
 
 #[test]

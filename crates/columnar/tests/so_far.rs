@@ -21,6 +21,17 @@ fn batch(keys: &[i64]) -> RecordBatch {
     RecordBatch::try_new(schema(), vec![column]).unwrap()
 }
 
+/// One that goes on with what another keeps.
+fn gone_on(before: &SoFar) -> SoFar {
+    let mut after = SoFar::new(&schema(), vec![0]).unwrap();
+    for (time, keys) in before.kept().unwrap() {
+        after.put(&time, &keys).unwrap();
+    }
+    assert_eq!(after.size().0, before.size().0);
+    assert_eq!(after.size().2, before.size().2);
+    after
+}
+
 fn give(seen: &mut SoFar, time: &Point, keys: &[i64], given: &mut Vec<(Point, i64)>) {
     if let Some(first) = seen.first_rows(time, &batch(keys)).unwrap() {
         let keys = first.column(0).as_primitive::<Int64Type>().values();
@@ -53,6 +64,9 @@ fn check(mut feed: Vec<(Vec<u64>, Vec<i64>)>) -> Result<(), TestCaseError> {
             }
         }
         seen.advance(&frontier);
+        if at % 17 == 16 {
+            seen = gone_on(&seen);
+        }
     }
     for (time, _) in &feed {
         let time = Point::new(time);

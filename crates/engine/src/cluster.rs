@@ -13,6 +13,8 @@ mod departures;
 mod ending;
 mod hearing;
 mod hold;
+mod telling;
+mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -27,6 +29,9 @@ use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
 use hearing::Hearing;
+use words::Words;
+
+pub(crate) use telling::LEADER;
 
 pub use ending::{Ending, Failure};
 pub use hearing::Hear;
@@ -43,6 +48,7 @@ pub struct Cluster {
     /// Whether some worker dropped a dataflow: then those that wait for its end look again.
     dropped: AtomicBool,
     hearing: Hearing,
+    words: Words,
 }
 
 /// A worker that has not been started: send it to its thread, then `start` it.
@@ -118,6 +124,7 @@ impl Cluster {
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
             hearing: Hearing::default(),
+            words: Words::new(fabric.here().len()),
             fabric,
         });
         let seeds = cluster.fabric.here().zip(mailboxes);
@@ -269,6 +276,16 @@ impl Overseer for Cluster {
             return self.lost(from, "it sent a message that makes no sense".to_owned());
         };
         let outcome = match control {
+            Control::Word { worker, to, word } => {
+                if !self.fabric.here().contains(&to) {
+                    return self.lost(
+                        from,
+                        format!("it told worker {to} something, which is not here"),
+                    );
+                }
+                self.word(worker, to, word);
+                Ok(())
+            }
             Control::Posted {
                 worker,
                 dataflow,

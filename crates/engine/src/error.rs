@@ -6,6 +6,7 @@
 mod build;
 mod capability;
 mod disagreement;
+mod restore;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::observe::OperatorId;
 pub use build::{BuildError, Completed, Crossing, ScopePath};
 pub use capability::CapabilityError;
 pub use disagreement::Disagreement;
+pub use restore::RestoreError;
 
 /// An error from user code: an operator's logic, a router, `main`.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -91,6 +93,9 @@ pub enum Error {
     /// Workers built different dataflows.
     #[error(transparent)]
     Disagreement(Box<Disagreement>),
+    /// What was built does not go on from the checkpoint.
+    #[error(transparent)]
+    Restore(Box<RestoreError>),
     /// A time that goes back.
     #[error("the time {to} is not at or after {from}: times only move forward")]
     TimeGoesBack {
@@ -170,6 +175,12 @@ pub enum Error {
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Self {
         Error::Build(error.into())
+    }
+}
+
+impl From<RestoreError> for Error {
+    fn from(error: RestoreError) -> Self {
+        Error::Restore(error.into())
     }
 }
 

@@ -20,6 +20,16 @@ pub trait Host {
         Ok(())
     }
 
+    /// Called in the place of [`before_step`](Self::before_step) while the worker takes part in a checkpoint: `main` waits, and nothing
+    /// that it gave is to be sent.
+    ///
+    /// # Errors
+    ///
+    /// As [`before_step`](Self::before_step).
+    fn while_held(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
     /// Called when `main` has returned, before what it left open is closed: all that it gave is to be on its way afterwards.
     ///
     /// # Errors
@@ -59,6 +69,12 @@ pub trait Host {
 
     /// The name that an operator gets in the place of the one that what builds it gives it; `None` leaves it.
     fn renames(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// What the operator is that the program begins: its kind, the types of what it sends. An operator of a checkpoint goes on only as what it
+    /// was. `None` where nothing is said. Asked only where checkpoints are made.
+    fn describes(&self) -> Option<String> {
         None
     }
 

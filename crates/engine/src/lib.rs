@@ -59,14 +59,17 @@
 
 mod build;
 pub mod cluster;
+pub mod cut;
 pub mod error;
 pub mod execute;
 pub mod host;
+mod identity;
 pub mod inspect;
 pub mod observe;
 pub mod operators;
 pub mod panics;
 pub mod payload;
+mod piece;
 mod run;
 pub mod worker;
 

@@ -5,9 +5,13 @@
 //! it sleeps in `park`, after a look in `spin`; how they are built, above it, in `build`.
 
 mod abandoned;
+mod attending;
+mod cutting;
 mod park;
 mod pressure;
 mod registry;
+mod restoring;
+mod resuming;
 mod spin;
 mod step;
 
@@ -30,10 +34,16 @@ use crate::run::activation::Activation;
 use crate::run::arrival::{Arrivals, OpenInputs};
 use crate::run::brake::Brake;
 use crate::run::failing::Failing;
+use crate::run::holding::Holding;
 use crate::run::subgraph::Subgraph;
+use crate::run::taking::Tray;
 use crate::run::wakeups::Wakeups;
+use cutting::Cutting;
 use registry::Registry;
+use restoring::Restoring;
 use spin::Spin;
+
+pub(crate) use restoring::Beginning;
 
 /// A worker. Clones are the same worker; it stays on its thread.
 pub struct Worker<P: Payload>(Rc<WorkerCore<P>>);
@@ -48,6 +58,10 @@ struct WorkerCore<P: Payload> {
     spin: Spin,
     wakeups: Rc<Wakeups>,
     brake: Rc<Brake>,
+    holding: Rc<Holding>,
+    cutting: Cutting<P>,
+    restoring: RefCell<Option<Restoring<P>>>,
+    tray: Rc<Tray<P>>,
     registry: Registry,
     arrivals: Arrivals,
     open_inputs: OpenInputs,
@@ -57,7 +71,6 @@ struct WorkerCore<P: Payload> {
     ended: Cell<bool>,
     /// A dataflow that others have dropped, and since when that is known here.
     forsaken: Cell<Option<(usize, Instant)>>,
-    payload: std::marker::PhantomData<fn(P)>,
 }
 
 impl<P: Payload> Clone for Worker<P> {
@@ -70,10 +83,12 @@ impl<P: Payload> Worker<P> {
     /// Makes this thread the worker, in a host.
     pub(crate) fn start(seed: Seed, host: Rc<dyn Host>) -> Self {
         let (index, cluster, mailbox) = seed.into_parts();
-        let wakeups = Wakeups::new(mailbox.doorbell());
+        let holding = Holding::new();
+        let wakeups = Wakeups::new(mailbox.doorbell(), Rc::clone(&holding));
         let failing = Failing::new(cluster.ending().clone(), index, Rc::clone(&host));
         let fabric = cluster.fabric();
-        let brake = Brake::new(Arc::clone(fabric));
+        let brake = Brake::new(Arc::clone(fabric), Rc::clone(&holding));
+        let cutting = Cutting::new(fabric.peers());
         let spin = Spin::new(fabric.here().len(), fabric.peers());
         Worker(Rc::new(WorkerCore {
             index,
@@ -85,6 +100,10 @@ impl<P: Payload> Worker<P> {
             spin,
             wakeups,
             brake,
+            holding,
+            cutting,
+            restoring: RefCell::default(),
+            tray: Rc::default(),
             registry: Registry::new(),
             arrivals: Arrivals::default(),
             open_inputs: OpenInputs::default(),
@@ -92,7 +111,6 @@ impl<P: Payload> Worker<P> {
             unmoved: Cell::new(0),
             ended: Cell::new(false),
             forsaken: Cell::new(None),
-            payload: std::marker::PhantomData,
         }))
     }
 
@@ -177,6 +195,11 @@ impl<P: Payload> Worker<P> {
         &self.0.brake
     }
 
+    /// Where operators put what they keep.
+    pub(crate) fn tray(&self) -> &Rc<Tray<P>> {
+        &self.0.tray
+    }
+
     pub(crate) fn root_activation(&self) -> &Activation {
         self.0.registry.root()
     }
@@ -199,9 +222,16 @@ impl<P: Payload> Worker<P> {
         &self.0.open_inputs
     }
 
-    /// The number of a new dataflow.
+    /// The number of a new dataflow, which is being built from now on.
     pub(crate) fn number_dataflow(&self) -> usize {
-        self.0.registry.number()
+        let index = self.0.registry.number();
+        self.0.cutting.begins(index);
+        index
+    }
+
+    /// Notes that a dataflow is not being built any more.
+    pub(crate) fn is_built(&self, index: usize) {
+        self.0.cutting.is_built(index);
     }
 
     /// Runs a dataflow from the next step on. When it ends, `edges` are dropped with it.
@@ -229,6 +259,7 @@ impl<P: Payload> Worker<P> {
         let worker = self.0.index;
         tracing::debug!(worker, dataflow = index, "dataflow dropped");
         self.0.cluster.dropped(worker, index);
+        self.0.cutting.drops(index);
         if let Some(dropped) = self.0.registry.discard(index) {
             drop(dropped); // it may run user code
             self.forget_dataflow(index);

@@ -1,4 +1,4 @@
-//! Where bytes of others are parsed, as the fuzzer calls it: `fuzz/` at the root of the repository.
+//! The parsers of foreign bytes, as the fuzzer calls them: `fuzz/` at the root of the repository.
 
 use crate::frame::frame;
 use crate::{Decoder, EncodedEvent, Item, MAGIC, Promise};

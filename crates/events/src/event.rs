@@ -1,4 +1,4 @@
-//! What the frames say.
+//! The events that frames hold.
 //!
 //! ```text
 //! start     u32 version | u32 contents | u32 coordinates of a time | u32 length | as many bytes: the schema

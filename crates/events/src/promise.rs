@@ -1,4 +1,4 @@
-//! Which events may follow which.
+//! The order of events that a stream promises.
 //!
 //! A capture's first event adds the minimum time to its frontier. From then on a message has times at or after a time of the
 //! frontier, and so has every time that comes into it. A sequence that keeps to this can be played into a dataflow that

@@ -1,4 +1,4 @@
-//! How fast the connections of a cluster are, beside bare sockets of the same host, in one run:
+//! The speed of the connections of a cluster, beside bare sockets of the same host, in one run:
 //!
 //! ```text
 //! cargo run --release -p pointstamp-net --example link_speed

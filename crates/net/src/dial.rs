@@ -1,4 +1,4 @@
-//! How a process reaches one with a lower number: it tries until that one is there.
+//! Connects a process to one with a lower number, and tries until that one is there.
 
 use parking_lot::Mutex;
 use std::net::{TcpStream, ToSocketAddrs};

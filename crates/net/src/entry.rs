@@ -1,4 +1,4 @@
-//! Where bytes of others are parsed, as the fuzzer calls it: `fuzz/` at the root of the repository, and a bounded run of the same in
+//! The parsers of foreign bytes, as the fuzzer calls them: `fuzz/` at the root of the repository, and a bounded run of the same in
 //! the tests.
 
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! What two processes say to each other on a new connection, up to the first frame.
+//! The handshake of two processes on a new connection, up to the first frame.
 //!
 //! ```text
 //! connecting                                accepting

@@ -1,4 +1,4 @@
-//! What processes tell each other once both have proved themselves: who they are, and what must be equal.
+//! The introductions of processes that have proved themselves: their numbers, and settings that must be equal.
 //!
 //! Both sides compare, so both know the difference and can say it in a sentence of their own. The encoding is postcard's, limited to
 //! [`MAX_INTRODUCTION`] bytes; no bytes make the parser panic.

@@ -6,7 +6,7 @@
 //!   before it has shown that it is there now, and no process is let in whose configuration differs.
 //! * `gate`: the listener, where strangers may come as they like and disturb nothing; `form`: the whole of it.
 //! * `records`, `wire` and [`tls`]: a socket, and the cover over what crosses it. `frame`: messages in a stream of bytes; `pool`: memory for large ones.
-//! * [`sealed`]: the same handshake and cover for one conversation between two programs, which is no cluster.
+//! * [`message_link`]: messages between two programs that are no cluster, with the same handshake and cover, or over an inherited socket.
 //! * `outbox`, `link` and `mesh`: the connections of a formed cluster, two threads for each, however many workers there are.
 //!
 //! Every length that is read is limited. Nothing waits for ever: a process that says nothing, not even by a heartbeat, or takes
@@ -25,20 +25,20 @@ mod handshake;
 mod introduction;
 mod link;
 mod mesh;
+pub mod message_link;
 mod noise;
 mod outbox;
 mod pool;
 mod records;
 mod report;
-pub mod sealed;
 mod secret;
 pub mod tls;
 mod wire;
 
 pub use error::{FormError, Invalid};
 pub use form::{Member, form};
+pub use message_link::MessageLink;
 pub use report::Log;
-pub use sealed::SealedLink;
 pub use secret::Secret;
 pub use tls::Tls;
 

@@ -1,4 +1,4 @@
-//! What waits to be written to one process, and who writes it.
+//! The outbox: frames that wait to be written to one process, and the turn to write them.
 //!
 //! Frames are written in the order in which they were handed over. The thread that writes has set `busy`; no other writes then. A
 //! sender that finds nothing waiting and no thread writing writes a small frame itself, without waiting, which spares it and

@@ -1,4 +1,4 @@
-//! What the threads say that connect and listen while a cluster forms.
+//! Reports of the threads that connect and listen while a cluster forms.
 
 use std::sync::Arc;
 

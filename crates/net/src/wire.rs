@@ -174,6 +174,16 @@ impl Wire {
         Ok(taken)
     }
 
+    /// Writes some of the bytes and returns how many. Unlike [`Wire::write`] it may be called again after the socket's write timeout, an
+    /// error of the kind `WouldBlock` or `TimedOut`: none of the bytes was taken then.
+    pub(crate) fn write_or_wait(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if matches!(self.cover, Cover::Bare) {
+            return send(&self.socket, slices, true);
+        }
+        self.flush(true)?;
+        self.write(slices, false)
+    }
+
     /// Writes what waits here encrypted; false when some of it still does.
     pub(crate) fn flush(&self, may_wait: bool) -> io::Result<bool> {
         let mut outgoing = self.outgoing.lock();

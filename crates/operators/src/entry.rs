@@ -1,4 +1,4 @@
-//! Where bytes of others are read, and programs that bytes describe, as the fuzzer calls it: `fuzz/` at the root of the
+//! The readers of foreign bytes, and programs that bytes describe, as the fuzzer calls them: `fuzz/` at the root of the
 //! repository. The tests draw their programs with the same code.
 
 pub(crate) mod draw;

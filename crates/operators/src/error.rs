@@ -1,5 +1,6 @@
 //! The errors of operators. They carry rows, which the host renders in its own notation.
 
+use pointstamp_engine::error::BoxError;
 use pointstamp_order::Point;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::Failure;
@@ -106,6 +107,29 @@ pub enum Error {
     /// Columns are no collection, or an expression or a row has no place among them.
     #[error(transparent)]
     Collected(#[from] ColumnsError),
+    /// The state of a checkpoint cannot be read.
+    #[error("the state in the checkpoint cannot be read: {0}")]
+    State(#[source] BoxError),
+    /// An operator held no time that allows what its state in a checkpoint wants to send.
+    #[error(
+        "the operator held no time for {time} at the checkpoint: restore with the program that made the checkpoint"
+    )]
+    NotHeld {
+        /// The time.
+        time: Point,
+    },
+    /// What a checkpoint has of an operator is not what the operator wrote.
+    #[error(
+        "what the checkpoint has of this operator cannot be read ({0}): go on from an earlier checkpoint, or with the version \
+         of the library that wrote it"
+    )]
+    Checkpoint(&'static str),
+    /// An arrangement was read on some workers at a checkpoint, and not on others.
+    #[error(
+        "the arrangement was read on some workers at the checkpoint and not on others, so that it cannot be divided: go on with {0} \
+         workers, as before, or have every worker take a trace"
+    )]
+    ReadBySome(usize),
     /// Bytes from another process are no batch.
     #[error("these bytes are not a batch of records")]
     NotABatch,

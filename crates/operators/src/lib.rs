@@ -21,6 +21,7 @@ pub mod entry;
 mod error;
 mod event_time;
 mod host;
+pub mod kept;
 mod kind;
 mod per_time;
 #[cfg(test)]

@@ -40,6 +40,11 @@ impl<S> PerTime<S> {
         }
     }
 
+    /// Returns the times and their states, least first.
+    pub fn iter(&self) -> impl Iterator<Item = (&Point, &S)> {
+        self.0.iter()
+    }
+
     /// Takes out the states whose times the frontier has passed, least first.
     pub fn closed(&mut self, frontier: &MutableAntichain<Point>) -> Vec<S> {
         self.closed_unless(|time| frontier.less_equal(time))

@@ -111,7 +111,7 @@ impl Timed {
         })
     }
 
-    /// Divides the records between workers: the record at place `i` goes to worker `hashes[i] % peers`. Calls a function
+    /// Divides the records between workers: the record at place `i` goes to worker `workers[i]`, one of the peers. Calls a function
     /// with each worker that gets some, and its part.
     ///
     /// # Errors
@@ -119,17 +119,13 @@ impl Timed {
     /// Those of the host.
     pub fn split(
         self,
-        hashes: &[u64],
+        workers: &[usize],
         peers: usize,
         mut each: impl FnMut(usize, Timed),
     ) -> UserResult<()> {
         let mut places = vec![Vec::with_capacity(self.len() / peers + 1); peers];
-        for (place, hash) in hashes.iter().enumerate() {
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "below the number of workers"
-            )]
-            places[(hash % peers as u64) as usize].push(place);
+        for (place, worker) in workers.iter().enumerate() {
+            places[*worker].push(place);
         }
         for (worker, places) in places.into_iter().enumerate() {
             if places.is_empty() {

@@ -45,8 +45,9 @@ impl<I: Content, O: Content> Unary<I, O> {
         self.builder.scope().worker().peers()
     }
 
-    /// Ends the construction with logic that runs while messages wait.
+    /// Ends the construction with logic that runs while messages wait, and keeps nothing.
     pub fn on_messages(self, mut logic: impl Logic<I, O>) -> Typed<O> {
+        self.builder.stateless();
         let (input, output) = (self.input, self.output);
         self.builder.build(move || {
             if input.port().has_messages() {
@@ -57,7 +58,7 @@ impl<I: Content, O: Content> Unary<I, O> {
         self.result
     }
 
-    /// As [`on_messages`](Self::on_messages), for logic that keeps nothing and sends at later times than it receives.
+    /// As [`on_messages`](Self::on_messages), for logic that sends at later times than it receives.
     ///
     /// # Errors
     ///
@@ -66,6 +67,7 @@ impl<I: Content, O: Content> Unary<I, O> {
         let Some(retention) = self.retention()? else {
             return Ok(self.on_messages(logic));
         };
+        self.builder.stateless();
         Ok(self.on_messages_and_frontier(move |input, output| {
             // Records still to be read are not before the frontier; those before it have been sent.
             let port = input.port();

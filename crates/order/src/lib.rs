@@ -9,7 +9,8 @@
 //! * [`MutableAntichain`]: counted elements and, maintained under changes, their frontier;
 //! * [`Product`], tuples, unsigned integers and `()`: timestamps for tests and benchmarks;
 //! * [`Point`] and [`Summary`]: the timestamp and the path summary the engine runs on;
-//! * [`Coords`] and [`Shift`]: the same for a fixed number of coordinates, which trackers run on.
+//! * [`Coords`] and [`Shift`]: the same for a fixed number of coordinates, which trackers run on;
+//! * [`group_of`], [`worker_of`] and [`groups_of`]: key groups, the units in which keyed state is divided among workers.
 //!
 //! The crate is pure: no threads, no I/O, no dependencies.
 //!
@@ -32,6 +33,7 @@
 mod antichain;
 mod change_batch;
 mod coords;
+mod groups;
 mod mutable_antichain;
 mod partial_order;
 mod point;
@@ -42,6 +44,7 @@ mod timestamp;
 pub use antichain::Antichain;
 pub use change_batch::ChangeBatch;
 pub use coords::{Coords, Shift};
+pub use groups::{GROUPS, group_of, groups_of, worker_of, worker_of_hash};
 pub use mutable_antichain::MutableAntichain;
 pub use partial_order::PartialOrder;
 pub use point::Point;

@@ -1,4 +1,4 @@
-//! What the types offer beside that which the models look at: small cases, each written out.
+//! Methods of the types that the models do not look at: small cases, each written out.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

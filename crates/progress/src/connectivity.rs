@@ -1,4 +1,4 @@
-//! What a node does to timestamps between its inputs and its outputs.
+//! The changes that a node makes to timestamps between its inputs and its outputs.
 //!
 //! Owns [`Connectivity`]. It is sparse: a pair of ports without a path takes no space, and the
 //! common case, one summary for all pairs, takes constant space.

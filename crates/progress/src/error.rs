@@ -1,4 +1,4 @@
-//! What can be wrong with a graph.
+//! The errors of graphs.
 
 use thiserror::Error;
 

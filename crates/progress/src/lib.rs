@@ -8,6 +8,7 @@
 //! * [`Graph`] describes nodes, edges and [`Connectivity`], and answers could-result-in;
 //! * [`Tracker`] counts pointstamps and maintains every port's frontier as they change;
 //! * [`Protocol`] drives a tracker with the batches that workers exchange;
+//! * [`drain`] finds, for a checkpoint, a moment at which nothing is in flight;
 //! * [`Scheduler`] is Naiad's table of occurrence and precursor counts, small and plain.
 //!
 //! The crate is pure: no threads and no I/O. Its only dependency in the project is the order.
@@ -35,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod connectivity;
+pub mod drain;
 mod error;
 mod graph;
 mod hops;

@@ -101,6 +101,12 @@ impl<T: Timestamp> Protocol<T> {
         self.tracker.update(source.into(), time, peers);
     }
 
+    /// Counts pointstamps that are outstanding when the computation starts, on all workers together: common knowledge, as
+    /// [`initial`](Self::initial). A computation that goes on from a checkpoint begins with all that the checkpoint has.
+    pub fn begin(&mut self, location: Location, time: T, count: i64) {
+        self.tracker.update(location, time, count);
+    }
+
     /// Changes a time in the frontier at one of the scope's inputs, as the scope around says.
     pub fn accept_frontier(&mut self, scope_input: usize, time: T, diff: i64) {
         self.tracker

@@ -9,9 +9,23 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::bound::{Home, ThreadBound};
-use crate::seeing::notes::Operator;
+use crate::observability::notes::Operator;
 
 /// Schedules an operator again. `activate` may be called from any thread.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def ticks(capability, info):
+///     ...     left = 2
+///     ...     def logic(output):
+///     ...         nonlocal left
+///     ...         print("runs")
+///     ...         left -= 1
+///     ...         info.activator.activate() if left else capability.drop()
+///     ...     return logic
+///     >>> ps.example(lambda scope: scope.source("ticks", ticks)) and None
+///     runs
+///     runs
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Activator {
     local: ThreadBound<EngineActivator>,
@@ -61,6 +75,18 @@ impl Activator {
 #[pymethods]
 impl Activator {
     /// Asks for the operator to run in its worker's next step; from any thread, and wakes the worker.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def twice(capability, info):
+    ///     ...     left = 2
+    ///     ...     def logic(output):
+    ///     ...         nonlocal left
+    ///     ...         left -= 1
+    ///     ...         info.activator.activate() if left else capability.drop()
+    ///     ...     return logic
+    ///     >>> ps.example(lambda scope: scope.source("twice", twice).probe()).done()
+    ///     True
     fn activate(&self, py: Python<'_>) {
         match self.local.get() {
             Ok(local) => local.activate(),
@@ -75,6 +101,18 @@ impl Activator {
     ///
     /// Args:
     ///     seconds: Not negative.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def later(capability, info):
+    ///     ...     left = 2
+    ///     ...     def logic(output):
+    ///     ...         nonlocal left
+    ///     ...         left -= 1
+    ///     ...         info.activator.activate_after(0.001) if left else capability.drop()
+    ///     ...     return logic
+    ///     >>> ps.example(lambda scope: scope.source("later", later).probe()).done()
+    ///     True
     fn activate_after(&self, seconds: f64) -> PyResult<()> {
         let delay = Duration::try_from_secs_f64(seconds).map_err(|_| {
             PyValueError::new_err(format!(

@@ -24,10 +24,10 @@ use pyo3::prelude::*;
 use crate::errors::{GraphError, PointstampError};
 use crate::forks::{Process, REFUSED};
 use crate::gil::attached;
-use crate::seeing::frames::Line;
-use crate::seeing::inquiry::Inquiry;
-use crate::seeing::naming::Naming;
-use crate::seeing::notes::Notes;
+use crate::observability::frames::Line;
+use crate::observability::inquiry::Inquiry;
+use crate::observability::naming::Naming;
+use crate::observability::notes::Notes;
 
 /// Where a worker's objects live.
 pub(crate) struct Home {
@@ -166,7 +166,7 @@ impl Home {
     }
 
     /// Drops what died elsewhere, where this is the home thread.
-    pub(crate) fn bury(&self, _py: Python<'_>) {
+    pub(crate) fn drop_orphans(&self, _py: Python<'_>) {
         if self.is_here() {
             let orphans = std::mem::take(&mut self.left().orphans);
             drop(orphans); // after the lock: dropping may run user code
@@ -178,7 +178,7 @@ impl Home {
         self.ended.store(true, Ordering::Release);
         self.left().ended = true;
         self.notes.clear();
-        self.bury_after_the_end();
+        self.drop_orphans_after_the_end();
     }
 
     /// Takes in what died on another thread, or after the end.
@@ -188,14 +188,14 @@ impl Home {
         let ended = left.ended;
         drop(left);
         if ended {
-            self.bury_after_the_end();
+            self.drop_orphans_after_the_end();
         } else {
             // It may be a capability that all workers wait for, and the worker asleep.
             self.cluster.wake_worker(self.worker);
         }
     }
 
-    fn bury_after_the_end(&self) {
+    fn drop_orphans_after_the_end(&self) {
         let mut left = self.left();
         if std::mem::replace(&mut left.burying, true) {
             return; // another thread is at it, and will find this, too

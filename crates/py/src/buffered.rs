@@ -1,4 +1,4 @@
-//! What an input holds until it is sent: records, columns, and the updates of a collection.
+//! The buffer of an input, until it is sent: records, columns, and the updates of a collection.
 //!
 //! Owns the order of what `main` gives. Invariant: an update that waits is at or after the input's time, which is the time
 //! of the message that it goes with. Sending runs user code (functions that route), so that nothing is borrowed meanwhile.
@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pointstamp_arrange::Overflow;
+use pointstamp_columnar::column_hash::hash_rows;
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operators::Input;
@@ -25,9 +26,10 @@ use pyo3::types::PyList;
 use crate::batch::{Batch, in_batches};
 use crate::collections::given::{Given, Part};
 use crate::driver::Driver;
-use crate::errors::IntoException;
+use crate::errors::{CheckpointError, IntoException};
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
+use crate::position::{Ledger, digest_of_row};
 use crate::raised::{exception_of, shown};
 use pointstamp_operators::collections::columns::PlainColumns;
 use pointstamp_operators::collections::{Builder, Updates};
@@ -69,7 +71,11 @@ pub(crate) struct Buffered {
     /// Space for a row.
     row: Cell<RowBuf>,
     pub(crate) driver: Arc<Driver>,
+    /// The operator's name and its dataflow's, for people.
+    pub(crate) place: RefCell<String>,
     listed: Cell<bool>,
+    /// What was given, where checkpoints are made.
+    ledger: RefCell<Option<Ledger>>,
     /// How many coordinates its times have, once it is connected.
     pub(crate) dims: Cell<Option<usize>>,
 }
@@ -85,8 +91,94 @@ impl Buffered {
             counts: RefCell::default(),
             row: Cell::default(),
             driver: Arc::clone(driver),
+            place: RefCell::default(),
             listed: Cell::new(false),
+            ledger: RefCell::new(None),
             dims: Cell::new(None),
+        })
+    }
+
+    /// Has checkpoints be told what is given, before the input is connected for the first time.
+    pub(crate) fn keep_ledger(&self, dims: usize) {
+        let mut ledger = self.ledger.borrow_mut();
+        if ledger.is_none() {
+            let told = Rc::default();
+            self.input.set_told(Rc::clone(&told));
+            *ledger = Some(Ledger::new(Point::minimum(dims), told));
+        }
+    }
+
+    /// Goes on from a checkpoint, once the input is connected; whether `main` is to repeat what it has sent.
+    pub(crate) fn resume(&self, repeats: bool) -> PyResult<bool> {
+        let Some((time, standing)) = self.input.resumed() else {
+            return Ok(false);
+        };
+        let mut ledger = self.ledger.borrow_mut();
+        let Some(ledger) = ledger.as_mut() else {
+            return Ok(false);
+        };
+        ledger.resume(time, standing, repeats)?;
+        Ok(ledger.repeated().is_some())
+    }
+
+    /// The time at which `main` is.
+    pub(crate) fn time(&self) -> Option<Point> {
+        let ledger = self.ledger.borrow();
+        let repeated = ledger.as_ref().and_then(|it| it.repeated().cloned());
+        repeated.or_else(|| self.input.time())
+    }
+
+    /// Where the input stands: the time, and how many records were given at it.
+    pub(crate) fn position(&self) -> Option<(Point, u64)> {
+        self.ledger.borrow().as_ref().map(Ledger::position)
+    }
+
+    /// Whether what is given is counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.ledger.borrow().is_some()
+    }
+
+    /// Notes what is given, by its hash; whether it is to be sent.
+    pub(crate) fn note(&self, hash: u64) -> PyResult<bool> {
+        match &mut *self.ledger.borrow_mut() {
+            Some(ledger) => ledger.note(hash).map_err(|error| self.named(error)),
+            None => Ok(true),
+        }
+    }
+
+    /// Notes a move to a later time; whether the input is to move.
+    fn note_move(&self, time: &Point) -> PyResult<bool> {
+        match &mut *self.ledger.borrow_mut() {
+            Some(ledger) => ledger.move_to(time).map_err(|error| self.named(error)),
+            None => Ok(true),
+        }
+    }
+
+    /// Refuses to send from a function of an operator where checkpoints are made.
+    pub(crate) fn check_outside(&self) -> PyResult<()> {
+        if self.counts() && self.driver.engine()?.is_stepping() {
+            return Err(CheckpointError::new_err(
+                "an input was driven by a function of an operator, and checkpoints are on: after a resumption, main could not \
+                 repeat it. Drive the input from main, or use a loop (feedback) or a source",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Names the input in what is wrong with a repetition.
+    fn named(&self, error: PyErr) -> PyErr {
+        attached(|py| {
+            if !error.is_instance_of::<CheckpointError>(py) {
+                return error;
+            }
+            let text = error.value(py).to_string();
+            let place = self.place.borrow();
+            let worker = self.driver.home().worker();
+            CheckpointError::new_err(format!(
+                "input {place} of worker {worker} {text}: after a resumption, main sends the same again, up to where the input \
+                 stood. Let it not depend on a clock, random numbers or changed files; or take new_input(resume=\"continue\"), and \
+                 send only what comes after its position"
+            ))
         })
     }
 
@@ -136,6 +228,9 @@ impl Buffered {
     /// Sends a record batch, or keeps it for the next flush where it is small.
     pub(crate) fn send_columns(self: &Rc<Self>, columns: RecordBatch) -> Result<(), BoxError> {
         self.input.check()?;
+        let Some(columns) = self.rest_of(columns)? else {
+            return Ok(());
+        };
         let mut waiting = self.columns.take();
         waiting
             .push(columns, |columns| self.send_now(columns))
@@ -150,6 +245,23 @@ impl Buffered {
                 Ok(self.list()?)
             })
             .map_err(|error| self.lost(error))
+    }
+
+    /// The rows of a batch that were not sent before the checkpoint.
+    fn rest_of(&self, columns: RecordBatch) -> Result<Option<RecordBatch>, BoxError> {
+        if !self.counts() {
+            return Ok(Some(columns));
+        }
+        let rows = columns.num_rows();
+        // What has no hash is counted.
+        let hashes = hash_rows(columns.columns()).unwrap_or_else(|_| vec![0; rows]);
+        let mut before = 0;
+        for hash in hashes {
+            if !self.note(hash)? {
+                before += 1;
+            }
+        }
+        Ok((before < rows).then(|| columns.slice(before, rows - before)))
     }
 
     /// The records that wait, to add to.
@@ -185,7 +297,7 @@ impl Buffered {
 
     /// Adds a row to the updates that wait, at the input's time; whether there are enough to be sent.
     fn add_row(self: &Rc<Self>, py: Python<'_>, row: Row<'_>, diff: i64) -> PyResult<bool> {
-        let time = self.input.time().unwrap_or_else(|| Point::new(&[]));
+        let time = self.time().unwrap_or_else(|| Point::new(&[]));
         self.add_row_at(py, row, &time, diff)
     }
 
@@ -199,11 +311,27 @@ impl Buffered {
         diff: i64,
     ) -> PyResult<bool> {
         self.count(py, row, time, diff)?;
+        if self.counts() {
+            self.note_move(time)?;
+            if !self.note(digest_of_row(row, diff))? {
+                return Ok(false);
+            }
+        }
         self.push(py, row, time, diff)
     }
 
     /// Adds updates that have been counted, at the input's time; whether there are enough to be sent.
     pub(crate) fn add_part(self: &Rc<Self>, py: Python<'_>, part: Part) -> PyResult<bool> {
+        if self.counts() {
+            let time = self.time().unwrap_or_else(|| Point::new(&[]));
+            let mut full = false;
+            for (row, diff) in part.iter() {
+                if self.note(digest_of_row(row, diff))? {
+                    full |= self.push(py, row, &time, diff)?;
+                }
+            }
+            return Ok(full);
+        }
         let part = match part {
             Part::Columns(columns, diff) if Updates::carries(&columns) && !self.is_busy() => {
                 let (mut columns, mut sent) = (Some(columns), Ok(()));
@@ -334,6 +462,9 @@ impl Buffered {
     /// Sends what waits, and moves the input to a later time.
     pub(crate) fn advance_to(&self, py: Python<'_>, time: &Point) -> PyResult<()> {
         self.drain(py)?;
+        if !self.note_move(time)? {
+            return Ok(());
+        }
         self.input
             .advance_to(time)
             .map_err(IntoException::into_exception)?;
@@ -350,6 +481,12 @@ impl Buffered {
 }
 
 impl Gathering for Buffered {
+    fn repeated(&self) -> Option<String> {
+        let ledger = self.ledger.borrow();
+        let repeats = ledger.as_ref().is_some_and(|it| it.repeated().is_some());
+        repeats.then(|| self.place.borrow().clone())
+    }
+
     fn flush_listed(&self, py: Python<'_>) -> PyResult<()> {
         self.listed.set(false);
         if self.input.is_closed() {

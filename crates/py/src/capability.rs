@@ -20,6 +20,19 @@ use crate::time::{Time, point_from_py, point_to_py};
 /// Until it is dropped or downgraded the frontier downstream cannot pass its time. It is dropped by
 /// `drop()`, at the end of a `with` block, or when the last reference goes. Equal and hashed by (output,
 /// time), so it can key a dict; `downgrade` changes both, so do not downgrade one that is a key.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def main(worker):
+///     ...     with worker.dataflow() as scope:
+///     ...         numbers, capability, stream = scope.new_unordered_input()
+///     ...         captured = stream.capture()
+///     ...     with capability, numbers.session(capability) as session:
+///     ...         session.give("tick")
+///     ...     worker.run()
+///     ...     return captured.extract()
+///     >>> ps.execute(main)
+///     [[(0, ['tick'])]]
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Capability {
     held: ThreadBound<Holding>,
@@ -153,6 +166,15 @@ impl Capability {
     /// Raises:
     ///     TimeError: If `time` is not at or after `self.time`.
     ///     CapabilityError: If it was dropped, or is for another output.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         _, capability, _ = scope.new_unordered_input()
+    ///     ...     return capability.delayed(3).time, capability.time
+    ///     >>> ps.execute(main)
+    ///     [(3, 0)]
     #[pyo3(signature = (time, output = None))]
     fn delayed(&self, time: &Bound<'_, PyAny>, output: Option<usize>) -> PyResult<Self> {
         let time = self.point(time)?;
@@ -178,11 +200,21 @@ impl Capability {
     /// Raises:
     ///     TimeError: If `time` is not at or after `self.time`; nothing changes then.
     ///     CapabilityError: If it was dropped.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         _, capability, _ = scope.new_unordered_input()
+    ///     ...     capability.downgrade(3)
+    ///     ...     return capability.time
+    ///     >>> ps.execute(main)
+    ///     [3]
     fn downgrade(&self, time: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = time.py();
         let time = self.point(time)?;
         let held = self.held.get()?;
-        self.held.home().bury(py); // among them sessions that send
+        self.held.home().drop_orphans(py); // among them sessions that send
         while let Some(session) = held.unsent(py) {
             session.flush_listed(py)?; // which may run functions that give more
         }
@@ -197,18 +229,53 @@ impl Capability {
         }
     }
 
+    /// The number of the output that it is for.
+    #[getter]
+    fn _output(&self) -> PyResult<usize> {
+        self.with(|capability| Ok(capability.port()))
+    }
+
+    /// Whether it was taken back, or never was one: the operator held nothing at the checkpoint that the computation goes on from.
+    #[getter]
+    fn _revoked(&self) -> PyResult<bool> {
+        self.with(|capability| Ok(capability.is_revoked()))
+    }
+
     /// A second capability for the same output and time.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         _, capability, _ = scope.new_unordered_input()
+    ///     ...     second = capability.clone()
+    ///     ...     capability.drop()
+    ///     ...     return second.time
+    ///     >>> ps.execute(main)
+    ///     [0]
     fn clone(&self) -> PyResult<Self> {
         self.with(|capability| Ok(self.derived(Clone::clone(capability))))
     }
 
     /// Gives the capability up. Dropping one twice does nothing.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         _, capability, stream = scope.new_unordered_input()
+    ///     ...         probe = stream.probe()
+    ///     ...     capability.drop()
+    ///     ...     worker.run()
+    ///     ...     return probe.done()
+    ///     >>> ps.execute(main)
+    ///     [True]
     fn drop(&self, py: Python<'_>) -> PyResult<()> {
         if self.held.home().has_ended() {
             return Ok(());
         }
         let held = self.held.get()?;
-        self.held.home().bury(py); // among them sessions that send
+        self.held.home().drop_orphans(py); // among them sessions that send
         let capability = held.capability.borrow_mut().take();
         held.note.let_go();
         std::mem::drop(capability);
@@ -276,6 +343,17 @@ impl Capability {
 ///
 /// It is valid until the operator asks for its next message or returns; used later it raises
 /// `CapabilityError`. `retain` makes one to keep.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def copy(input, output, notificator):
+///     ...     for message, records in input:
+///     ...         with output.session(message) as session:
+///     ...             session.give_all(records)
+///     >>> def build(scope):
+///     ...     return scope.to_stream([1, 2]).unary_notify(ps.Pipeline(), "copy", [], copy).capture()
+///     >>> ps.example(build).extract()
+///     [(0, [1, 2])]
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct CapabilityRef {
     pub(crate) message: ThreadBound<MessageCapability>,
@@ -294,6 +372,16 @@ impl CapabilityRef {
     /// Raises:
     ///     CapabilityError: If it has expired, or no path leads to that output.
     ///     TimeError: If the path to that output advances times.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def hold(input, output, notificator):
+    ///     ...     for message, records in input:
+    ///     ...         notificator.notify_at(message.retain())
+    ///     ...     for capability, _ in notificator:
+    ///     ...         print("complete:", capability.time)
+    ///     >>> ps.example(lambda scope: scope.to_stream([1]).unary_notify(ps.Pipeline(), "hold", [], hold)) and None
+    ///     complete: 0
     #[pyo3(signature = (output = 0))]
     fn retain(&self, output: usize) -> PyResult<Capability> {
         let kept = self
@@ -309,6 +397,17 @@ impl CapabilityRef {
     /// Raises:
     ///     CapabilityError: If it has expired, or no path leads to that output.
     ///     TimeError: If `time` is not at or after what the path makes of the message's time.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def tomorrow(input, output, notificator):
+    ///     ...     for message, records in input:
+    ///     ...         with message.delayed(message.time + 1) as later, output.session(later) as session:
+    ///     ...             session.give_all(records)
+    ///     >>> def build(scope):
+    ///     ...     return scope.to_stream([1, 2]).unary_notify(ps.Pipeline(), "tomorrow", [], tomorrow).capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(1, [1, 2])]
     #[pyo3(signature = (time, output = 0))]
     fn delayed(&self, time: &Bound<'_, PyAny>, output: usize) -> PyResult<Capability> {
         let message = self.message.get()?;

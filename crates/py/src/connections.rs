@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::errors::IntoException;
 use crate::gil::{attached, detached};
-use crate::seeing::diagnostics;
+use crate::observability::diagnostics;
 
 /// The connections of one process to all others.
 #[pyclass(frozen, module = "pointstamp._core")]

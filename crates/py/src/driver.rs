@@ -1,11 +1,11 @@
-//! What Python does in the loop of a worker: before a step it sends what inputs and sessions still hold, and looks for signals; the
+//! The part of Python in the loop of a worker: before a step it sends what inputs and sessions still hold, and looks for signals; the
 //! engine works and sleeps without the interpreter.
 //!
 //! A worker has one driver. Its inputs share it, because sending steps the worker while too much is on its way.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pointstamp_engine::cluster::Cluster;
@@ -13,15 +13,17 @@ use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::host::Host;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::worker::Worker as EngineWorker;
+use pointstamp_recovery::Recording as EngineRecording;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::gathering::Gathering;
 use crate::gil::{Held, attached, detached_here};
+use crate::observability::diagnostics::pass_on;
+use crate::observability::look::look;
 use crate::raised::{Raised, exception, told};
-use crate::seeing::diagnostics::pass_on;
-use crate::seeing::look::look;
+use crate::recovery::Recording;
 
 /// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
@@ -48,6 +50,8 @@ pub(crate) struct PythonHost {
     wait: RefCell<Option<Rc<Wait>>>,
     /// Whether the last turn was a sleep that nothing ended.
     slept: Cell<bool>,
+    /// Inputs that have not come to where they stood at the checkpoint, also those whose handle is gone.
+    repeating: RefCell<Vec<Rc<dyn Gathering>>>,
 }
 
 /// A wait of the program's for its dataflows. Where the worker sleeps for a while and no timer is going to wake it, a function
@@ -78,6 +82,7 @@ impl PythonHost {
             at_the_end: Box::new(at_the_end),
             wait: RefCell::new(None),
             slept: Cell::new(false),
+            repeating: RefCell::default(),
         })
     }
 
@@ -132,6 +137,7 @@ impl PythonHost {
 
     /// Gives up what has not been sent: the worker has ended.
     pub(crate) fn discard(&self) {
+        drop(self.repeating.take());
         for gathering in self.dirty.take() {
             gathering.discard();
         }
@@ -163,7 +169,7 @@ impl Host for PythonHost {
             wait.since.set(None); // something has happened
         }
         attached(|py| {
-            self.home.bury(py);
+            self.home.drop_orphans(py);
             self.flush(py)?;
             self.answer(py);
             pass_on(py);
@@ -182,10 +188,10 @@ impl Host for PythonHost {
     /// Functions that route what is sent may give more.
     fn before_end(&self) -> Result<(), BoxError> {
         attached(|py| {
-            self.home.bury(py);
+            self.home.drop_orphans(py);
             while !self.dirty.borrow().is_empty() {
                 self.flush(py)?;
-                self.home.bury(py);
+                self.home.drop_orphans(py);
             }
             Ok(())
         })
@@ -233,6 +239,10 @@ impl Host for PythonHost {
         self.home.naming().renamed(name)
     }
 
+    fn describes(&self) -> Option<String> {
+        self.home.naming().form()
+    }
+
     fn told(&self, worker: usize, error: Error) -> (Error, String) {
         attached(|py| told(py, worker, &error, self.cluster.processes() > 1))
     }
@@ -249,6 +259,8 @@ impl Host for PythonHost {
 pub(crate) struct Driver {
     engine: ThreadBound<EngineWorker<Batch>>,
     host: ThreadBound<Rc<PythonHost>>,
+    /// The worker's part in checkpoints, where some are made.
+    recording: OnceLock<ThreadBound<Rc<EngineRecording<Batch>>>>,
 }
 
 impl Driver {
@@ -262,6 +274,7 @@ impl Driver {
         Arc::new(Driver {
             engine: ThreadBound::new(home, engine),
             host: ThreadBound::new(home, Rc::clone(host)),
+            recording: OnceLock::new(),
         })
     }
 
@@ -272,6 +285,40 @@ impl Driver {
     /// The worker.
     pub(crate) fn engine(&self) -> PyResult<&EngineWorker<Batch>> {
         self.engine.get()
+    }
+
+    /// Notes the worker's part in checkpoints.
+    pub(crate) fn records(&self, recording: Rc<EngineRecording<Batch>>) {
+        let recording = ThreadBound::new(self.home(), recording);
+        let _first = self.recording.set(recording);
+    }
+
+    /// The worker's part in checkpoints, if some are made.
+    pub(crate) fn recording(&self) -> PyResult<Option<Recording>> {
+        let Some(recording) = self.recording.get() else {
+            return Ok(None);
+        };
+        Ok(Some(Recording::new(
+            self.home(),
+            Rc::clone(recording.get()?),
+        )))
+    }
+
+    /// Notes an input that has not come to where it stood at the checkpoint.
+    pub(crate) fn repeat(&self, input: Rc<dyn Gathering>) -> PyResult<()> {
+        self.host.get()?.repeating.borrow_mut().push(input);
+        Ok(())
+    }
+
+    /// An input that has not come to where it stood at the checkpoint, for people; None where all have, and on other threads.
+    pub(crate) fn behind(&self) -> Option<String> {
+        let host = self.host.get().ok()?;
+        let mut repeating = host.repeating.borrow_mut();
+        let over = repeating.extract_if(.., |input| input.repeated().is_none());
+        let over: Vec<_> = over.collect();
+        let behind = repeating.first().and_then(|input| input.repeated());
+        drop((repeating, over)); // the last reference to an input may go
+        behind
     }
 
     /// Notes that something is to be sent before the next step.

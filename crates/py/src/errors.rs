@@ -22,6 +22,7 @@ import_exception!(pointstamp.errors, TimeError);
 import_exception!(pointstamp.errors, CapabilityError);
 import_exception!(pointstamp.errors, GraphError);
 import_exception!(pointstamp.errors, ClusterError);
+import_exception!(pointstamp.errors, CheckpointError);
 import_exception!(pointstamp.errors, CodecError);
 import_exception!(pointstamp.errors, TruncatedWarning);
 import_exception!(pointstamp.errors, WorkerStopped);

@@ -1,4 +1,4 @@
-//! What gathers records and sends them later: inputs and sessions.
+//! The interface of inputs and sessions, which gather records and send them later.
 
 use pyo3::prelude::*;
 
@@ -12,6 +12,11 @@ pub(crate) trait Gathering {
 
     /// Whether it holds something.
     fn has_unsent(&self, py: Python<'_>) -> bool;
+
+    /// The name of an input that has not come to where it stood at the checkpoint.
+    fn repeated(&self) -> Option<String> {
+        None
+    }
 
     /// Gives up what it holds: the worker has ended.
     fn discard(&self);

@@ -12,6 +12,7 @@
 use pointstamp_columnar::hash::{
     hash_bytes, hash_float, hash_none, hash_tagged, hash_tuple, hash_utf8,
 };
+use pointstamp_order::worker_of_hash;
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -51,7 +52,13 @@ pub(crate) fn stable_hash(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     hash(key, 0)
 }
 
-/// Where a record with this key goes: to worker `route_hash(key) % peers`.
+/// The worker that has the key group of a key, of so many.
+#[pyfunction]
+pub(crate) fn worker_of_key(key: &Bound<'_, PyAny>, peers: usize) -> PyResult<usize> {
+    Ok(worker_of_hash(route_hash(key)?, peers.max(1)))
+}
+
+/// The stable hash of a key, from which its worker follows.
 ///
 /// # Errors
 ///

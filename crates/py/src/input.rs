@@ -20,6 +20,7 @@ use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::give_way;
 use crate::iterables::{Giver, records_of, refuse_iterator};
+use crate::position::digest_of;
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
 
@@ -29,6 +30,21 @@ use crate::unordered::place;
 /// dataflows. Records wait until a batch is full, the time advances, `flush()` is called, or the worker
 /// steps. While more is on its way than `Config(high_water=)` allows, sending steps the worker. Until the handle
 /// advances past a time or is closed, that time stays open downstream, on every worker.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def main(worker):
+///     ...     numbers = ps.InputHandle()
+///     ...     with worker.dataflow() as scope:
+///     ...         captured = scope.input_from(numbers).capture()
+///     ...     for time in range(2):
+///     ...         numbers.send(10 * time)
+///     ...         numbers.advance_to(time + 1)
+///     ...     numbers.close()
+///     ...     worker.run()
+///     ...     return captured.extract()
+///     >>> ps.execute(main)
+///     [[(0, [0]), (1, [10])]]
 #[pyclass(frozen, subclass, module = "pointstamp")]
 pub(crate) struct InputHandle {
     /// Made when the handle is connected: only then is it clear whose it is.
@@ -56,6 +72,7 @@ impl InputHandle {
         }
         let built = state.input.check_built();
         built.map_err(IntoException::into_exception)?;
+        state.check_outside()?;
         Ok(state)
     }
 
@@ -105,6 +122,7 @@ impl InputHandle {
         py: Python<'_>,
         scope: &EngineScope<Batch>,
         driver: &Arc<Driver>,
+        repeats: bool,
     ) -> PyResult<EngineStream<Batch>> {
         if self.closed_early.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
@@ -114,14 +132,26 @@ impl InputHandle {
             .get_or_init(|| ThreadBound::new(driver.home(), Buffered::new(driver)));
         let state = state.get()?;
         state.drain(py)?; // what was sent before is not for this dataflow
+        let is_first = state.dims.get().is_none();
+        if driver.recording()?.is_some() {
+            state.keep_ledger(scope.dims());
+        }
         let stream = state
             .input
             .attach(scope)
             .map_err(IntoException::into_exception)?;
         driver.home().notes().latest_is_input();
         state.dims.set(Some(scope.dims()));
-        self.place
+        let place = self
+            .place
             .get_or_init(|| place(driver.home(), "input", scope));
+        if is_first {
+            state.place.replace(place.clone());
+            if state.resume(repeats)? {
+                let state = Rc::clone(state) as Rc<dyn Gathering>;
+                driver.repeat(state)?;
+            }
+        }
         Ok(stream)
     }
 }
@@ -142,6 +172,19 @@ impl InputHandle {
     /// Raises:
     ///     TimeError: If the handle's times have another number of coordinates than the scope's.
     ///     CapabilityError: If the handle is closed.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     numbers = ps.InputHandle()
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         captured = numbers.to_stream(scope, name="numbers").capture()
+    ///     ...     numbers.send(1)
+    ///     ...     numbers.close()
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, [1])]]
     #[pyo3(signature = (scope, *, name = None))]
     fn to_stream<'py>(
         slf: &Bound<'py, Self>,
@@ -157,12 +200,29 @@ impl InputHandle {
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.state.get() {
-            Some(state) => match state.get()?.input.time() {
+            Some(state) => match state.get()?.time() {
                 Some(time) => point_to_py(py, &time),
                 None => Ok(0_u64.into_pyobject(py)?.into_any()),
             },
             None => Ok(0_u64.into_pyobject(py)?.into_any()),
         }
+    }
+
+    /// The place where the input stands, where checkpoints are made: the time, and the number of records that this worker has sent at it.
+    ///
+    /// After a resumption it is where the input stood at the checkpoint, until `main` has come there.
+    ///
+    /// Raises:
+    ///     PointstampError: If no checkpoints are made, or the handle is connected to no dataflow.
+    #[getter]
+    fn position<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Some((time, sent)) = self.state()?.position() else {
+            return Err(PointstampError::new_err(
+                "an input has a position where checkpoints are made: give execute a config=Config(checkpoint=Checkpoint('state/'))",
+            ));
+        };
+        let class = py.import("pointstamp.checkpoint")?.getattr("Position")?;
+        class.call1((point_to_py(py, &time)?, sent))
     }
 
     /// Whether nothing can be sent any more.
@@ -180,10 +240,27 @@ impl InputHandle {
     /// Raises:
     ///     TypeError: If the record is an iterator, which `send_batch` takes.
     ///     PointstampError: If the handle is closed, or connected to no dataflow.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...         captured = stream.capture()
+    ///     ...     words.send("tick")
+    ///     ...     words.send("tock")
+    ///     ...     words.close()
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, ['tick', 'tock'])]]
     fn send(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = record.py();
         let state = self.open_state()?;
         refuse_iterator("send", "send_batch", record)?;
+        if state.counts() && !state.note(digest_of(record))? {
+            return Ok(());
+        }
         let buffer = state.gathered(py);
         buffer.append(record)?;
         if buffer.len() >= MAX_BATCH && !state.is_busy() {
@@ -198,6 +275,19 @@ impl InputHandle {
     /// Raises:
     ///     TypeError: If it is no iterable of records: text, a dict and a data frame iterate over parts of one.
     ///     PointstampError: If the handle is closed, or connected to no dataflow.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         numbers, stream = scope.new_input()
+    ///     ...         captured = stream.capture()
+    ///     ...     numbers.send_batch(range(3))
+    ///     ...     numbers.close()
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, [0, 1, 2])]]
     fn send_batch(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = records.py();
         let tools = crate::tools::Tools::get(py)?;
@@ -210,6 +300,18 @@ impl InputHandle {
             }
             let state = self.open_state()?;
             state.input.check().map_err(IntoException::into_exception)?;
+            let mut before = 0;
+            if state.counts() {
+                for record in chunk.iter() {
+                    if !state.note(digest_of(&record))? {
+                        before += 1;
+                    }
+                }
+            }
+            let chunk = chunk.get_slice(before, chunk.len());
+            if chunk.is_empty() {
+                continue;
+            }
             let buffer = state.gathered(py);
             buffer.set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
             state.flush(py)?;
@@ -224,6 +326,21 @@ impl InputHandle {
     /// Raises:
     ///     TimeError: Unless `time` is at or after `self.time`.
     ///     PointstampError: If the handle is closed, or connected to no dataflow.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...         captured = stream.capture()
+    ///     ...     words.send("tick")
+    ///     ...     words.advance_to(5)
+    ///     ...     words.send("tock")
+    ///     ...     words.close()
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, ['tick']), (5, ['tock'])]]
     fn advance_to(&self, time: &Bound<'_, PyAny>) -> PyResult<()> {
         let state = self.open_state()?;
         let point = match state.dims.get() {
@@ -234,6 +351,18 @@ impl InputHandle {
     }
 
     /// Sends what waits.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...         stream.inspect(print)
+    ///     ...     words.send("tick")
+    ///     ...     words.flush()
+    ///     ...     worker.step()
+    ///     >>> ps.execute(main) and None
+    ///     tick
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         match self.state.get() {
             Some(state) => {
@@ -246,6 +375,16 @@ impl InputHandle {
     }
 
     /// Closes the input: nothing will be sent any more. Closing it twice does nothing.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...     words.close()
+    ///     ...     return words.closed
+    ///     >>> ps.execute(main)
+    ///     [True]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.state.get() {
             Some(state) if state.home().has_ended() => {}
@@ -274,7 +413,7 @@ impl InputHandle {
             let state = ["connected to no dataflow", "closed"][usize::from(self.closed()?)];
             return Ok(format!("<InputHandle {state}>"));
         };
-        let time = |state: &Rc<Buffered>| state.input.time().unwrap_or_else(|| Point::new(&[]));
+        let time = |state: &Rc<Buffered>| state.time().unwrap_or_else(|| Point::new(&[]));
         Ok(match self.closed() {
             Ok(true) => format!("<InputHandle {place} closed>"),
             Ok(false) => format!("<InputHandle {place} at {}>", time(self.state()?)),

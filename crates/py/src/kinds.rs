@@ -1,4 +1,4 @@
-//! What the package says to the extension by a name out of a few: the kind of a stage, a pact, a join, a reduction.
+//! The names out of a few by which the package calls the extension: the kind of a stage, a pact, a join, a reduction.
 //!
 //! Owns the enums that cross the border, so that neither side compares strings. Each has a `label`, which is what
 //! messages and names of operators call it; Python's spelling of a member is the label in capitals.
@@ -67,6 +67,8 @@ crossing! {
         Broadcast = "broadcast",
         /// By what a function returns for each record.
         Exchange = "exchange",
+        /// By the key group of what a function returns for each record.
+        ExchangeGroup = "exchange_group",
         /// By the first of the two things in each record.
         ExchangeFirst = "exchange_first",
         /// By the keys beside records at times of their own.

@@ -7,6 +7,7 @@
 
 #![allow(
     clippy::doc_markdown,
+    clippy::doc_link_with_quotes,
     reason = "docstrings of Python names are written for Python's readers"
 )]
 
@@ -20,7 +21,6 @@ mod chain;
 mod collections;
 mod columns;
 mod connections;
-mod cures;
 mod driver;
 mod errors;
 mod events;
@@ -29,21 +29,24 @@ mod gathering;
 mod generic;
 mod gil;
 mod hash;
+mod hints;
 mod input;
 mod iterables;
 mod kinds;
 mod library;
-mod one_nan;
+mod message_link;
+mod nan;
+mod observability;
 mod operator;
 mod order;
 mod pact;
 mod port;
+mod position;
 mod probe;
 mod progress;
 mod raised;
+mod recovery;
 mod scope;
-mod sealed;
-mod seeing;
 mod session;
 mod simulation;
 mod sources;
@@ -51,6 +54,7 @@ mod stream;
 mod threads;
 mod time;
 mod tools;
+mod turns;
 mod unordered;
 mod wire;
 mod worker;
@@ -74,11 +78,11 @@ mod _core {
     const HIGH_WATER: usize = pointstamp_engine::cluster::HIGH_WATER;
 
     #[pymodule_export]
-    use crate::hash::{stable_hash, tagged_hash};
+    use crate::hash::{stable_hash, tagged_hash, worker_of_key};
     #[pymodule_export]
     use crate::iterables::{check_record, check_records};
     #[pymodule_export]
-    use crate::one_nan::{pairs_with_one_nan, with_one_nan};
+    use crate::nan::{pairs_with_one_nan, with_one_nan};
 
     // pointstamp.order
     #[pymodule_export]
@@ -96,16 +100,22 @@ mod _core {
         capture::EventQueue,
         connections::Connections,
         input::InputHandle,
+        message_link::MessageLink,
         operator::{Builder, Retention},
         port::{FrontieredInput, InputPort, OutputPort},
+        position::digest,
         probe::ProbeHandle,
+        recovery::{
+            Checkpoints, Piece, Recording, Shows, checkpoints_list, checkpoints_prune,
+            checkpoints_show, checkpoints_verify,
+        },
         scope::{LoopEnd, Retaining, Scope, loop_difference},
-        sealed::SealedLink,
         session::Session,
         simulation::Simulation,
         sources::Sources,
         stream::Stream,
         time::check_summaries,
+        turns::WriterTurns,
         unordered::UnorderedInput,
         worker::{Cluster, Worker},
     };
@@ -138,6 +148,7 @@ mod _core {
     // Collections.
     #[pymodule_export]
     use crate::collections::{
+        aggregate::{Aggregate, aggregate_expr},
         arrange::{Arrangement, arrange, arrangement_updates, enter_arrangement, total_updates},
         columns::{
             check_columns, check_filter, collect_columns, collect_schema, column_updates,
@@ -164,7 +175,7 @@ mod _core {
 
     // What workers do.
     #[pymodule_export]
-    use crate::seeing::{
+    use crate::observability::{
         diagnostics::{keep_diagnostics, take_diagnostics},
         frames::Line,
         graph::Installed,

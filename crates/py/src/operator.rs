@@ -17,10 +17,11 @@ use crate::columns::schema::Schema;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::kinds::PactKind;
+use crate::observability::notes::{Kept, Made};
 use crate::pact::pact;
 use crate::port::{Carries, FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
-use crate::seeing::notes::{Kept, Made};
+use crate::recovery::{Division, Piece, taking};
 use crate::sources::Sources;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
@@ -188,6 +189,39 @@ impl Builder {
         if let Some(noted) = noted {
             noted.keeps(Kept::Python(Arc::new(Held::new(size))));
         }
+        Ok(())
+    }
+
+    /// Says that the operator keeps nothing from one run to the next.
+    fn stateless(&self) -> PyResult<()> {
+        self.builder.get()?.stateless();
+        Ok(())
+    }
+
+    /// Says how the operator's state is taken: `take()` returns a list of pieces, which are divided among "workers", "groups" of keys or "parts".
+    fn keeps(&self, division: &str, take: Py<PyAny>) -> PyResult<()> {
+        let division = Division::named(division)?;
+        self.builder.get()?.keeps(taking(division, take));
+        Ok(())
+    }
+
+    /// What the operator had, where the computation goes on from a checkpoint: its pieces, and the capabilities that it held but for those with which its
+    /// outputs began. To be called once, after its outputs were made.
+    fn restored(&self) -> PyResult<Option<(Vec<Piece>, Vec<Capability>)>> {
+        let Some(restored) = self.builder.get()?.restored() else {
+            return Ok(None);
+        };
+        let home = self.builder.home();
+        let pieces = restored.state.pieces().iter().map(Piece::restored);
+        let pieces = pieces.collect();
+        let held = restored.held.into_iter();
+        let held = held.map(|held| Capability::new(home, held));
+        Ok(Some((pieces, held.collect())))
+    }
+
+    /// Says whether the operator pauses while sources are held for a checkpoint. Where nothing is said, operators without inputs do.
+    fn pauses(&self, pauses: bool) -> PyResult<()> {
+        self.builder.get()?.pauses(pauses);
         Ok(())
     }
 

@@ -96,6 +96,14 @@ impl Antichain {
     ///
     /// Raises:
     ///     TimeError: If it has another number of coordinates.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.order import Antichain
+    ///     >>> times = Antichain([(1, 2)])
+    ///     >>> times.insert((2, 2)), times.insert((0, 3)), times.insert((0, 2))
+    ///     (False, True, True)
+    ///     >>> times.elements
+    ///     [(0, 2)]
     fn insert(&mut self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
         let point = convert(time, self.dims)?;
         self.dims = Some(point.dims());
@@ -106,6 +114,11 @@ impl Antichain {
     ///
     /// Raises:
     ///     TimeError: If ``time`` has another number of coordinates than the elements.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.order import Antichain
+    ///     >>> Antichain([3]).less_than(3), Antichain([3]).less_than(4)
+    ///     (False, True)
     fn less_than(&self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.inner.less_than(&convert(time, self.dims)?))
     }
@@ -114,6 +127,11 @@ impl Antichain {
     ///
     /// Raises:
     ///     TimeError: If ``time`` has another number of coordinates than the elements.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.order import Antichain
+    ///     >>> Antichain([3]).less_equal(2), Antichain([3]).less_equal(3)
+    ///     (False, True)
     fn less_equal(&self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.inner.less_equal(&convert(time, self.dims)?))
     }
@@ -227,6 +245,14 @@ impl MutableAntichain {
     ///         changed then.
     ///     OverflowError: If the magnitudes of all diffs so far do not add up to less than 2**63;
     ///         nothing is changed then.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.order import MutableAntichain
+    ///     >>> times = MutableAntichain()
+    ///     >>> times.update([(3, 1), (5, 1)])
+    ///     [(3, 1)]
+    ///     >>> times.update([(3, -1)])
+    ///     [(3, -1), (5, 1)]
     fn update(slf: &Bound<'_, Self>, changes: &Bound<'_, PyAny>) -> PyResult<Vec<(Time, i64)>> {
         // The iterable may look at this object while it is read, so it is not borrowed meanwhile.
         let mut dims = slf.borrow().dims;
@@ -255,6 +281,13 @@ impl MutableAntichain {
     ///
     /// Raises:
     ///     TimeError: If ``time`` has another number of coordinates than the others.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.order import MutableAntichain
+    ///     >>> times = MutableAntichain()
+    ///     >>> _ = times.update([(3, 2)])
+    ///     >>> times.count_for(3), times.count_for(4)
+    ///     (2, 0)
     fn count_for(&self, time: &Bound<'_, PyAny>) -> PyResult<i64> {
         Ok(self.inner.count_for(&convert(time, self.dims)?))
     }

@@ -1,9 +1,10 @@
-//! How records find their worker: the routers behind `Exchange`.
+//! The routers behind `Exchange`, by which records find their worker.
 
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
 use pointstamp_operators::columns::by_columns;
 use pointstamp_operators::{Content, Error, Kind, Timed};
+use pointstamp_order::worker_of_hash;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -30,8 +31,8 @@ pub(crate) fn pact(
 ) -> PyResult<Pact<Batch>> {
     let expected = match kind {
         PactKind::Pipeline | PactKind::Broadcast | PactKind::Gather => of,
-        PactKind::Exchange if of == Kind::Timed => of,
-        PactKind::Exchange | PactKind::ExchangeFirst => Kind::Host,
+        PactKind::Exchange | PactKind::ExchangeGroup if of == Kind::Timed => of,
+        PactKind::Exchange | PactKind::ExchangeGroup | PactKind::ExchangeFirst => Kind::Host,
         PactKind::ExchangeKeys => Kind::Timed,
         PactKind::ExchangeColumns => Kind::Columns,
     };
@@ -43,6 +44,7 @@ pub(crate) fn pact(
         (PactKind::Pipeline, None) => Ok(Pact::Pipeline),
         (PactKind::Broadcast, None) => Ok(Pact::Broadcast),
         (PactKind::Exchange, Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
+        (PactKind::ExchangeGroup, Some(key)) => Ok(pact_by(Key::Grouped(Held::new(key)), reader)),
         (PactKind::ExchangeColumns, Some(columns)) => {
             let columns = attached(|py| columns.extract::<Vec<usize>>(py))?;
             Ok(by_columns(&columns))
@@ -50,9 +52,9 @@ pub(crate) fn pact(
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
         (PactKind::ExchangeKeys, None) => Ok(pact_by(Key::Beside, reader)),
         (PactKind::Gather, None) => Ok(Pact::exchange(ToFirst)),
-        (PactKind::Exchange | PactKind::ExchangeColumns, None) => Err(PyValueError::new_err(
-            format!("a pact of kind {} needs a key", kind.label()),
-        )),
+        (PactKind::Exchange | PactKind::ExchangeGroup | PactKind::ExchangeColumns, None) => Err(
+            PyValueError::new_err(format!("a pact of kind {} needs a key", kind.label())),
+        ),
         (
             PactKind::Pipeline
             | PactKind::Broadcast
@@ -77,8 +79,12 @@ pub(crate) fn pact_by(key: Key, reader: &str) -> Pact<Batch> {
 
 /// What is a record's key.
 pub(crate) enum Key {
-    /// What a function returns for it.
+    /// What a function returns for it. The record goes to the worker that the remainder of the hash says.
     Function(Held),
+    /// What a function returns for it. The record goes to the worker that has its key group.
+    Grouped(Held),
+    /// The number of a worker: the first of the two things in it.
+    Worker,
     /// The record itself.
     Record,
     /// The first of the two things in it.
@@ -92,7 +98,7 @@ impl Key {
     fn hashes(&self, records: &Bound<'_, PyList>, reader: &str) -> PyResult<Vec<u64>> {
         let mut hashes = Vec::with_capacity(records.len());
         match self {
-            Key::Function(function) => {
+            Key::Function(function) | Key::Grouped(function) => {
                 // Each key is hashed as it comes, and let go: no list of them is made.
                 let function = function.get().bind(records.py());
                 Tools::get(records.py())?.map_each(function, records, |key| {
@@ -105,7 +111,7 @@ impl Key {
                     hashes.push(route_hash(&record)?);
                 }
             }
-            Key::First => {
+            Key::First | Key::Worker => {
                 for record in records {
                     hashes.push(match record.cast::<PyTuple>() {
                         Ok(tuple) if tuple.len() == 2 => {
@@ -122,6 +128,32 @@ impl Key {
         }
         Ok(hashes)
     }
+
+    /// The worker for a hash: that of its key group, so that state by key can be divided between other workers, where the program has
+    /// not chosen.
+    #[inline]
+    fn worker(&self, hash: u64, peers: usize) -> usize {
+        match self {
+            Key::Function(_) | Key::Worker => remainder(hash, peers),
+            Key::Grouped(_) | Key::Record | Key::First | Key::Beside => worker_of_hash(hash, peers),
+        }
+    }
+}
+
+#[inline]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "below the number of workers"
+)]
+fn remainder(hash: u64, peers: usize) -> usize {
+    let peers = peers as u64;
+    // A remainder by a power of two needs no division.
+    let worker = if peers.is_power_of_two() {
+        hash & (peers - 1)
+    } else {
+        hash % peers
+    };
+    worker as usize
 }
 
 fn not_a_pair(record: &Bound<'_, PyAny>, reader: &str) -> PyErr {
@@ -141,7 +173,7 @@ impl Route<Batch> for ToFirst {
     }
 }
 
-/// Routes records by a key: an int by its remainder, any other key by its stable hash.
+/// Routes records by a key.
 struct KeyRouter {
     key: Key,
     reader: String,
@@ -180,7 +212,9 @@ impl KeyRouter {
         }
         let hashes = self.key.hashes(list, &self.reader)?;
         let peers = parts.len();
-        Ok(timed.split(&hashes, peers, |worker, part| {
+        let workers = hashes.into_iter().map(|hash| self.key.worker(hash, peers));
+        let workers: Vec<usize> = workers.collect();
+        Ok(timed.split(&workers, peers, |worker, part| {
             parts[worker].push(part.into_batch());
         }))
     }
@@ -193,22 +227,12 @@ impl KeyRouter {
             only.push(batch.into_batch());
             return Ok(());
         }
-        let peers = parts.len() as u64;
+        let peers = parts.len();
         let expected = list.len() / parts.len() + list.len() / 8 + 16;
         let mut split: Vec<Vec<Bound<'_, PyAny>>> =
             parts.iter().map(|_| Vec::with_capacity(expected)).collect();
         for (index, hash) in hashes.into_iter().enumerate() {
-            // A remainder by a power of two needs no division.
-            let part = if peers.is_power_of_two() {
-                hash & (peers - 1)
-            } else {
-                hash % peers
-            };
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "below the number of workers"
-            )]
-            split[part as usize].push(list.get_item(index)?);
+            split[self.key.worker(hash, peers)].push(list.get_item(index)?);
         }
         for (part, records) in parts.iter_mut().zip(split) {
             if !records.is_empty() {

@@ -1,4 +1,4 @@
-//! What an operator's function touches when it runs: inputs and outputs.
+//! The inputs and outputs that an operator's function touches when it runs.
 
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
@@ -21,6 +21,16 @@ use crate::session::{Session, open_session, send_now};
 ///
 /// It can be read only while its operator runs. The list of records is the reader's own; an input connected to an
 /// `ArrowStream` yields a `pyarrow.RecordBatch` instead.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def show(info):
+///     ...     def logic(input):
+///     ...         for message, records in input:
+///     ...             print(message.time, records)
+///     ...     return logic
+///     >>> ps.example(lambda scope: scope.to_stream([1, 2]).sink(ps.Pipeline(), "show", show))
+///     0 [1, 2]
 #[pyclass(frozen, subclass, module = "pointstamp")]
 pub(crate) struct InputPort {
     pub(crate) port: ThreadBound<EngineInput<Batch>>,
@@ -33,6 +43,17 @@ impl InputPort {
     ///
     /// Raises:
     ///     CapabilityError: If the operator is not running.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def show(info):
+    ///     ...     def logic(input):
+    ///     ...         while (message := input.next()) is not None:
+    ///     ...             capability, records = message
+    ///     ...             print(capability.time, records)
+    ///     ...     return logic
+    ///     >>> ps.example(lambda scope: scope.to_stream([1, 2]).sink(ps.Pipeline(), "show", show))
+    ///     0 [1, 2]
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(CapabilityRef, Bound<'py, PyAny>)>> {
         let port = self.port.get()?;
         let Some((message, batch)) = port.next().map_err(IntoException::into_exception)? else {
@@ -65,6 +86,18 @@ impl InputPort {
 }
 
 /// An input of an operator that is told of the times that may still arrive there.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def ends(info):
+///     ...     def logic(input):
+///     ...         for _ in input:
+///     ...             pass
+///     ...         if not input.frontier:
+///     ...             print("complete")
+///     ...     return logic
+///     >>> ps.example(lambda scope: scope.to_stream([1, 2]).sink(ps.Pipeline(), "ends", ends))
+///     complete
 #[pyclass(frozen, extends = InputPort, module = "pointstamp")]
 pub(crate) struct FrontieredInput;
 
@@ -90,6 +123,17 @@ fn wrong_kind(found: Kind, expected: Kind) -> PyErr {
 }
 
 /// One output of an operator.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def double(input, output, notificator):
+///     ...     for message, numbers in input:
+///     ...         with output.session(message) as session:
+///     ...             session.give_all(2 * n for n in numbers)
+///     >>> def build(scope):
+///     ...     return scope.to_stream([1, 2]).unary_notify(ps.Pipeline(), "double", [], double).capture()
+///     >>> ps.example(build).extract()
+///     [(0, [2, 4])]
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct OutputPort {
     pub(crate) port: ThreadBound<EngineOutput<Batch>>,
@@ -126,6 +170,17 @@ impl OutputPort {
     ///
     /// Raises:
     ///     CapabilityError: If the capability was dropped, has expired, or is for another output.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def first(input, output, notificator):
+    ///     ...     for message, records in input:
+    ///     ...         with output.session(message) as session:
+    ///     ...             session.give(records[0])
+    ///     >>> def build(scope):
+    ///     ...     return scope.to_stream([1, 2]).unary_notify(ps.Pipeline(), "first", [], first).capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [1])]
     fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
         let port = self.port.get()?.clone();
         let schema = match &self.carries {

@@ -15,6 +15,19 @@ const PLACES: usize = 64;
 /// Reports which timestamps may still appear where it is attached; may be attached at several places.
 ///
 /// It can be read from any thread. Attached nowhere, nothing is possible.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def main(worker):
+///     ...     with worker.dataflow() as scope:
+///     ...         words, stream = scope.new_input()
+///     ...         probe = stream.probe()
+///     ...     words.send("tick")
+///     ...     words.advance_to(1)
+///     ...     worker.step_while(lambda: probe.less_than(1))
+///     ...     return probe.frontier.elements
+///     >>> ps.execute(main)
+///     [[1]]
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct ProbeHandle {
     pub(crate) probe: Probe,
@@ -72,16 +85,53 @@ impl ProbeHandle {
     }
 
     /// Whether a time strictly less than `time` is still possible.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...         probe = stream.probe()
+    ///     ...     words.advance_to(3)
+    ///     ...     worker.step_while(lambda: probe.less_than(3))
+    ///     ...     return probe.less_than(3), probe.less_than(4)
+    ///     >>> ps.execute(main)
+    ///     [(False, True)]
     fn less_than(&self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.probe.less_than(&self.time(time)?))
     }
 
     /// Whether `time`, or one less than it, is still possible.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...         probe = stream.probe()
+    ///     ...     words.advance_to(3)
+    ///     ...     worker.step_while(lambda: probe.less_equal(2))
+    ///     ...     return probe.less_equal(2), probe.less_equal(3)
+    ///     >>> ps.execute(main)
+    ///     [(False, True)]
     fn less_equal(&self, time: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.probe.less_equal(&self.time(time)?))
     }
 
     /// Whether no time is possible any more.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, stream = scope.new_input()
+    ///     ...         probe = stream.probe()
+    ///     ...     before = probe.done()
+    ///     ...     words.close()
+    ///     ...     worker.run()
+    ///     ...     return before, probe.done()
+    ///     >>> ps.execute(main)
+    ///     [(False, True)]
     fn done(&self) -> bool {
         self.probe.is_done()
     }

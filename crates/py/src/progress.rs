@@ -147,6 +147,12 @@ impl Graph {
     /// Raises:
     ///     GraphError: If there are summaries for a port that the node does not have.
     ///     TimeError: If a summary has another number of coordinates than the graph's times.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph
+    ///     >>> graph = Graph()
+    ///     >>> graph.add_node(0, 1, name="input"), graph.add_node(1, 1, name="map")
+    ///     (0, 1)
     #[pyo3(signature = (inputs, outputs, summaries = None, *, name = None))]
     fn add_node(
         &mut self,
@@ -192,6 +198,14 @@ impl Graph {
     ///
     /// Raises:
     ///     GraphError: If the graph does not have one of the ports.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Source, Target
+    ///     >>> graph = Graph()
+    ///     >>> first, second = graph.add_node(0, 1), graph.add_node(1, 0)
+    ///     >>> graph.add_edge(Source(first, 0), Target(second, 0))
+    ///     >>> graph.path_summaries(Source(first, 0), Target(second, 0))
+    ///     [0]
     fn add_edge(&mut self, source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
         let (from, to) = (location(source)?, location(target)?);
         match (from.port, to.port) {
@@ -216,6 +230,13 @@ impl Graph {
     ///
     /// Raises:
     ///     GraphError: If the graph does not have one of the ports.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Source, Target
+    ///     >>> graph = Graph()
+    ///     >>> delay = graph.add_node(1, 1, {(0, 0): [5]})
+    ///     >>> graph.path_summaries(Target(delay, 0), Source(delay, 0))
+    ///     [5]
     fn path_summaries<'py>(
         &self,
         start: &Bound<'py, PyAny>,
@@ -235,6 +256,15 @@ impl Graph {
     /// Raises:
     ///     GraphError: If the graph does not have one of the ports.
     ///     TimeError: If a time has another number of coordinates than the graph's.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Source, Target
+    ///     >>> graph = Graph()
+    ///     >>> delay = graph.add_node(1, 1, {(0, 0): [5]})
+    ///     >>> graph.could_result_in(2, Target(delay, 0), 6, Source(delay, 0))
+    ///     False
+    ///     >>> graph.could_result_in(2, Target(delay, 0), 7, Source(delay, 0))
+    ///     True
     fn could_result_in(
         &self,
         time1: &Bound<'_, PyAny>,
@@ -251,6 +281,13 @@ impl Graph {
     ///
     /// Raises:
     ///     GraphError: If there is a cycle that does not advance time; it names the nodes on it.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph
+    ///     >>> graph = Graph()
+    ///     >>> _ = graph.add_node(0, 1)
+    ///     >>> graph.build().propagate()
+    ///     []
     fn build(&self) -> PyResult<Tracker> {
         let inner = self
             .0
@@ -314,6 +351,16 @@ impl Tracker {
     ///     GraphError: If the graph does not have the port.
     ///     TimeError: If the time has another number of coordinates than the graph's.
     ///     OverflowError: If the magnitudes of all diffs so far do not add up to less than 2**63.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> tracker = graph.build()
+    ///     >>> tracker.update(Source(node, 0), 3, 1)
+    ///     >>> _ = tracker.propagate()
+    ///     >>> tracker.frontier(Source(node, 0)).elements
+    ///     [3]
     fn update(
         &mut self,
         location: &Bound<'_, PyAny>,
@@ -331,6 +378,15 @@ impl Tracker {
     /// Returns:
     ///     The changes since the last call, by node and then by time: ``(location, time, 1)`` for a
     ///     time that entered a frontier, ``(location, time, -1)`` for one that left.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> tracker = graph.build()
+    ///     >>> tracker.update(Source(node, 0), 3, 1)
+    ///     >>> tracker.propagate(), tracker.propagate()
+    ///     ([(Source(node=0, port=0), 3, 1)], [])
     fn propagate(&mut self) -> Vec<(Place, Time, i64)> {
         self.inner.propagate();
         let mut changes: Vec<_> = self.inner.drain_changes().collect();
@@ -345,6 +401,14 @@ impl Tracker {
     ///
     /// Raises:
     ///     GraphError: If the graph does not have the port.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> tracker = graph.build()
+    ///     >>> tracker.frontier(Source(node, 0)).elements
+    ///     []
     fn frontier(&self, location: &Bound<'_, PyAny>) -> PyResult<Antichain> {
         let location = self.shape.checked(location)?;
         Ok(Antichain::from_points(
@@ -404,6 +468,15 @@ impl Scheduler {
     ///     GraphError: If the graph does not have the port.
     ///     TimeError: If the time has another number of coordinates than the graph's.
     ///     OverflowError: If the magnitudes of all diffs so far do not add up to less than 2**63.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Scheduler, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> table = Scheduler(graph)
+    ///     >>> table.update(Source(node, 0), 3, 2)
+    ///     >>> table.occurrence_count(Source(node, 0), 3)
+    ///     2
     fn update(
         &mut self,
         location: &Bound<'_, PyAny>,
@@ -417,11 +490,20 @@ impl Scheduler {
             .map_err(IntoException::into_exception)
     }
 
-    /// How many events bear this pointstamp.
+    /// The number of events that bear this pointstamp.
     ///
     /// Raises:
     ///     GraphError: If the graph does not have the port.
     ///     TimeError: If the time has another number of coordinates than the graph's.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Scheduler, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> table = Scheduler(graph)
+    ///     >>> table.update(Source(node, 0), 3, 2)
+    ///     >>> table.occurrence_count(Source(node, 0), 3), table.occurrence_count(Source(node, 0), 4)
+    ///     (2, 0)
     fn occurrence_count(
         &self,
         location: &Bound<'_, PyAny>,
@@ -431,11 +513,20 @@ impl Scheduler {
         Ok(self.inner.occurrence_count(location, &time))
     }
 
-    /// How many other active pointstamps could result in this one, which need not be active.
+    /// The number of other active pointstamps that could result in this one, which need not be active.
     ///
     /// Raises:
     ///     GraphError: If the graph does not have the port.
     ///     TimeError: If the time has another number of coordinates than the graph's.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Scheduler, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> table = Scheduler(graph)
+    ///     >>> table.update(Source(node, 0), 3, 1)
+    ///     >>> table.precursor_count(Source(node, 0), 5)
+    ///     1
     fn precursor_count(
         &mut self,
         location: &Bound<'_, PyAny>,
@@ -446,6 +537,16 @@ impl Scheduler {
     }
 
     /// The active pointstamps that have no precursor, by node and then by time.
+    ///
+    /// Examples:
+    ///     >>> from pointstamp.progress import Graph, Scheduler, Source
+    ///     >>> graph = Graph()
+    ///     >>> node = graph.add_node(0, 1)
+    ///     >>> table = Scheduler(graph)
+    ///     >>> table.update(Source(node, 0), 5, 1)
+    ///     >>> table.update(Source(node, 0), 3, 1)
+    ///     >>> table.frontier()
+    ///     [(Source(node=0, port=0), 3)]
     fn frontier(&self) -> Vec<(Place, Time)> {
         let pointstamps = self.inner.frontier();
         pointstamps

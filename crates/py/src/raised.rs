@@ -13,12 +13,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 
-use crate::cures;
 use crate::errors::{
-    CapabilityError, ClusterError, GraphError, IntoException, PointstampError, TimeError,
-    WorkerStopped, of_process,
+    CapabilityError, CheckpointError, ClusterError, GraphError, IntoException, PointstampError,
+    TimeError, WorkerStopped, of_process,
 };
 use crate::gil::attached;
+use crate::hints;
 
 /// An exception that a user's function raised in an operator.
 #[derive(Debug)]
@@ -79,12 +79,12 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>
         Error::Host { cause } => return cause_of(py, cause),
         Error::Graph(error) | Error::Cycle { cycle: error, .. } => error.clone().into_exception(),
         Error::Channel(error) => error.clone().into_exception(),
-        Error::Build(error) => GraphError::new_err(cures::of_build(error)),
+        Error::Build(error) => GraphError::new_err(hints::of_build(error)),
         Error::Disagreement(_) => GraphError::new_err(message()),
         Error::TimeGoesBack { .. } | Error::TimeDims { .. } | Error::TimeOverflow { .. } => {
             TimeError::new_err(message())
         }
-        Error::Capability(error) => CapabilityError::new_err(cures::of_capability(error)),
+        Error::Capability(error) => CapabilityError::new_err(hints::of_capability(error)),
         // A closed input has dropped its capability.
         Error::Closed => {
             CapabilityError::new_err("the input is closed: nothing can be sent after close()")
@@ -98,6 +98,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> (PyErr, Option<String>
         Error::Stopped => WorkerStopped::new_err(
             "the computation was stopped: another worker failed, or it was interrupted",
         ),
+        Error::Restore(_) => CheckpointError::new_err(message()),
         Error::Reentrant | Error::Panic { .. } | Error::Ended { .. } => {
             PointstampError::new_err(message())
         }
@@ -120,6 +121,8 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
     } else if let Some(error) = cause.downcast_ref::<ChannelError>() {
         (error.clone().into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<Malformed>() {
+        (error.into_exception(), None)
+    } else if let Some(error) = cause.downcast_ref::<pointstamp_recovery::Error>() {
         (error.into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<pointstamp_operators::Error>() {
         (error.into_exception(), error.operator().map(str::to_owned))

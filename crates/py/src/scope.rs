@@ -23,11 +23,13 @@ use crate::gil::{Held, attached};
 use crate::input::InputHandle;
 use crate::iterables::{Giver, records_of};
 use crate::kinds::StreamKind;
+use crate::observability::frames::Line;
+use crate::observability::notes::Made;
 use crate::operator::Builder;
+use crate::position::Given;
 use crate::probe::ProbeHandle;
 use crate::raised::Raised;
-use crate::seeing::frames::Line;
-use crate::seeing::notes::Made;
+use crate::recovery::Recording;
 use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
@@ -52,6 +54,12 @@ impl Scope {
 
 #[pymethods]
 impl Scope {
+    /// The worker's part in checkpoints; None where none are made.
+    #[getter]
+    fn recording(&self) -> PyResult<Option<Recording>> {
+        self.driver.recording()
+    }
+
     /// Its name.
     #[getter]
     fn name(&self) -> PyResult<String> {
@@ -89,11 +97,17 @@ impl Scope {
 
     /// Begins to lower a node of the plan, and ends with the node before: the operators that are made from now on get its
     /// name, where it has one, and its line, or, without a line, the one that runs. The operator that is called as `title`
-    /// gets the name itself, the others have it in front.
-    #[pyo3(signature = (title, name, line))]
-    fn lowering(&self, title: String, name: Option<String>, line: Option<&Bound<'_, Line>>) {
+    /// gets the name itself, the others have it in front. Where checkpoints are made, `form` says what the node is.
+    #[pyo3(signature = (title, name, line, form=None))]
+    fn lowering(
+        &self,
+        title: String,
+        name: Option<String>,
+        line: Option<&Bound<'_, Line>>,
+        form: Option<String>,
+    ) {
         let line = line.map(|line| line.get().clone());
-        self.scope.home().naming().lower(title, name, line);
+        self.scope.home().naming().lower(title, name, line, form);
     }
 
     /// Ends the lowering.
@@ -101,14 +115,21 @@ impl Scope {
         self.scope.home().naming().lowered();
     }
 
-    /// Connects an input handle.
+    /// An input of the worker that has not come to where it stood at the checkpoint; None where all have.
+    fn behind(&self) -> Option<String> {
+        self.driver.behind()
+    }
+
+    /// Connects an input handle; after a resumption `main` `repeats` what it has sent on it, or sends only the rest.
+    #[pyo3(signature = (handle, kind, repeats = true))]
     fn input_from(
         &self,
         py: Python<'_>,
         handle: &InputHandle,
         kind: StreamKind,
+        repeats: bool,
     ) -> PyResult<Stream> {
-        let stream = handle.attach(py, self.scope.get()?, &self.driver)?;
+        let stream = handle.attach(py, self.scope.get()?, &self.driver, repeats)?;
         Ok(self.plain(kind.into(), stream))
     }
 
@@ -136,7 +157,11 @@ impl Scope {
         );
         let builder = self.scope.get()?.operator("to_stream").map_err(refused)?;
         let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
-        let mut capability = Some(capability);
+        let mut given = Given::default();
+        if self.driver.recording()?.is_some() {
+            given = Given::keep(&builder);
+        }
+        let mut capability = Some(capability).filter(|capability| !capability.is_revoked());
         builder.start();
         let activator = builder.activator();
         let mut iterator = Some(iterator);
@@ -145,10 +170,12 @@ impl Scope {
                 return Ok(false);
             };
             let more = attached(|py| {
+                given.skip(source.get().bind(py)).map_err(Raised::here)?;
                 let list = Tools::get(py)
                     .and_then(|tools| tools.take(source.get().bind(py), MAX_BATCH))
                     .map_err(Raised::here)?;
                 let len = list.len();
+                given.note(&list);
                 if len > 0 {
                     output
                         .send(held, Records::new(list).into_batch())
@@ -171,6 +198,7 @@ impl Scope {
     fn empty(&self) -> PyResult<Stream> {
         let builder = self.scope.get()?.operator("empty").map_err(refused)?;
         let (_, stream) = builder.new_output().map_err(refused)?;
+        builder.stateless();
         Ok(self.plain(Kind::Host, stream))
     }
 

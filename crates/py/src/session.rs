@@ -273,6 +273,20 @@ impl Drop for Opened {
 }
 
 /// Sends records at one time; flushed at the end of its `with` block.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def main(worker):
+///     ...     with worker.dataflow() as scope:
+///     ...         numbers, capability, stream = scope.new_unordered_input()
+///     ...         captured = stream.capture()
+///     ...     with capability, numbers.session(capability) as session:
+///     ...         session.give(1)
+///     ...         session.give_all([2, 3])
+///     ...     worker.run()
+///     ...     return captured.extract()
+///     >>> ps.execute(main)
+///     [[(0, [1, 2, 3])]]
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Session {
     state: ThreadBound<Opened>,
@@ -320,6 +334,19 @@ impl Session {
 #[pymethods]
 impl Session {
     /// Sends one record; on an `ArrowStream`, the rows of a record batch or table.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, capability, stream = scope.new_unordered_input()
+    ///     ...         captured = stream.capture()
+    ///     ...     with capability, words.session(capability) as session:
+    ///     ...         session.give("tick")
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, ['tick'])]]
     fn give(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = record.py();
         if let Some(schema) = &self.schema {
@@ -341,6 +368,19 @@ impl Session {
     }
 
     /// Sends every record of an iterable; on an `ArrowStream`, of an iterable of record batches or tables.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, capability, stream = scope.new_unordered_input()
+    ///     ...         captured = stream.capture()
+    ///     ...     with capability, words.session(capability) as session:
+    ///     ...         session.give_all(["tick", "tock"])
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, ['tick', 'tock'])]]
     fn give_all(&self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = records.py();
         if let Some(schema) = &self.schema {
@@ -375,6 +415,19 @@ impl Session {
     }
 
     /// Sends what has been given so far.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         words, capability, stream = scope.new_unordered_input()
+    ///     ...         stream.inspect(print)
+    ///     ...     with capability, words.session(capability) as session:
+    ///     ...         session.give("tick")
+    ///     ...         session.flush()
+    ///     ...         worker.step()
+    ///     >>> ps.execute(main) and None
+    ///     tick
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if !self.core()?.columns.borrow().is_empty() {
             self.send_columns(py, |merger, send| merger.flush(send))?;

@@ -15,12 +15,13 @@ use crate::connections::{Connections, seconds};
 use crate::driver::PythonHost;
 use crate::gil::{Held, attached, detached, detached_here};
 use crate::raised::Raised;
+use crate::turns::WriterTurns;
 
 /// The workers and processes of one simulated computation.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Simulation {
     world: Arc<World>,
-    /// Called with the number of a worker that cannot go on, as no worker can; it raises what is wrong.
+    /// Called with the number of a worker that cannot go on, as no worker can, or all are killed; it raises what is wrong.
     stalled: Arc<Held>,
 }
 
@@ -56,6 +57,28 @@ impl Simulation {
     fn connections(&self, process: usize) -> Connections {
         let link = Link::new(Arc::clone(&self.world), process);
         Connections::of(Arc::new(link))
+    }
+
+    /// Adds the threads that write checkpoints, and kills all at a step: to be called before anything else.
+    fn records(&self, kill: Option<u64>) {
+        self.world.records(kill);
+    }
+
+    /// The turns of the thread of a process that writes checkpoints.
+    fn turns(&self, process: usize) -> WriterTurns {
+        WriterTurns::new(&self.world, process)
+    }
+
+    /// Whether all was killed.
+    #[getter]
+    fn killed(&self) -> bool {
+        self.world.is_killed()
+    }
+
+    /// How many steps there were.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.world.steps()
     }
 
     /// The process that was lost, if one was.
@@ -97,8 +120,8 @@ struct SimulatedHost {
     found: Cell<Found>,
 }
 
-impl Host for SimulatedHost {
-    fn before_step(&self) -> Result<(), BoxError> {
+impl SimulatedHost {
+    fn turn(&self) -> Result<(), BoxError> {
         let found = self.found.take();
         let (world, worker) = (&self.world, self.worker);
         let answer = || self.inner.answer_if_asked();
@@ -107,8 +130,19 @@ impl Host for SimulatedHost {
             detached_here(py, &mut || turn = world.turn(worker, found, &answer));
             turn.or_else(|_none_can_go_on| self.stalled.get().bind(py).call1((worker,)).map(drop))
         })
-        .map_err(Raised::here)?;
+        .map_err(Raised::here)
+    }
+}
+
+impl Host for SimulatedHost {
+    fn before_step(&self) -> Result<(), BoxError> {
+        self.turn()?;
         self.inner.before_step()
+    }
+
+    fn while_held(&self) -> Result<(), BoxError> {
+        self.turn()?;
+        self.inner.while_held()
     }
 
     fn before_end(&self) -> Result<(), BoxError> {
@@ -131,6 +165,10 @@ impl Host for SimulatedHost {
 
     fn begins(&self, operator: OperatorId) {
         self.inner.begins(operator);
+    }
+
+    fn describes(&self) -> Option<String> {
+        self.inner.describes()
     }
 
     fn renames(&self, name: &str) -> Option<String> {

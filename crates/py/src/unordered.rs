@@ -17,6 +17,21 @@ pub(crate) fn place(home: &Home, own: &str, scope: &EngineScope<Batch>) -> Strin
 }
 
 /// An input whose times are given out as capabilities: send at any time for which there is one, in any order.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def main(worker):
+///     ...     with worker.dataflow() as scope:
+///     ...         numbers, capability, stream = scope.new_unordered_input()
+///     ...         captured = stream.capture()
+///     ...     with capability.delayed(2) as later, numbers.session(later) as session:
+///     ...         session.give("second")
+///     ...     with capability, numbers.session(capability) as session:
+///     ...         session.give("first")
+///     ...     worker.run()
+///     ...     return captured.extract()
+///     >>> ps.execute(main)
+///     [[(0, ['first']), (2, ['second'])]]
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct UnorderedInput {
     pub(crate) input: ThreadBound<EngineUnordered<Batch>>,
@@ -31,6 +46,19 @@ impl UnorderedInput {
     ///
     /// Raises:
     ///     CapabilityError: If the capability was dropped, or is another output's.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def main(worker):
+    ///     ...     with worker.dataflow() as scope:
+    ///     ...         numbers, capability, stream = scope.new_unordered_input()
+    ///     ...         captured = stream.capture()
+    ///     ...     with capability, numbers.session(capability) as session:
+    ///     ...         session.give("tick")
+    ///     ...     worker.run()
+    ///     ...     return captured.extract()
+    ///     >>> ps.execute(main)
+    ///     [[(0, ['tick'])]]
     fn session(&self, py: Python<'_>, capability: &Bound<'_, PyAny>) -> PyResult<Session> {
         let port = self.input.get()?.output().clone();
         let (home, driver) = (self.input.home(), Some(&self.driver));

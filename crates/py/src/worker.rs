@@ -20,16 +20,17 @@ use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
 use crate::driver::{Driver, PythonHost};
-use crate::errors::{GraphError, PointstampError, WorkerStopped};
+use crate::errors::{CheckpointError, GraphError, PointstampError, WorkerStopped};
 use crate::forks::{self, Process, REFUSED};
-use crate::gil::{Held, detached};
+use crate::gil::{Held, detached, detached_here};
 use crate::kinds::ProgressMode;
+use crate::observability::graph::{Collector, Installed};
+use crate::observability::hearing::Hearing;
+use crate::observability::inquiry::Answer;
+use crate::observability::record::Recorder;
 use crate::raised::{Raised, exception, told};
+use crate::recovery::{Checkpoints, Recording};
 use crate::scope::Scope;
-use crate::seeing::graph::{Collector, Installed};
-use crate::seeing::hearing::Hearing;
-use crate::seeing::inquiry::Answer;
-use crate::seeing::record::Recorder;
 use crate::simulation::Simulation;
 use crate::threads::{Running, Threads, absorb_interruption};
 
@@ -209,6 +210,12 @@ impl Worker {
         Ok(traffic(self.0.engine()?.cluster()))
     }
 
+    /// The worker's part in checkpoints; None where none are made.
+    #[getter]
+    fn recording(&self) -> PyResult<Option<Recording>> {
+        self.0.recording()
+    }
+
     /// The numbers of the dataflows that are not complete.
     fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
         Ok(self.0.engine()?.installed_dataflows())
@@ -273,7 +280,7 @@ impl Cluster {
         clippy::too_many_arguments,
         reason = "called in two places, by position"
     )]
-    #[pyo3(signature = (index, wrap, main, thread, signals, interrupted = None, simulation = None))]
+    #[pyo3(signature = (index, wrap, main, thread, signals, interrupted = None, simulation = None, checkpoints = None))]
     fn run(
         &self,
         index: usize,
@@ -283,6 +290,7 @@ impl Cluster {
         signals: bool,
         interrupted: Option<Py<PyAny>>,
         simulation: Option<&Simulation>,
+        checkpoints: Option<&Checkpoints>,
     ) -> PyResult<Option<Py<PyAny>>> {
         let py = main.py();
         let seed = self.seeds.lock().get_mut(index).and_then(Option::take);
@@ -303,9 +311,18 @@ impl Cluster {
             }
         };
         let host = PythonHost::new(&home, &self.engine, signals, interrupted, at_the_end);
+        let recorder = checkpoints.and_then(Checkpoints::recorder);
         let run_main = |engine: &EngineWorker<Batch>| {
             let driver = Driver::new(&home, engine.clone(), &host);
+            if let Some(recorder) = &recorder {
+                let mut begun = None;
+                detached_here(py, &mut || begun = Some(recorder.begin(engine)));
+                if let Some(recording) = begun.transpose()? {
+                    driver.records(recording);
+                }
+            }
             self.threads.note(index, Some(Running::new(thread)));
+            let of_main = Arc::clone(&driver);
             let worker = Bound::new(py, Worker(driver));
             let returned = worker
                 .and_then(|worker| wrap.call1((worker,)))
@@ -313,6 +330,14 @@ impl Cluster {
             if !home.process().is_this() {
                 forks::end(py, returned.err().as_ref());
             }
+            let returned = returned.and_then(|returned| match of_main.behind() {
+                None => Ok(returned),
+                Some(place) => Err(CheckpointError::new_err(format!(
+                    "main returned before it has sent again what input {place} of worker {} had been sent at the checkpoint: let \
+                     it send the same, or take new_input(resume=\"continue\"), and send only what comes after its position",
+                    home.worker()
+                ))),
+            });
             returned.map(Bound::unbind).map_err(|error| {
                 if error.is_instance_of::<WorkerStopped>(py) && self.engine.ending().is_stopped() {
                     Error::Stopped
@@ -331,6 +356,11 @@ impl Cluster {
         drop((hosting, host)); // nothing is held here any more: only Python objects refer to the worker
         home.end(py);
         Ok(result)
+    }
+
+    /// Has the workers of this process take part in checkpoints: to be called before they begin.
+    fn records(&self, checkpoints: &Checkpoints) -> PyResult<()> {
+        checkpoints.start(&self.engine)
     }
 
     /// Ends the computation because the thread of a worker of this process, by its number here, failed outside of it.

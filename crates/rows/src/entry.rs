@@ -1,4 +1,4 @@
-//! Where rows of others are read, as the fuzzer calls it: `fuzz/` at the root of the repository.
+//! The readers of foreign rows, as the fuzzer calls them: `fuzz/` at the root of the repository.
 
 use std::sync::Arc;
 

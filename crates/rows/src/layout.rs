@@ -1,4 +1,4 @@
-//! How integers make a value: which of them are in which tuple.
+//! The layout of a value made of integers: which of them are in which tuple.
 //!
 //! Owns [`Layout`], the form of a value that is an integer of 64 bits, `None`, or a tuple of such: symbols of two bits each,
 //! in the order in which they are written, behind a mark. Invariant: a layout other than [`EMPTY`](Layout::EMPTY) is that of

@@ -1,4 +1,4 @@
-//! What happens next: a choice with weights, which change.
+//! Draws of the next event: a choice with weights, which change.
 
 use std::collections::BTreeSet;
 
@@ -46,6 +46,12 @@ impl Draw {
         draw
     }
 
+    /// Adds workers.
+    pub(crate) fn add(&mut self, workers: usize) {
+        self.workers.extend(std::iter::repeat_n(0, workers));
+        self.weigh();
+    }
+
     /// How often something was chosen.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -54,6 +60,11 @@ impl Draw {
     /// Which process is to be lost, and after how many draws.
     pub(crate) fn loss(&mut self, processes: usize) -> (usize, u64) {
         (self.random.usize(..processes), self.random.u64(1..=LOST_BY))
+    }
+
+    /// Whether something happens of which so many chances are one.
+    pub(crate) fn one_of(&mut self, chances: u64) -> bool {
+        self.random.u64(..chances) == 0
     }
 
     /// One of the workers.

@@ -9,6 +9,10 @@
 //! some workers and links are rarely chosen for a while. The orders in which programs go wrong are those in which one is far behind.
 //!
 //! A draw costs time in proportion to the number of workers and links.
+//!
+//! With checkpoints, the thread of a process that writes them is a *writer*, which takes turns as a worker does: one thing that waits for it in each.
+//! Draws, and calls of the store that change something, are *steps*. All is killed at a chosen one: from then on calls of the store fail without an
+//! effect, and every turn ends with [`Ended::Killed`].
 
 #![forbid(unsafe_code)]
 
@@ -18,4 +22,4 @@ mod ways;
 mod world;
 
 pub use crate::link::Link;
-pub use crate::world::{Found, Stalled, World};
+pub use crate::world::{Ended, Found, World};

@@ -1,4 +1,4 @@
-//! What is on its way between processes: a queue from each to each.
+//! The messages under way between processes: a queue from each to each.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Who has the turn, and what happens next.
+//! The world: the worker that has the turn, and the next event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,9 +16,17 @@ const NAP: Duration = Duration::from_millis(1);
 /// How often a worker that waits for its turn looks whether it is asked, while a thread asks.
 const LOOKS: Duration = Duration::from_millis(1);
 
-/// No worker had anything to do, and nothing was on its way.
+/// Why a worker cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stalled;
+pub enum Ended {
+    /// No worker had anything to do, and nothing was on its way.
+    Stalled,
+    /// All processes are killed.
+    Killed,
+}
+
+/// Of so many turns of a writer in which nothing waits for it, about one asks for a checkpoint.
+const ASKS: u64 = 24;
 
 /// What a worker has found to do in its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,6 +48,8 @@ pub struct World {
     /// For how long nothing may happen.
     patience: Duration,
     processes: usize,
+    /// How many workers there are.
+    workers: usize,
 }
 
 struct State {
@@ -61,11 +71,15 @@ struct State {
     lost: Option<usize>,
     /// How many ask the workers that wait.
     asking: usize,
+    /// Calls of the store so far.
+    calls: u64,
+    /// The step at which all is killed.
+    kill: Option<u64>,
 }
 
 impl World {
     /// A world of `processes` with `workers` each. Where `fails`, a process is lost at some moment, if the computation lasts so
-    /// long. A worker whose turn it is gets [`Stalled`] after nothing has happened for `patience`, where none is due later.
+    /// long. A worker whose turn it is gets [`Ended::Stalled`] after nothing has happened for `patience`, where none is due later.
     pub fn new(
         processes: usize,
         workers: usize,
@@ -89,11 +103,68 @@ impl World {
                 loss,
                 lost: None,
                 asking: 0,
+                calls: 0,
+                kill: None,
             }),
             turned: Condvar::new(),
             patience,
             processes,
+            workers: processes * workers,
         })
+    }
+
+    /// Adds the writers of checkpoints, one to each process, and kills all at a step, if there is one. To be called before anything else.
+    pub fn records(&self, kill: Option<u64>) {
+        let mut state = self.state.lock();
+        state.kill = kill;
+        let members = self.workers..self.workers + self.processes;
+        state.draw.add(self.processes);
+        state.live.extend(members);
+    }
+
+    /// Notes a call of the store; whether it is made, and not after the kill.
+    pub fn call(&self) -> bool {
+        let mut state = self.state.lock();
+        state.calls += 1;
+        !state.is_killed()
+    }
+
+    /// Whether all was killed.
+    pub fn is_killed(&self) -> bool {
+        self.state.lock().is_killed()
+    }
+
+    /// How many steps there were.
+    pub fn steps(&self) -> u64 {
+        self.state.lock().steps()
+    }
+
+    /// Waits for the first turn of the writer of a process.
+    pub fn enter_writer(&self, process: usize) {
+        self.enter(self.workers + process);
+    }
+
+    /// Ends the turn of a writer, as that of a worker is, and waits for its next. `false` when the workers of its process have ended:
+    /// the writer has had its last turn.
+    pub fn turn_writer(&self, process: usize, found: Found) -> bool {
+        let writer = self.workers + process;
+        // That nothing can happen is a worker's to say.
+        let stalled = self.turn(writer, found, &|| ()) == Err(Ended::Stalled);
+        if stalled {
+            let _again = self.turn(writer, Found::Something, &|| ());
+        }
+        let workers = self.workers / self.processes;
+        let mut of_process = process * workers..(process + 1) * workers;
+        let goes_on = of_process.any(|worker| self.state.lock().live.contains(&worker));
+        if !goes_on {
+            self.leave(writer);
+        }
+        goes_on
+    }
+
+    /// Draws whether a checkpoint is asked for now.
+    pub fn asks(&self) -> bool {
+        self.state.lock().draw.one_of(ASKS)
     }
 
     /// How many processes there are.
@@ -111,8 +182,8 @@ impl World {
     ///
     /// # Errors
     ///
-    /// [`Stalled`], and the worker keeps the turn.
-    pub fn turn(&self, worker: usize, found: Found, answer: &dyn Fn()) -> Result<(), Stalled> {
+    /// [`Ended`], and the worker keeps the turn.
+    pub fn turn(&self, worker: usize, found: Found, answer: &dyn Fn()) -> Result<(), Ended> {
         let mut state = self.state.lock();
         match found {
             Found::Something => state.stirs(),
@@ -120,13 +191,19 @@ impl World {
                 state.idle.insert(worker, is_due);
             }
         }
-        let next = self.next(state)?.ok_or(Stalled)?;
+        let next = self.next(state)?.ok_or(Ended::Stalled)?;
         let state = self.state.lock();
-        if next != worker {
+        if next == worker {
+            drop(state);
+        } else {
             self.turned.notify_all();
             self.wait(state, worker, answer);
         }
-        Ok(())
+        if self.is_killed() {
+            Err(Ended::Killed)
+        } else {
+            Ok(())
+        }
     }
 
     /// Lets workers answer that wait for their turn, until [`asked`](Self::asked). Whose turn it is stays as it is.
@@ -170,7 +247,7 @@ impl World {
     }
 
     /// Lets happen what is drawn, until it is a worker's turn: whose. `None` when no worker is left and nothing is on its way.
-    fn next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<usize>, Stalled> {
+    fn next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<usize>, Ended> {
         loop {
             if let Some(lost) = state.loses() {
                 drop(state);
@@ -212,7 +289,7 @@ impl World {
                     let one_is_due = state.idle.values().any(|is_due| *is_due);
                     if since.elapsed() >= self.patience && !one_is_due {
                         state.stirs();
-                        return Err(Stalled);
+                        return Err(Ended::Stalled);
                     }
                     state.idle.clear(); // each looks again
                     drop(state);
@@ -278,6 +355,14 @@ impl World {
 }
 
 impl State {
+    fn steps(&self) -> u64 {
+        self.draw.count() + self.calls
+    }
+
+    fn is_killed(&self) -> bool {
+        self.kill.is_some_and(|kill| self.steps() >= kill)
+    }
+
     /// Something has happened: workers that were idle may have something to do.
     fn stirs(&mut self) {
         self.idle.clear();

@@ -1,4 +1,4 @@
-//! What a checkpoint says of the computation: the part of a manifest that the engine and the connectors fill in.
+//! The description of the computation in a checkpoint: the part of a manifest that the engine and the connectors fill in.
 //!
 //! Everything large is in sections of packs. Times are lists of coordinates.
 

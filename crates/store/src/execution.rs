@@ -164,6 +164,15 @@ impl Execution {
     ///
     /// [`Error::Misuse`] while another attempt is under way or a manifest was not answered; [`Error::Overtaken`].
     pub fn begin(&mut self) -> Result<Attempt, Error> {
+        self.begin_as(self.attempts + 1)
+    }
+
+    /// Begins an attempt with a number that all workers know already.
+    ///
+    /// # Errors
+    ///
+    /// As [`Execution::begin`]; [`Error::Misuse`] where there was an attempt of this or a later number.
+    pub fn begin_as(&mut self, attempt: u64) -> Result<Attempt, Error> {
         self.in_force()?;
         if let Some(open) = self.open {
             let what = format!(
@@ -172,7 +181,12 @@ impl Execution {
             );
             return Err(Error::Misuse(what));
         }
-        self.attempts += 1;
+        if attempt <= self.attempts {
+            let last = self.attempts;
+            let what = format!("attempt {attempt} is not after attempt {last}");
+            return Err(Error::Misuse(what));
+        }
+        self.attempts = attempt;
         let turn = Turn {
             execution: self.number,
             attempt: self.attempts,

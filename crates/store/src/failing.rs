@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::disk::{Disk, OpenFile};
 
@@ -74,6 +75,15 @@ impl Plan {
     /// Returns what happens at the point of a number.
     pub fn fault(&self, point: u64) -> Option<Fault> {
         (point == self.at || self.on && point > self.at).then_some(self.fault)
+    }
+
+    /// Returns a hook that counts the points, from 1, and does what is planned.
+    pub fn hook(self) -> Hook {
+        let points = AtomicU64::new(0);
+        Arc::new(move |_: Call, _: &Path| {
+            let point = points.fetch_add(1, Ordering::Relaxed) + 1;
+            self.fault(point).map_or(Ok(()), Fault::strike)
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be removed: everything that the newest entry of the log does not need, and that no one writes.
+//! Objects that can be removed: everything that the newest entry of the log does not need, and that no one writes.
 
 use std::collections::HashSet;
 

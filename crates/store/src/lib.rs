@@ -8,7 +8,6 @@
 //! - [`page`] and [`pack`]: what each worker writes, under checksums.
 //! - [`entry`] and [`checkpoint`]: what the manifest says.
 //! - [`Location`] and [`Execution`]: the log of numbered entries, who may add to it, and what can be removed.
-//! - [`groups`]: the units in which keyed state is divided among workers.
 //!
 //! `docs/design/checkpoints.md` has the formats, the invariants and the argument. No bytes make this crate panic, or allocate more than
 //! in proportion to those that are there.
@@ -46,7 +45,6 @@ pub mod error;
 mod execution;
 pub mod failing;
 mod garbage;
-pub mod groups;
 mod json;
 mod local;
 mod location;

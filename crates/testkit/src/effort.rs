@@ -1,4 +1,4 @@
-//! How long property tests look: `POINTSTAMP_EFFORT` times as long as in `make test`.
+//! The effort of property tests: `POINTSTAMP_EFFORT` times as long as in `make test`.
 //!
 //! What they look at is the same each time: `.cargo/config.toml` gives proptest a seed, and `make check-deep` another.
 

@@ -8,6 +8,7 @@ batch or a schema goes to Python: the extra ``arrow`` of the package installs it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
@@ -22,7 +23,7 @@ from pointstamp._validation import (
     suggesting,
 )
 from pointstamp.api.classes import collection_of, stream_of
-from pointstamp.api.column_arguments import aggregations_of, key_names, part_name
+from pointstamp.api.column_arguments import Aggregates, key_names, part_name
 from pointstamp.api.driven_input import DrivenInput
 from pointstamp.api.typed import ColumnOperators
 from pointstamp.errors import GraphError
@@ -34,10 +35,10 @@ from pointstamp.logic.event_time import event_times
 from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.logic.in_time_order import root_only
 from pointstamp.logic.planned import single_output
-from pointstamp.logic.reclock import reclock
+from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.rows import limited, sorted_per_time
 from pointstamp.logic.sides import left_or_inner, pairs_of
-from pointstamp.pacts import Exchange, Pipeline
+from pointstamp.pacts import Gather, Pipeline
 from pointstamp.plan import columns as kinds
 from pointstamp.plan import records, shape
 from pointstamp.plan.node import Form, Output
@@ -49,13 +50,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp._core import ProbeHandle
+    from pointstamp._core import Aggregate, ProbeHandle
     from pointstamp.api.column_collection import ColumnCollection
     from pointstamp.api.loops import LoopHandle
     from pointstamp.api.scope import Scope
     from pointstamp.api.stream import Stream
     from pointstamp.event_time.units import Unit
     from pointstamp.expr.windows import WindowKind
+    from pointstamp.logic.declared_state import Waiting
     from pointstamp.logic.state import KeyedState
     from pointstamp.plan.node import Kind, Node, Read
     from pointstamp.types import Time
@@ -93,14 +95,14 @@ class ArrowStream(ColumnOperators):
         ...     table = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "rain": [3.0, 1.0, None]})
         ...     rain = ps.ArrowInput(table.schema)
         ...     with worker.dataflow() as scope:
-        ...         totals = rain.to_stream(scope).aggregate("city", [("rain", "sum")]).capture()
+        ...         totals = rain.to_stream(scope).aggregate("city", rain=ps.col("rain").sum()).capture()
         ...     rain.send(table)
         ...     rain.close()
         ...     worker.run()
         ...     return totals.extract()
         >>> [[(time, [totals])]] = ps.execute(main)
         >>> totals.to_pylist()
-        [{'city': 'Ulm', 'rain_sum': 3.0}, {'city': 'Bonn', 'rain_sum': 1.0}]
+        [{'city': 'Ulm', 'rain': 3.0}, {'city': 'Bonn', 'rain': 1.0}]
     """
 
     __slots__ = ("_output", "scope")
@@ -202,12 +204,30 @@ class ArrowStream(ColumnOperators):
     def inspect_batch(
         self, fn: Callable[[Time, pa.RecordBatch], Any], *, name: str | None = None
     ) -> ArrowStream:
-        """Calls a function with the time and each batch, and passes the batches on."""
+        """Calls a function with the time and each batch, and passes the batches on.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]}))
+            ...     rain.inspect_batch(lambda time, batch: print(time, batch.num_rows))
+            >>> ps.example(build)
+            0 2
+        """
         function = function_of("inspect_batch", fn)
         return self._add(kinds.INSPECT_BATCH, self._output.like(), name=name, function=function)
 
     def to_records(self, *, name: str | None = None) -> Stream[dict[str, Any]]:
-        """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it."""
+        """Each row as a `dict`, as `pyarrow.RecordBatch.to_pylist` makes it.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]})
+            >>> ps.example(lambda scope: scope.to_stream(rain).to_records().capture()).extract()
+            [(0, [{'city': 'Ulm', 'mm': 3}, {'city': 'Bonn', 'mm': 5}])]
+        """
         return self._records(kinds.TO_RECORDS, name)
 
     def _records(self, kind: Kind, name: str | None) -> Stream[Any]:
@@ -230,6 +250,19 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> numbers = pa.table({"n": [0, 1, 2, 3]})
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         rows = scope.to_stream(numbers if worker.index == 0 else numbers.slice(0, 0))
+            ...         here = rows.exchange("n").to_records().capture()
+            ...     worker.run()
+            ...     return here.extract()
+            >>> ps.execute(main, workers=2)
+            [[(0, [{'n': 0}, {'n': 2}])], [(0, [{'n': 1}, {'n': 3}])]]
         """
         key = self._columns.key(key_names(by))
         made = Output(Form.COLUMNS, self._columns, placed=key)
@@ -245,6 +278,15 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If there is no such column, it cannot be hashed, or `parts` is less than 1.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.to_stream(pa.table({"n": [0, 1, 2, 3]}))
+            ...     return [part.to_records().capture() for part in rows.partition(2, "n")]
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [{'n': 0}, {'n': 2}])], [(0, [{'n': 1}, {'n': 3}])]]
         """
         parts = count_of("partition takes first a number of parts", parts, error=GraphError)
         key = self._columns.key(key_names(by))
@@ -253,37 +295,67 @@ class ArrowStream(ColumnOperators):
         return [self._of(output) for output in outputs]
 
     def aggregate(
-        self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]], *, name: str | None = None
+        self, by: str | Sequence[str], *, name: str | None = None, **aggregates: Aggregate
     ) -> ArrowStream:
-        """Per time and key, exchanged by key, sent when the time closes.
+        """Aggregates the rows of each time and key; exchanged by key, sent when the time closes.
 
-        Names, types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any
-        other. Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76
-        digits, and one that does not fit is an error.
+        Types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any other.
+        Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76 digits,
+        and one that does not fit is an error.
 
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
-            aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
-                ``"max"`` or ``"mean"``, and its column is named ``"column_function"``. With ``"first"``,
-                ``"last"``, ``"list"``, ``"nunique"``, ``"top_3"`` (of any number, the greatest first),
-                ``"median"`` or ``"quantile_0.9"`` (of any share, between two values as far along as the
-                share says), a time's values are kept until it closes; first and last are of arrival.
             name: The operator's name.
+            aggregates: By the names of their columns, such as ``total=ps.col("price").sum()`` or
+                ``n=ps.count()``. With ``first``, ``last``, ``collect``, ``distinct_count``, ``top_k``,
+                ``median`` and ``quantile``, a time's values are kept until it closes; first and last are
+                of arrival. A quantile lies between two values as far along as its share says.
 
         Raises:
-            GraphError: If there is no such column or function, or the function is not defined for the column.
+            GraphError: If there is no such column, or a function is not defined for its type.
+            TypeError: If something is no aggregate.
             OverflowError: When the dataflow runs, for a sum that its type cannot hold; it names the column
                 and the key. Whether it fits does not depend on the order of the rows.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     sales = scope.to_stream(pa.table({"city": ["Ulm", "Ulm"], "price": [3, 4], "n": [2, 1]}))
+            ...     value = ps.col("price") * ps.col("n")
+            ...     return sales.aggregate("city", total=value.sum(), n=ps.count()).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'city': 'Ulm', 'total': 10, 'n': 2}])]
         """
-        wanted, keys = aggregations_of(aggregations), key_names(by)
+        keys = key_names(by)
+        rows, wanted = self._with_values("aggregate", aggregates, name)
         if not keys:
-            together = self._with_one_key(name)
-            whole = together.aggregate(ALL, wanted, name=name)
+            together = rows._with_one_key(name)
+            whole = together._aggregated([ALL], wanted, name)
             return whole._without_one_key(name)
+        return rows._aggregated(keys, wanted, name)
+
+    def _aggregated(
+        self, keys: list[str], wanted: list[tuple[str, str, str]], name: str | None
+    ) -> ArrowStream:
         key = self._columns.key(keys)
         schema = _core.aggregate_schema(self._columns, keys, wanted)
         made = Output(Form.COLUMNS, schema, placed=range(len(key)))
         return self._add(kinds.AGGREGATE, made, name=name, by=keys, key=key, aggregations=wanted)
+
+    def _with_values(
+        self, call: str, given: Mapping[str, Any], name: str | None
+    ) -> tuple[ArrowStream, list[tuple[str, str, str]]]:
+        """The rows with the columns that aggregates are computed of, and the aggregates for the extension."""
+        aggregates = Aggregates(call, given, self.schema.names, name)
+        if call == "running":
+            aggregates.check_any()
+        computed = aggregates.computed
+        if not computed:
+            return self, aggregates.columns
+        title = part_name(name, kinds.WITH_COLUMNS.name)
+        rows = self._mapped(kinds.WITH_COLUMNS, with_columns(computed), name=title, changes=computed)
+        return rows, aggregates.columns
 
     def distinct(self, by: str | Sequence[str] | None = None, *, name: str | None = None) -> ArrowStream:
         """One row of each key per time, sent when it is first seen; exchanged by key.
@@ -297,6 +369,15 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If there is no such column, or it cannot be hashed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn", "Ulm"], "mm": [3, 5, 4]}))
+            ...     return rain.distinct("city").to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'city': 'Ulm', 'mm': 3}, {'city': 'Bonn', 'mm': 5}])]
         """
         return self._one_of_each(kinds.DISTINCT, by, name)
 
@@ -355,6 +436,16 @@ class ArrowStream(ColumnOperators):
         Raises:
             GraphError: If there is no such column, it cannot be hashed, its type differs between the sides,
                 or the result would have two columns of one name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]}))
+            ...     sun = scope.to_stream(pa.table({"city": ["Ulm", "Rom"], "hours": [2, 9]}))
+            ...     return rain.join(sun, on="city").to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'city': 'Ulm', 'mm': 3, 'hours': 2}])]
         """
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
@@ -374,7 +465,16 @@ class ArrowStream(ColumnOperators):
         return self._of(node.output)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """Counts the rows of each time on this worker; sent when the time closes."""
+        """Counts the rows of each time on this worker; sent when the time closes.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream(pa.table({"n": [4, 5, 6]})).count().capture()
+            >>> ps.example(build).extract()
+            [(0, [3])]
+        """
         return self._records(records.COUNT, name)
 
     # ------------------------------------------------------------ shape
@@ -386,6 +486,16 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If another schema differs; it names the fields.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     first = scope.to_stream(pa.table({"n": [1]}))
+            ...     second = scope.to_stream(pa.table({"n": [2]}))
+            ...     return first.concat(second).sort("n").to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 1}, {'n': 2}])]
         """
         for other in others:
             if not isinstance(other, ArrowStream):
@@ -399,7 +509,18 @@ class ArrowStream(ColumnOperators):
     def branch_when(
         self, fn: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[ArrowStream, ArrowStream]:
-        """Splits the stream by a function of the time: (false, true)."""
+        """Splits the stream by a function of the time: (false, true).
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     days = scope.to_stream(pa.table({"day": [1, 6]})).delay("day")
+            ...     early, late = days.branch_when(lambda time: time >= 5)
+            ...     return early.to_records().capture(), late.to_records().capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(1, [{'day': 1}])], [(6, [{'day': 6}])]]
+        """
         function = function_of("branch_when", fn)
         outputs = (self._output.like(), self._output.like())
         self.scope._append(kinds.BRANCH_WHEN, [self._output], *outputs, name=name, function=function)
@@ -407,36 +528,96 @@ class ArrowStream(ColumnOperators):
         return several("branch_when", "no, yes", (no, yes))
 
     def broadcast(self, *, name: str | None = None) -> ArrowStream:
-        """Sends each batch to every worker."""
+        """Sends each batch to every worker.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> numbers = pa.table({"n": [7]})
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         rows = scope.to_stream(numbers if worker.index == 0 else numbers.slice(0, 0))
+            ...         here = rows.broadcast().to_records().capture()
+            ...     worker.run()
+            ...     return here.extract()
+            >>> ps.execute(main, workers=2)
+            [[(0, [{'n': 7}])], [(0, [{'n': 7}])]]
+        """
         made = Output(Form.COLUMNS, self._columns)
         return self._add(shape.BROADCAST, made, name=name, pact=(PactKind.BROADCAST, None))
 
     # ------------------------------------------------------------ timestamps, scopes and loops
 
     def reclock(self, clock: Stream[Any] | ArrowStream, *, name: str | None = None) -> ArrowStream:
-        """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`."""
+        """Holds batches until the clock ticks, and sends them at its time; as `Stream.reclock`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     days = scope.to_stream(pa.table({"day": [0, 1, 2]})).delay("day")
+            ...     clock = scope.to_stream([1, 3]).delay(lambda n, time: n)
+            ...     return days.reclock(clock).to_records().capture()
+            >>> for time, rows in ps.example(build).extract():
+            ...     print(time, rows)
+            1 [{'day': 0}, {'day': 1}]
+            3 [{'day': 2}]
+        """
+        held = Held()
         made = single_output(
             self.scope,
             name or "reclock",
             [(self._output, Pipeline()), (stream_given("reclock", clock)._output, Pipeline())],
-            reclock,
+            partial(reclock, held),
             notify=True,
             retains_forever=True,  # as of `Stream.reclock`
             schema=self._columns,
+            state=held,
         )
         return ArrowStream(self.scope, made)
 
     def delay_batch(self, fn: Callable[[Time], Time], *, name: str | None = None) -> ArrowStream:
-        """Moves batches to a time that depends on their own; as `Stream.delay_batch`."""
+        """Moves batches to a time that depends on their own; as `Stream.delay_batch`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.to_stream(pa.table({"n": [1]}))
+            ...     return rows.delay_batch(lambda time: time + 7).to_records().capture()
+            >>> ps.example(build).extract()
+            [(7, [{'n': 1}])]
+        """
         function = function_of("delay_batch", fn)
         return self._add(records.DELAY_BATCH, self._output.like(), name=name, function=function)
 
     def enter(self, scope: Scope) -> ArrowStream:
-        """The same batches in a scope inside the stream's; as `Stream.enter`."""
+        """The same batches in a scope inside the stream's; as `Stream.enter`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         return scope.to_stream(pa.table({"n": [1]})).enter(inner).to_records().capture()
+            >>> ps.example(build).extract()
+            [((0, 0), [{'n': 1}])]
+        """
         return ArrowStream(scope, scope._entered(self._output))
 
     def leave(self) -> ArrowStream:
-        """The same batches in the scope around the stream's; as `Stream.leave`."""
+        """The same batches in the scope around the stream's; as `Stream.leave`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.region() as inner:
+            ...         rows = scope.to_stream(pa.table({"n": [1, 2]})).enter(inner)
+            ...         return rows.filter(ps.col("n") > 1).leave().to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 2}])]
+        """
         left = self.scope._left(self._output)
         assert self.scope.parent is not None
         return ArrowStream(self.scope.parent, left)
@@ -446,38 +627,64 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If the loop variable is connected already, is of another scope, or has another schema.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         handle, again = inner.loop_variable(schema=pa.schema({"n": pa.int64()}))
+            ...         numbers = scope.to_stream(pa.table({"n": [3]})).enter(inner).concat(again)
+            ...         numbers.select(n=ps.col("n") - 1).filter(ps.col("n") > 0).connect_loop(handle)
+            ...         return numbers.leave().to_records().capture()
+            >>> [row["n"] for _, rows in ps.example(build).extract() for row in rows]
+            [3, 2, 1]
         """
         handle._connect(self.scope, self._output)
 
     # ------------------------------------------------------------ observing
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> ArrowStream:
-        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
+        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     probe = ps.ProbeHandle()
+            ...     with worker.dataflow() as scope:
+            ...         scope.to_stream(pa.table({"n": [1]})).probe_with(probe)
+            ...     worker.step_while(lambda: not probe.done())
+            ...     return probe.done()
+            >>> ps.execute(main)
+            [True]
+        """
         return self._of(self._probed(probe_of(handle), name))
 
     def running(
         self,
         by: str | Sequence[str],
-        functions: Sequence[tuple[str, str]],
         *,
         ttl: Any = None,
         column: str | None = None,
         state: KeyedState[Any, Any] | None = None,
         name: str | None = None,
+        **aggregates: Aggregate,
     ) -> ArrowStream:
-        """Each row with what its key's rows so far add up to, itself among them, in the order of time.
+        """Each row with aggregates of its key's rows so far, itself among them, in the order of time.
 
-        The columns are the rows' and one for each function, such as ``price_max``. Nulls are skipped.
+        The columns are the rows' and one for each aggregate. Nulls are skipped.
 
         Args:
             by: The key's column, or columns.
-            functions: Pairs of a column and ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``.
             ttl: A key is forgotten when no row of it has come for so long, in event time: a row at exactly so
                 long after the last finds it forgotten. None: never.
             column: The times; left out: the column of `event_time`.
             state: Where to keep it, to be listed, or restored from a snapshot: of each key a dict with the
                 time of its last row and what the functions know.
             name: The operator's name.
+            aggregates: By the names of their columns, as in `aggregate`: ``sum``, ``mean``, ``min``, ``max``,
+                ``count``, and ``ps.count()``.
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
@@ -490,15 +697,16 @@ class ArrowStream(ColumnOperators):
             >>> def build(scope):
             ...     bids = scope.to_stream([(1, "a", 3), (4, "a", 2), (2, "a", 5)]).to_arrow(schema)
             ...     on_time, late = bids.event_time("at", lateness=9)
-            ...     best = on_time.running("pen", [("bid", "max")])
-            ...     return best.select("at", "bid_max").to_records().capture()
+            ...     best = on_time.running("pen", best=ps.col("bid").max())
+            ...     return best.select("at", "best").to_records().capture()
             >>> [tuple(row.values()) for _, rows in ps.example(build).extract() for row in rows]
             [(1, 3), (2, 5), (4, 5)]
         """
-        wanted = aggregations_of(functions, "scan")
-        if not wanted:
-            raise GraphError("scan takes pairs such as [('price', 'max')], at least one")
-        return self._by_key(kinds.SCAN, name, by, wanted, ttl, column, state)
+        rows, wanted = self._with_values("running", aggregates, name)
+        made = rows._by_key(kinds.SCAN, name, by, wanted, ttl, column, state)
+        if rows is self:
+            return made
+        return made._selected([*self.schema.names, *aggregates], part_name(name, kinds.SELECT.name))
 
     def dedup(
         self,
@@ -517,6 +725,18 @@ class ArrowStream(ColumnOperators):
             column: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     clicks = pa.table({"at": [1, 2, 3], "user": ["ann", "ann", "bob"]})
+            ...     on_time, late = scope.to_stream(clicks).event_time("at")
+            ...     return on_time.dedup("user").to_records().capture()
+            >>> for time, rows in ps.example(build).extract():
+            ...     print(time, rows)
+            1 [{'at': 1, 'user': 'ann'}]
+            3 [{'at': 3, 'user': 'bob'}]
         """
         return self._by_key(kinds.DEDUP, name, by, [], ttl, column, state)
 
@@ -525,7 +745,7 @@ class ArrowStream(ColumnOperators):
         kind: Kind,
         name: str | None,
         by: str | Sequence[str],
-        functions: list[tuple[str, str]],
+        functions: list[tuple[str, str, str]],
         ttl: Any,
         column: str | None,
         state: KeyedState[Any, Any] | None,
@@ -556,7 +776,7 @@ class ArrowStream(ColumnOperators):
         *,
         lower: Any,
         upper: Any,
-        how: Literal["inner", "left", "right", "outer"] = "inner",
+        how: Literal["inner", "left", "right", "full"] = "inner",
         suffix: str = "_right",
         joined_at: str = "joined_at",
         column: str | tuple[str, str] | None = None,
@@ -587,6 +807,17 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If there is no such column, or the columns of times or keys differ in type.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     orders = scope.to_stream(pa.table({"at": [1, 9], "who": ["ann", "ann"]}))
+            ...     orders, late = orders.event_time("at")
+            ...     paid, _ = scope.to_stream(pa.table({"paid": [3], "who": ["ann"]})).event_time("paid")
+            ...     return orders.interval_join(paid, "who", lower=0, upper=5).to_records().capture()
+            >>> ps.example(build).extract()
+            [(3, [{'at': 1, 'who': 'ann', 'paid': 3, 'joined_at': 3}])]
         """
         times = _times(self, other, column)
         unit = _unit_of(self, times[0])
@@ -604,7 +835,7 @@ class ArrowStream(ColumnOperators):
         on: str | Sequence[str],
         window: WindowKind,
         *,
-        how: Literal["inner", "left", "right", "outer"] = "inner",
+        how: Literal["inner", "left", "right", "full"] = "inner",
         suffix: str = "_right",
         column: str | tuple[str, str] | None = None,
         state: KeyedState[Any, Any] | None = None,
@@ -746,6 +977,20 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: As in `interval_join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rides = scope.to_stream(pa.table({"at": [3, 7], "tariff": ["city", "city"]}))
+            ...     rides, late = rides.event_time("at")
+            ...     tariffs = pa.table({"since": [1, 5], "tariff": ["city", "city"], "cents": [10, 12]})
+            ...     table, _ = scope.to_stream(tariffs).event_time("since")
+            ...     return rides.table_join(table, "tariff").select("at", "cents").to_records().capture()
+            >>> for time, rows in ps.example(build).extract():
+            ...     print(time, rows)
+            3 [{'at': 3, 'cents': 10}]
+            7 [{'at': 7, 'cents': 12}]
         """
         times = _times(self, table, column)
         span = None if ttl is None else _unit_of(self, times[0]).span("ttl", ttl)
@@ -852,6 +1097,15 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If there is no such column, or two get one name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.to_stream(pa.table({"n": [1]}))
+            ...     return rows.rename({"n": "number"}).to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'number': 1}])]
         """
         if not isinstance(names, Mapping):
             raise TypeError(f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {names!r}")
@@ -899,9 +1153,19 @@ class ArrowStream(ColumnOperators):
 
         Raises:
             GraphError: If there is no such column, or its values have no order.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]}))
+            ...     return rain.sort("city").to_records().inspect(print)
+            >>> ps.example(build) and None
+            {'city': 'Bonn', 'mm': 5}
+            {'city': 'Ulm', 'mm': 3}
         """
         places = _core.order_columns(self._columns, key_names(order))
-        return self._on_one_worker(kinds.SORT, sorted_per_time(places, descending), name)
+        return self._on_one_worker(name or "sort", *sorted_per_time(places, descending))
 
     def limit(self, n: int, *, name: str | None = None) -> ArrowStream:
         """The first `n` rows of each time to come, of all workers; after `sort`, the first in order.
@@ -913,9 +1177,19 @@ class ArrowStream(ColumnOperators):
         Raises:
             TypeError: If `n` is no int.
             ValueError: If it is less than 0.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn", "Rom"], "mm": [3, 5, 1]}))
+            ...     return rain.sort("mm", descending=True).limit(2).to_records().inspect(print)
+            >>> ps.example(build) and None
+            {'city': 'Bonn', 'mm': 5}
+            {'city': 'Ulm', 'mm': 3}
         """
         n = count_of("limit takes a number of rows", n, least=0)
-        return self._on_one_worker(kinds.LIMIT, limited(n), name)
+        return self._on_one_worker(name or "limit", *limited(n))
 
     def _with_one_key(self, name: str | None) -> ArrowStream:
         """The rows with one more column, which is the same in all: what goes by key takes them together."""
@@ -934,12 +1208,11 @@ class ArrowStream(ColumnOperators):
         names = [column for column in self.schema.names if column != ALL]
         return self._selected(names, part_name(name, kinds.SELECT.name))
 
-    def _on_one_worker(self, kind: Kind, build: Callable[..., Any], name: str | None) -> ArrowStream:
-        names, schema = self.schema.names, self._columns
-        together = self._with_one_key(name).unary_frontier(Exchange(ALL), name or kind.name, build)
-        made = Output(Form.COLUMNS, schema)
-        shaped: ArrowStream = together._add(kind, made, name=name, function=lambda batch: batch.select(names))
-        return shaped
+    def _on_one_worker(self, name: str, build: Callable[..., Any], state: Waiting) -> ArrowStream:
+        """An operator of all workers' rows, with state by time."""
+        inputs, columns = [(self._output, Gather())], self._columns
+        made = single_output(self.scope, name, inputs, build, notify=True, schema=columns, state=state)
+        return ArrowStream(self.scope, made)
 
     # ------------------------------------------------------------ event time
 
@@ -966,6 +1239,19 @@ class ArrowStream(ColumnOperators):
         Raises:
             GraphError: If there is no such column, or it tells no times.
             TimeError: When the dataflow runs, for a time that is null, or below 0.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     clicks = scope.to_stream(pa.table({"at": [5, 3, 1, 6]}))
+            ...     on_time, late = clicks.event_time("at", lateness=2)
+            ...     return on_time.to_records().capture(), late.to_records().capture()
+            >>> on_time, late = ps.example(build)
+            >>> [time for time, _ in on_time.extract()]
+            [3, 5, 6]
+            >>> [rows for _, rows in late.extract()]
+            [[{'at': 1}]]
         """
         at = _core.time_column_of(self._columns, column_name("event_time", column))
         unit = unit_of(self.schema.field(at).type)
@@ -990,6 +1276,14 @@ class ArrowStream(ColumnOperators):
         Raises:
             GraphError: If there is no such column, or it tells no times.
             TimeError: When the dataflow runs, for a time that is null, or before the row's.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream(pa.table({"day": [2, 1]})).delay("day").to_records().capture()
+            >>> ps.example(build).extract()
+            [(1, [{'day': 1}]), (2, [{'day': 2}])]
         """
         root_only(self.scope, "delay")
         at = _core.time_column_of(self._columns, column_name("delay", column))
@@ -1026,17 +1320,17 @@ class ArrowStream(ColumnOperators):
         self,
         window: WindowKind,
         by: str | Sequence[str],
-        aggregations: Sequence[tuple[str, str]],
         *,
         column: str | None = None,
         early: Any = None,
         state: KeyedState[Any, Any] | None = None,
         name: str | None = None,
+        **aggregates: Aggregate,
     ) -> ArrowStream:
-        """Aggregations per key and window of event time, sent when the window is final, at its last instant.
+        """Aggregates per key and window of event time, sent when the window is final, at its last instant.
 
         The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), and the
-        aggregations'. The bounds are of the type of the times, and int64 where those are integers; a window
+        aggregates'. The bounds are of the type of the times, and int64 where those are integers; a window
         that reaches beyond the greatest time ends there, and holds it. Rows are added up as they come, in
         Rust; a window that closes leaves nothing.
 
@@ -1048,9 +1342,6 @@ class ArrowStream(ColumnOperators):
             window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
                 times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
-            aggregations: As in `aggregate`: ``"sum"``, ``"count"``, ``"min"``, ``"max"``, ``"mean"``, and
-                those for which values are kept until the window closes, in the order of time in sessions and
-                counted windows.
             column: The times; left out: the column of `event_time`, or for results of windows the instants at
                 which they are sent.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
@@ -1059,45 +1350,69 @@ class ArrowStream(ColumnOperators):
                 of
                 lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
                 since the last early results; of sessions and counted windows a dict with ``first``, ``last``
-                and ``rows``, and what the aggregations know. Rows then wait until their times are final.
+                and ``rows``, and what the aggregates know. Rows then wait until their times are final.
             name: The operator's name.
+            aggregates: By the names of their columns, as in `aggregate`. Values that are kept until the
+                window closes are in the order of time in sessions and counted windows.
 
         Raises:
             GraphError: If there is no such column or function, or no column of times is known.
             OverflowError: When the dataflow runs, for a sum that its type cannot hold, as in `aggregate`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     calls = pa.table({"at": [1, 2, 12], "who": ["ann", "bob", "ann"]})
+            ...     on_time, late = scope.to_stream(calls).event_time("at")
+            ...     return on_time.window(ps.Tumbling(10), "who", n=ps.count()).to_records().capture()
+            >>> for time, rows in ps.example(build).extract():
+            ...     print(time, sorted((row["who"], row["n"]) for row in rows))
+            9 [('ann', 1), ('bob', 1)]
+            19 [('ann', 1)]
         """
         root_only(self.scope, "window")
-        times = column or self._output.time_column
+        keys = key_names(by)
+        rows, times = self, column or self._output.time_column
         if times is None and self._output.time_type is not None:
-            told = self._with_own_times(name)
-            return told.window(window, by, aggregations, column=OWN_TIME, early=early, state=state, name=name)
+            rows, times = self._with_own_times(name), OWN_TIME
         if times is None:
             raise untold()
+        rows, wanted = rows._with_values("window", aggregates, name)
+        if not keys:
+            together = rows._with_one_key(name)
+            whole = together._windows(window, [ALL], wanted, times, early, state, name)
+            return whole._without_one_key(name)
+        return rows._windows(window, keys, wanted, times, early, state, name)
+
+    def _windows(
+        self,
+        window: WindowKind,
+        keys: list[str],
+        wanted: list[tuple[str, str, str]],
+        times: str,
+        early: Any,
+        state: KeyedState[Any, Any] | None,
+        name: str | None,
+    ) -> ArrowStream:
+        """Windows over the times in a column, by a key of at least one column."""
         at = _core.time_column_of(self._columns, times)
         unit = unit_of(self.schema.field(at).type, lengths_of(self._output))
-        keys = key_names(by)
-        if not keys:
-            together = self._with_one_key(name)
-            whole = together.window(
-                window, ALL, aggregations, column=times, early=early, state=state, name=name
-            )
-            return whole._without_one_key(name)
-        wanted = aggregations_of(aggregations, "window")
-        if early is None and state is None and not isinstance(window, Session | Count):
-            layout = layout_of(window, unit)
-            schema = _core.window_schema(self._columns, keys, wanted, times, layout)
-            return self._add_in_time(
-                kinds.WINDOW,
-                [self._mixed],
-                results_of_windows(schema, schema.to_pyarrow().names[len(keys)]),
-                name=name,
-                by=keys,
-                aggregations=wanted,
-                column=times,
-                layout=layout,
-                in_place=self._output.placed == self._columns.key(keys),
-            )
-        return self._windows_in_order(window, keys, wanted, times, unit, early, state, name)
+        if early is not None or state is not None or isinstance(window, Session | Count):
+            return self._windows_in_order(window, keys, wanted, times, unit, early, state, name)
+        layout = layout_of(window, unit)
+        schema = _core.window_schema(self._columns, keys, wanted, times, layout)
+        return self._add_in_time(
+            kinds.WINDOW,
+            [self._mixed],
+            results_of_windows(schema, schema.to_pyarrow().names[len(keys)]),
+            name=name,
+            by=keys,
+            aggregations=wanted,
+            column=times,
+            layout=layout,
+            in_place=self._output.placed == self._columns.key(keys),
+        )
 
     def _with_own_times(self, name: str | None) -> ArrowStream:
         """The results of windows with one more column, which tells their times."""
@@ -1111,7 +1426,7 @@ class ArrowStream(ColumnOperators):
         self,
         window: WindowKind,
         keys: list[str],
-        wanted: list[tuple[str, str]],
+        wanted: list[tuple[str, str, str]],
         times: str,
         unit: Unit,
         early: Any,
@@ -1187,10 +1502,29 @@ class ArrowInput(DrivenInput):
         state = f"{place} {state}" if place or self.closed else "connected to no dataflow"
         return f"<ArrowInput of {', '.join(self.schema.names)}: {state}>"
 
-    def to_stream(self, scope: Scope, *, name: str | None = None) -> ArrowStream:
-        """The stream of the input in a scope, from the input's current time on."""
+    def to_stream(
+        self, scope: Scope, *, name: str | None = None, resume: Literal["repeat", "continue"] = "repeat"
+    ) -> ArrowStream:
+        """The stream of the input in a scope, from the input's current time on.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     rain = ps.ArrowInput(pa.schema({"mm": pa.int64()}))
+            ...     with worker.dataflow() as scope:
+            ...         rows = rain.to_stream(scope).to_records().capture()
+            ...     rain.send(pa.table({"mm": [3, 5]}))
+            ...     rain.close()
+            ...     worker.run()
+            ...     return rows.extract()
+            >>> ps.execute(main)
+            [[(0, [{'mm': 3}, {'mm': 5}])]]
+        """
         output = Output(Form.COLUMNS, self._columns)
-        return ArrowStream(scope, scope._input_from(self._handle, _core.StreamKind.COLUMNS, output, name))
+        return ArrowStream(
+            scope, scope._input_from(self._handle, _core.StreamKind.COLUMNS, output, name, resume)
+        )
 
     def send(self, data: Any) -> None:
         """Sends the rows of a batch or a table at the current time; steps while too much is on its way.
@@ -1203,6 +1537,22 @@ class ArrowInput(DrivenInput):
         Raises:
             TypeError: If it is something else, or has another schema; it names the fields that differ.
             PointstampError: If the input is closed, or connected to no dataflow.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     rain = ps.ArrowInput(pa.schema({"mm": pa.int64()}))
+            ...     with worker.dataflow() as scope:
+            ...         rows = scope.input_from(rain).to_records().capture()
+            ...     rain.send(pa.table({"mm": [3]}))
+            ...     rain.advance_to(1)
+            ...     rain.send(pa.record_batch({"mm": [5]}))
+            ...     rain.close()
+            ...     worker.run()
+            ...     return rows.extract()
+            >>> ps.execute(main)
+            [[(0, [{'mm': 3}]), (1, [{'mm': 5}])]]
         """
         _core.send_columns(self._handle, data, self._columns)
 

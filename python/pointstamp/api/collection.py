@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import Expr, JoinKind, ProbeHandle, Reduction
@@ -15,15 +15,18 @@ from pointstamp.api.collection_nodes import (
     named_part,
     one,
     reduced,
+    unmatched_keys,
 )
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError, PointstampError
+from pointstamp.expr.expressions import record
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
+    from typing import TypeAlias
 
     from typing_extensions import Self
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from pointstamp.plan.plan import PlanScope
     from pointstamp.types import Time
 
+    How: TypeAlias = Literal["inner", "left", "right", "full"]
 
 __all__ = ["Collection"]
 
@@ -59,7 +63,21 @@ class Multiset:
         self._output = output
 
     def probe(self, *, name: str | None = None) -> ProbeHandle:
-        """A handle that reports at which times the collection may still change."""
+        """A handle that reports at which times the collection may still change.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         probe = collection.distinct().probe()
+            ...     words.insert("tick")
+            ...     words.advance_to(1)
+            ...     worker.step_while(lambda: probe.less_than(1))
+            ...     return probe.frontier.elements
+            >>> ps.execute(main)
+            [[1]]
+        """
         handle = ProbeHandle()
         node = self.scope._append(shape.PROBE, [self._output], self._output.like(), name=name, handle=handle)
         self.scope._building.expect(node, handle)
@@ -72,6 +90,14 @@ class Multiset:
 
         Raises:
             GraphError: If `scope` is not directly inside the collection's scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         return scope.collection([1, 2]).enter(inner).capture()
+            >>> ps.example(build).extract()
+            [((0, 0), [(1, 1), (2, 1)])]
         """
         return type(self)(scope, scope._entered(self._output))
 
@@ -80,6 +106,14 @@ class Multiset:
 
         Raises:
             GraphError: If the collection is in a root scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.region() as inner:
+            ...         return scope.collection([-1, 2]).enter(inner).map(abs).leave().capture()
+            >>> ps.example(build).extract()
+            [(0, [(1, 1), (2, 1)])]
         """
         left = self.scope._left(self._output)
         assert self.scope.parent is not None
@@ -90,6 +124,12 @@ class CollectionCapture(Capture[tuple[T, int]]):
     """The updates of a collection on one worker. It may be read from any thread, and after the run.
 
     Iterating gives the events as they came: the data of `Messages` are updates ``(record, time, diff)``.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> captured = ps.example(lambda scope: scope.collection([2, 1, 2]).capture())
+        >>> captured.extract()
+        [(0, [(1, 1), (2, 2)])]
     """
 
     __slots__ = ()
@@ -98,6 +138,11 @@ class CollectionCapture(Capture[tuple[T, int]]):
         """The changes per time, in the order of times: ``(record, diff)``, added up, in the order of records.
 
         Times that are not ordered come in the order of their coordinates, first coordinate first.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection(["b", "a", "b"]).capture()).extract()
+            [(0, [('a', 1), ('b', 2)])]
         """
         changes = _core.extract_updates(self._queue)
         self._check_empty(changes)
@@ -121,6 +166,21 @@ class Collection(Multiset, Generic[T]):
 
     Attributes:
         scope: The scope that the collection is in.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         words, collection = scope.new_collection()
+        ...         lengths = collection.map(len).distinct().capture()
+        ...     words.insert_many(["to", "be", "not"])
+        ...     words.advance_to(1)
+        ...     words.remove("not")
+        ...     words.close()
+        ...     worker.run()
+        ...     return lengths.extract()
+        >>> ps.execute(main)
+        [[(0, [(2, 1), (3, 1)]), (1, [(3, -1)])]]
     """
 
     __slots__ = ()
@@ -177,13 +237,28 @@ class Collection(Multiset, Generic[T]):
         return self._stage(collections.MAP, fn, name)
 
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Collection[U]:
-        """Each record through a function that returns any number of records."""
+        """Each record through a function that returns any number of records.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection(["ab", "b"]).flat_map(list).capture()).extract()
+            [(0, [('a', 1), ('b', 2)])]
+        """
         return self._stage(collections.FLAT_MAP, fn, name)
 
     def filter(self, fn: Callable[[T], bool] | Expr, *, name: str | None = None) -> Collection[T]:
         """The records for which a function is true, or a condition on their parts.
 
         A condition (see `pointstamp.expr.expressions`) is decided without Python.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     stock = scope.collection([("tea", 3), ("rye", 0)])
+            ...     there, gone = stock.filter(ps.record[1] > 0), stock.filter(lambda row: row[1] == 0)
+            ...     return there.capture(), gone.capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [(('tea', 3), 1)])], [(0, [(('rye', 0), 1)])]]
         """
         if isinstance(fn, Expr):
             _core.check_fields(fn)
@@ -194,6 +269,12 @@ class Collection(Multiset, Generic[T]):
         """Calls a function with the record, the time and the diff of each update, and passes the updates on.
 
         Updates come as operators send them: of one record and time there may be several.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection(["a", "b"]).inspect(print)) and None
+            a 0 1
+            b 0 1
         """
         return self._stage(collections.INSPECT, fn, name)
 
@@ -204,6 +285,13 @@ class Collection(Multiset, Generic[T]):
 
         Raises:
             GraphError: If one of them is of another scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([1, 2]).concat(scope.collection([2, 3])).capture()
+            >>> ps.example(build).extract()
+            [(0, [(1, 1), (2, 2), (3, 1)])]
         """
         for other in others:
             check_scope("concat", self.scope, other, Collection)
@@ -211,11 +299,30 @@ class Collection(Multiset, Generic[T]):
         return Collection(self.scope, concatenated(self.scope, outputs, name=name))
 
     def negate(self, *, name: str | None = None) -> Collection[T]:
-        """The records with their counts negated: concatenated with others, they are taken away from them."""
+        """The records with their counts negated: concatenated with others, they are taken away from them.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     everyone, gone = scope.collection(["ann", "bob"]), scope.collection(["bob"])
+            ...     return everyone.concat(gone.negate()).capture()
+            >>> ps.example(build).extract()
+            [(0, [('ann', 1)])]
+        """
         return self._one(collections.NEGATE, name)
 
     def consolidate(self, *, name: str | None = None) -> Collection[T]:
-        """The same records, of which each time's updates are added up: what cancels is not sent on."""
+        """The same records, of which each time's updates are added up: what cancels is not sent on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.collection([1, 2])
+            ...     nothing = numbers.concat(numbers.negate())
+            ...     return nothing.consolidate().inspect(print).capture()
+            >>> ps.example(build).extract()
+            []
+        """
         return self._one(collections.CONSOLIDATE, name)
 
     def distinct(self, *, name: str | None = None) -> Collection[T]:
@@ -264,14 +371,25 @@ class Collection(Multiset, Generic[T]):
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: None = None,
         *,
+        how: Literal["inner"] = "inner",
         name: str | None = None,
     ) -> Collection[tuple[K, tuple[V, V2]]]: ...
     @overload
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: None = None,
+        *,
+        how: How,
+        name: str | None = None,
+    ) -> Collection[tuple[K, tuple[V | None, V2 | None]]]: ...
+    @overload
+    def join(
+        self: Collection[tuple[K, V]],
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: Callable[[K, V, V2], U],
         *,
+        how: How = "inner",
         name: str | None = None,
     ) -> Collection[U]: ...
     @overload
@@ -280,10 +398,11 @@ class Collection(Multiset, Generic[T]):
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: Expr | tuple[Any, ...],
         *,
+        how: How = "inner",
         name: str | None = None,
     ) -> Collection[Any]: ...
     def join(
-        self: Collection[Any], other: Any, fn: Any = None, *, name: str | None = None
+        self: Collection[Any], other: Any, fn: Any = None, *, how: How = "inner", name: str | None = None
     ) -> Collection[Any]:
         """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
 
@@ -295,10 +414,14 @@ class Collection(Multiset, Generic[T]):
                 applied to values that are never there together, such as the old value of one side and the new
                 value of the other where both change. What comes of that is taken away again, and it must not
                 fail.
+            how: The records without a match that come all the same, with None in place of the other value:
+                those of this side (``"left"``), of the other (``"right"``), of both (``"full"``), or none
+                (``"inner"``).
             name: The operator's name.
 
         Raises:
             GraphError: If `other` is of another scope.
+            ValueError: If `how` is none of these.
             TypeError: When the dataflow runs, for a record that is not a pair.
 
         Examples:
@@ -306,11 +429,14 @@ class Collection(Multiset, Generic[T]):
             >>> def build(scope):
             ...     ages = scope.collection([("ann", 41), ("bob", 7)])
             ...     towns = scope.collection([("ann", "Ulm"), ("eve", "Rom")])
-            ...     return ages.join(towns).capture()
-            >>> ps.example(build).extract()
+            ...     return ages.join(towns).capture(), ages.join(towns, how="left").capture()
+            >>> pairs, with_all_ages = ps.example(build)
+            >>> pairs.extract()
             [(0, [(('ann', (41, 'Ulm')), 1)])]
+            >>> with_all_ages.extract()
+            [(0, [(('ann', (41, 'Ulm')), 1), (('bob', (7, None)), 1)])]
         """
-        return Collection(self.scope, joined_with(self, other, fn, name))
+        return Collection(self.scope, joined_with(self, other, fn, how, name))
 
     def semijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
@@ -393,7 +519,15 @@ class Collection(Multiset, Generic[T]):
         return self._reduced(collections.MIN, Reduction.MIN, name=name)
 
     def max(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The greatest value of each key: pairs ``(key, value)``."""
+        """The greatest value of each key: pairs ``(key, value)``.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("b", 2)]).max().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 3), 1), (('b', 2), 1)])]
+        """
         return self._reduced(collections.MAX, Reduction.MAX, name=name)
 
     def sum(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
@@ -405,11 +539,26 @@ class Collection(Multiset, Generic[T]):
 
         Raises:
             TypeError: When the dataflow runs, for a value that is not a number.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("b", 2)]).sum().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 4), 1), (('b', 2), 1)])]
         """
         return self._reduced(collections.SUM, Reduction.SUM, name=name)
 
     def mean(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, float]]:
-        """The mean of the values of each key, which are as for `sum`: pairs ``(key, mean)``."""
+        """The mean of the values of each key, which are as for `sum`: pairs ``(key, mean)``.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("b", 2)]).mean().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 2.0), 1), (('b', 2.0), 1)])]
+        """
         return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
 
     def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
@@ -430,7 +579,15 @@ class Collection(Multiset, Generic[T]):
         return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
 
     def count(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """Counts the records of each key: pairs ``(key, count)``."""
+        """Counts the records of each key: pairs ``(key, count)``.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("b", 2)]).count().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 2), 1), (('b', 1), 1)])]
+        """
         return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
 
     def arrange(self: Collection[tuple[K, V]], *, name: str | None = None) -> Arranged[K, V]:
@@ -438,6 +595,15 @@ class Collection(Multiset, Generic[T]):
 
         Raises:
             TypeError: When the dataflow runs, for a record that is not a pair.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.collection([("ann", 41), ("bob", 7)]).arrange()
+            ...     towns, pets = scope.collection([("ann", "Ulm")]), scope.collection([("bob", "cat")])
+            ...     return ages.join(towns).capture(), ages.join(pets).capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [(('ann', (41, 'Ulm')), 1)])], [(0, [(('bob', (7, 'cat')), 1)])]]
         """
         return arranged(self.scope, self._output, name)
 
@@ -475,13 +641,24 @@ class Collection(Multiset, Generic[T]):
         """The updates, as a stream of records ``(record, time, diff)``.
 
         Each is at its own time in the stream, too; of one record and time there may be several.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection(["a", "b"]).updates().capture()).extract()
+            [(0, [('a', 0, 1), ('b', 0, 1)])]
         """
         node = self.scope._append(collections.UPDATES, [self._output], Output(Form.RECORDS), name=name)
         stream: Stream[Any] = stream_of(self.scope, node.output)
         return stream
 
     def capture(self, *, name: str | None = None) -> CollectionCapture[T]:
-        """Keeps the updates on this worker in memory."""
+        """Keeps the updates on this worker in memory.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture()).extract()
+            [(0, [(1, 1), (2, 2)])]
+        """
         capture: CollectionCapture[T] = CollectionCapture(self.scope.index, self.scope.peers)
         self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture._queue)
         return capture
@@ -490,6 +667,18 @@ class Collection(Multiset, Generic[T]):
         """Writes the updates as pairs ``(record, diff)``.
 
         ``scope.replay(...).to_collection(diffs=True)`` makes a collection of them again.
+
+        Examples:
+            >>> import io
+            >>> import pointstamp as ps
+            >>> kept = io.BytesIO()
+            >>> ps.example(lambda scope: scope.collection([2, 1, 2]).capture_into(ps.EventWriter(kept)))
+            >>> def again(scope):
+            ...     kept.seek(0)
+            ...     pairs = scope.replay([ps.EventReader(kept, allow_pickle=True)])
+            ...     return pairs.to_collection(diffs=True).capture()
+            >>> ps.example(again).extract()
+            [(0, [(1, 1), (2, 2)])]
         """
         updates = self.updates(name=named_part(name, "updates"))
         pairs = updates.map(lambda update: (update[0], update[2]), name=named_part(name, "map"))
@@ -589,6 +778,18 @@ class Variable(Generic[C]):
         Raises:
             GraphError: If the variable is set already, or `result` is of another scope or has other columns.
             TypeError: If it is not a collection, of columns where the variable is of columns.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.collection([12, 7])
+            ...     with scope.iterative() as inner:
+            ...         variable = inner.variable(numbers.enter(inner))
+            ...         halved = variable.collection.map(lambda n: n // 2 if n % 2 == 0 else n).distinct()
+            ...         variable.set(halved)
+            ...         return halved.leave().capture()
+            >>> ps.example(build).extract()
+            [(0, [(3, 1), (7, 1)])]
         """
         check_kind(self.collection, result, "a variable{0} is set to a collection{0}")
         scope, plan = self._scope, self._scope._building.plan
@@ -666,6 +867,14 @@ class Arranged(Generic[K, V]):
 
     Attributes:
         scope: The scope that it is in.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     ages = scope.collection([("ann", 41), ("ann", 7), ("bob", 7)]).arrange()
+        ...     return ages.max().capture(), ages.count().capture()
+        >>> [captured.extract() for captured in ps.example(build)]
+        [[(0, [(('ann', 41), 1), (('bob', 7), 1)])], [(0, [(('ann', 2), 1), (('bob', 1), 1)])]]
     """
 
     __slots__ = ("_built", "_output", "_trace", "scope")
@@ -695,6 +904,17 @@ class Arranged(Generic[K, V]):
         Raises:
             GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If
                 it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         ages = scope.collection([("ann", 41), ("bob", 7)]).arrange()
+            ...         trace, probe = ages.trace(), ages.to_collection().probe()
+            ...     worker.step_while(lambda: not probe.done())
+            ...     return list(trace.items())
+            >>> ps.execute(main)
+            [[('ann', 41, 1), ('bob', 7, 1)]]
         """
         if self._trace is None or self._trace.closed:
             if _has_entered(self._output):
@@ -732,7 +952,15 @@ class Arranged(Generic[K, V]):
         return Arranged(scope, scope._entered(self._output, name=name))
 
     def to_collection(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The collection of pairs; each change comes when its time is complete."""
+        """The collection of pairs; each change comes when its time is complete.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("ann", 41), ("bob", 7)]).arrange().to_collection().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('ann', 41), 1), (('bob', 7), 1)])]
+        """
         node = self.scope._append(
             collections.ARRANGED_UPDATES, [self._output.read_as(Form.BY_KEY)], Output(Form.UPDATES), name=name
         )
@@ -743,40 +971,108 @@ class Arranged(Generic[K, V]):
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: Callable[[K, V, V2], Any] | Expr | tuple[Any, ...] | None = None,
         *,
+        how: How = "inner",
         name: str | None = None,
     ) -> Collection[Any]:
-        """Joins as `Collection.join`; the other side is an arrangement, or is arranged."""
-        return self._collection(joined_with(self, other, fn, name))
+        """Joins as `Collection.join`; the other side is an arrangement, or is arranged.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.collection([("ann", 41), ("bob", 7)]).arrange()
+            ...     towns = scope.collection([("ann", "Ulm")])
+            ...     return ages.join(towns, lambda name, age, town: (name, town, age)).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('ann', 'Ulm', 41), 1)])]
+        """
+        return self._collection(joined_with(self, other, fn, how, name))
 
     def map_groups(
         self, fn: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
     ) -> Collection[tuple[K, U]]:
-        """Reduces as `Collection.reduce`, on this arrangement."""
+        """Reduces as `Collection.reduce`, on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     ages = scope.collection([("ann", 41), ("ann", 7), ("bob", 7)]).arrange()
+            ...     return ages.map_groups(lambda name, ages: [len(ages)]).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('ann', 2), 1), (('bob', 1), 1)])]
+        """
         return self._reduced(collections.REDUCE, Reduction.REDUCE, function_of("map_groups", fn), name=name)
 
     def min(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The least value of each key: `Collection.min` on this arrangement."""
+        """The least value of each key: `Collection.min` on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1)]).arrange().min().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 1), 1)])]
+        """
         return self._reduced(collections.MIN, Reduction.MIN, name=name)
 
     def max(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The greatest value of each key: `Collection.max` on this arrangement."""
+        """The greatest value of each key: `Collection.max` on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1)]).arrange().max().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 3), 1)])]
+        """
         return self._reduced(collections.MAX, Reduction.MAX, name=name)
 
     def sum(self, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The sum of each key's values: `Collection.sum` on this arrangement."""
+        """The sum of each key's values: `Collection.sum` on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1)]).arrange().sum().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 4), 1)])]
+        """
         return self._reduced(collections.SUM, Reduction.SUM, name=name)
 
     def mean(self, *, name: str | None = None) -> Collection[tuple[K, float]]:
-        """The mean of each key's values: `Collection.mean` on this arrangement."""
+        """The mean of each key's values: `Collection.mean` on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1)]).arrange().mean().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 2.0), 1)])]
+        """
         return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
 
     def top_k(self, n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The greatest values of each key: `Collection.top_k` on this arrangement."""
+        """The greatest values of each key: `Collection.top_k` on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1), ("a", 5)]).arrange().top_k(2).capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 3), 1), (('a', 5), 1)])]
+        """
         n = count_of("top_k takes a number of values", n)
         return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
 
     def count(self, *, name: str | None = None) -> Collection[tuple[K, int]]:
-        """The number of records of each key: `Collection.count` on this arrangement."""
+        """The number of records of each key: `Collection.count` on this arrangement.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.collection([("a", 3), ("a", 1)]).arrange().count().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('a', 2), 1)])]
+        """
         return self._reduced(collections.COUNT_BY_KEY, Reduction.COUNT_BY_KEY, name=name)
 
     def _reduced(
@@ -904,6 +1200,17 @@ class Trace(Generic[K, V]):
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
             GraphError: If its dataflow is still being built, or was never built.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         ages = scope.collection([("ann", 41), ("ann", 7)]).arrange()
+            ...         trace, probe = ages.trace(), ages.to_collection().probe()
+            ...     worker.step_while(lambda: not probe.done())
+            ...     return trace.get("ann"), trace.get("bob")
+            >>> ps.execute(main)
+            [([(7, 1), (41, 1)], [])]
         """
         return self._reads.get(key, at)
 
@@ -917,15 +1224,53 @@ class Trace(Generic[K, V]):
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
             PointstampError: If the trace is closed.
             GraphError: If its dataflow is still being built, or was never built.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         ages = scope.collection([("ann", 41), ("bob", 7)]).arrange()
+            ...         trace, probe = ages.trace(), ages.to_collection().probe()
+            ...     worker.step_while(lambda: not probe.done())
+            ...     return list(trace.items())
+            >>> ps.execute(main)
+            [[('ann', 41, 1), ('bob', 7, 1)]]
         """
         return iter(self._reads.items(at))
 
     def allow_merging_before(self, time: Time) -> None:
-        """Gives up reading at times that are not at or after `time`; what happened before can be merged."""
+        """Gives up reading at times that are not at or after `time`; what happened before can be merged.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         ages, collection = scope.new_collection()
+            ...         arranged = collection.arrange()
+            ...         trace, probe = arranged.trace(), arranged.to_collection().probe()
+            ...     ages.insert(("ann", 41))
+            ...     ages.advance_to(5)
+            ...     worker.step_while(lambda: probe.less_than(5))
+            ...     trace.allow_merging_before(3)
+            ...     return trace.since, trace.get("ann", at=4)
+            >>> ps.execute(main)
+            [([3], [(41, 1)])]
+        """
         self._reads.allow_merging_before(time)
 
     def close(self) -> None:
-        """Gives up reading. Closing it twice does nothing."""
+        """Gives up reading. Closing it twice does nothing.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         trace = scope.collection([("ann", 41)]).arrange().trace()
+            ...     trace.close()
+            ...     return trace.closed
+            >>> ps.execute(main)
+            [True]
+        """
         self._closed = True
         if self._bound is not None:
             self._bound.close()
@@ -943,18 +1288,62 @@ def joined_with(
     left: Collection[Any] | Arranged[Any, Any],
     other: Collection[Any] | Arranged[Any, Any],
     f: Callable[[Any, Any, Any], Any] | Expr | tuple[Any, ...] | None,
+    how: How,
     name: str | None,
 ) -> Output:
-    """Appends a join of pairs ``(key, value)``; see `Collection.join`."""
+    """Appends a join of pairs ``(key, value)``; see `Collection.join`.
+
+    An outer join is the inner join, and joins of a side with the keys that it has alone, whose value is None.
+    """
     check_scope("join", left.scope, other, (Arranged, Collection))
+    check_how(how, ("inner", "left", "right", "full"))
     result = JoinKind.PAIRS
     if isinstance(f, (Expr, tuple)):
         _core.check_join_fields(f)
         result = JoinKind.FIELDS
     elif f is not None:
         result, f = JoinKind.FUNCTION, function_of("join", f)
-    right = other._output, Form.BY_KEY
-    return joined(left.scope, collections.JOIN, left._output, right, result, f, name=name)
+    scope, kind = left.scope, collections.JOIN
+
+    def join(here: Output, there: Output, name: str | None) -> Output:
+        return joined(scope, kind, here, (there, Form.BY_KEY), result, f, name=name)
+
+    if how == "inner":
+        return join(left._output, other._output, name)
+    part = named_part(name, "unmatched")
+    parts = [join(left._output, other._output, named_part(name, "matched"))]
+    keys = [_keys_of(side, name) for side in (left, other)]
+    if how in {"left", "full"}:
+        parts.append(join(left._output, _without_value(scope, keys[0], keys[1], name), part))
+    if how in {"right", "full"}:
+        parts.append(join(_without_value(scope, keys[1], keys[0], name), other._output, part))
+    return concatenated(scope, parts, name=name)
+
+
+def _keys_of(side: Collection[Any] | Arranged[Any, Any], name: str | None) -> tuple[Output, Form]:
+    """Each key of a side once."""
+    if isinstance(side, Arranged):
+        side = side.to_collection(name=named_part(name, "to_collection"))
+    keys = one(side.scope, collections.PROJECT, side._output, name=named_part(name, "map"), fields=record[0])
+    return distinct_keys(side.scope, keys, named_part(name, "keys"))
+
+
+def _without_value(
+    scope: Scope, keys: tuple[Output, Form], others: tuple[Output, Form], name: str | None
+) -> Output:
+    """Pairs of None and each key of one side that the other does not have."""
+    alone, _ = unmatched_keys(scope, keys, others, name)
+    return one(scope, collections.PROJECT, alone, name=named_part(name, "map"), fields=(record, None))
+
+
+def check_how(how: Any, kinds: tuple[str, ...]) -> None:
+    """Refuses a join that is none of some kinds.
+
+    Raises:
+        ValueError: If it is none of them.
+    """
+    if how not in kinds:
+        raise ValueError(f"how is one of {', '.join(map(repr, kinds))}, not {how!r}")
 
 
 def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:

@@ -76,6 +76,20 @@ class CollectionInput(Changing, Generic[T]):
             TypeError: If a collection cannot keep the record: it cannot be hashed.
             OverflowError: If the input is strict, and has added 2**63 - 1 of the record before.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.insert("tick")
+            ...     words.insert("tick")
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 2)])]]
         """
         _core.update_input(self._handle, record, 1)
 
@@ -86,6 +100,21 @@ class CollectionInput(Changing, Generic[T]):
             TypeError: If a collection cannot keep the record: it cannot be hashed.
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.insert("tick")
+            ...     words.advance_to(1)
+            ...     words.remove("tick")
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 1)]), (1, [('tick', -1)])]]
         """
         _core.update_input(self._handle, record, -1)
 
@@ -97,6 +126,20 @@ class CollectionInput(Changing, Generic[T]):
             ValueError: If `diff` is 0, or the input is strict and has added fewer.
             OverflowError: If the input is strict, and has added so many that the count leaves 64 bits.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.update("tick", 3)
+            ...     words.update("tick", -1)
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 2)])]]
         """
         _core.update_input(self._handle, record, diff)
 
@@ -107,6 +150,19 @@ class CollectionInput(Changing, Generic[T]):
             TypeError: If an element is no such pair, or a collection cannot keep its record.
             ValueError: If a diff is 0, or the input is strict and has added fewer of a record.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.update_many([("tick", 3), ("tock", 1), ("tick", -1)])
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 2), ('tock', 1)])]]
         """
         _core.send_updates(self._handle, updates)
 
@@ -116,6 +172,19 @@ class CollectionInput(Changing, Generic[T]):
         Raises:
             TypeError: If a collection cannot keep a record.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.insert_many(["tick", "tock", "tick"])
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 2), ('tock', 1)])]]
         """
         _core.send_updates(self._handle, records, 1)
 
@@ -126,6 +195,21 @@ class CollectionInput(Changing, Generic[T]):
             TypeError: If a collection cannot keep a record.
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.insert_many(["tick", "tock"])
+            ...     words.advance_to(1)
+            ...     words.remove_many(["tick", "tock"])
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 1), ('tock', 1)]), (1, [('tick', -1), ('tock', -1)])]]
         """
         _core.send_updates(self._handle, records, -1)
 

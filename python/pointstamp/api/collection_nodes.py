@@ -24,6 +24,7 @@ __all__ = [
     "one",
     "outside",
     "reduced",
+    "unmatched_keys",
 ]
 
 
@@ -140,3 +141,22 @@ def distinct_keys(scope: BuildingScope, keys: Output, name: str | None) -> tuple
         once = reduced(there, collections.DISTINCT, found, _core.Reduction.DISTINCT, name=name)
         keys = brought_in(once, entered)
     return keys, Form.BY_RECORD
+
+
+def unmatched_keys(
+    scope: BuildingScope, keys: tuple[Output, Form], others: tuple[Output, Form], name: str | None
+) -> tuple[Output, Form]:
+    """The keys of one side that the other does not have, as what a join reads.
+
+    Args:
+        scope: The scope of both.
+        keys: Distinct keys.
+        others: Distinct keys, too.
+        name: The operator's name.
+    """
+    part = named_part(name, "unmatched keys")
+    away = one(scope, collections.NEGATE, others[0], name=part)
+    less = concatenated(scope, [keys[0], away], name=part)
+    # A key counts 1 where only the first side has it, 0 where both do, and -1 where only the other does.
+    only = reduced(scope, collections.DISTINCT, less, _core.Reduction.DISTINCT, name=part)
+    return only, Form.BY_RECORD

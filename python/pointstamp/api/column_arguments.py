@@ -1,13 +1,17 @@
-"""Arguments that name columns: keys, and pairs of a column and a function."""
+"""Arguments that name columns: keys, and aggregates."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from pointstamp._core import Aggregate, Expr
+from pointstamp._validation import count_of
+from pointstamp.errors import GraphError
 
-__all__ = ["aggregations_of", "key_names", "part_name"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Aggregates", "key_names", "part_name"]
 
 
 def key_names(by: str | Sequence[str]) -> list[str]:
@@ -27,33 +31,90 @@ def key_names(by: str | Sequence[str]) -> list[str]:
     return given
 
 
-def aggregations_of(given: Any, call: str = "aggregate") -> list[tuple[str, str]]:
-    """Pairs of a column and a function.
+class Aggregates:
+    """The aggregates of a call, checked, with the expressions that have to be computed before.
 
     Args:
-        given: The pairs.
         call: The method that takes them.
+        given: The aggregates by the names of their columns.
+        columns: The columns of the rows.
+        name: The operator's name, which the call takes by the keyword ``name``.
+
+    Attributes:
+        call: The method that takes them.
+        computed: Expressions that are no columns, by the names of the columns that they become.
+        columns: Of each aggregate its name, the column that it is computed of, and the function as the
+            extension calls it. An aggregate of rows has the first column.
 
     Raises:
-        TypeError: If it is something else; for one pair that is not in a list, it says so.
+        TypeError: If something is no aggregate.
+        ValueError: For a number of values less than 1, or a share that is not from 0 to 1.
     """
 
-    def is_pair(item: Any) -> bool:
-        return isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(x, str) for x in item)
+    __slots__ = ("call", "columns", "computed")
 
-    if is_pair(given):
-        raise TypeError(f"{call} takes a list of pairs, and this is one pair: write [{tuple(given)!r}]")
-    if isinstance(given, dict):
-        pairs = [(column, function) for column, function in given.items() if isinstance(function, str)]
-        cure = f": write {pairs!r}" if pairs else ""
-        raise TypeError(f"{call} takes pairs such as [('price', 'sum')], not a dict{cure}")
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TypeError(f"{call} takes pairs such as [('price', 'sum')], not {given!r}")
-    pairs = list(given)
-    for item in pairs:
-        if not is_pair(item):
-            raise TypeError(f"{call} takes pairs (column, function) such as ('price', 'sum'), not {item!r}")
-    return [(column, function) for column, function in pairs]
+    def __init__(self, call: str, given: Mapping[str, Any], columns: Sequence[str], name: Any = None) -> None:
+        if isinstance(name, Aggregate):
+            raise TypeError(
+                f"{call} takes the operator's name by `name`, not an aggregate: give the column another "
+                "name, and rename() it afterwards"
+            )
+        self.call = call
+        self.computed: dict[str, Expr] = {}
+        self.columns: list[tuple[str, str, str]] = []
+        for title, aggregate in given.items():
+            if not isinstance(aggregate, Aggregate):
+                raise TypeError(_no_aggregate(call, title, aggregate))
+            self.columns.append((title, self._column(aggregate.of, columns), _function(aggregate)))
+
+    def check_any(self) -> None:
+        """Refuses a call without aggregates.
+
+        Raises:
+            GraphError: If there is none.
+        """
+        if not self.columns:
+            raise GraphError(f"{self.call} needs an aggregate or more, such as total=ps.col('price').sum()")
+
+    def _column(self, of: Expr | None, columns: Sequence[str]) -> str:
+        """The column that an aggregate is computed of."""
+        if of is None:
+            return columns[0] if columns else ""
+        if of._column is not None:
+            return of._column
+        title = repr(of)
+        while title in columns:
+            title += "'"
+        self.computed[title] = of
+        return title
+
+
+def _function(aggregate: Aggregate) -> str:
+    """The function of an aggregate, as the extension calls it."""
+    if aggregate.of is None:
+        return "rows"
+    if aggregate.function == "top_k":
+        return f"top_{count_of('top_k takes a number of values', aggregate.argument)}"
+    if aggregate.function == "quantile":
+        share = aggregate.argument
+        if isinstance(share, bool) or not isinstance(share, int | float):
+            raise TypeError(f"quantile takes a share from 0 to 1, not {share!r}")
+        if not 0 <= share <= 1:
+            raise ValueError(f"{share} is not a quantile: it is a share, from 0 to 1")
+        return f"quantile_{share!r}"
+    return aggregate.function
+
+
+def _no_aggregate(call: str, title: str, given: Any) -> str:
+    """The message for something that is no aggregate."""
+    hint = f"write {title}=ps.col('price').sum(), or {title}=ps.count() for the number of rows"
+    if isinstance(given, Expr):
+        hint = f"it has a value for each row: write {title}={given!r}.sum(), .max(), .collect(), ..."
+    elif type(given).__module__.startswith(("polars", "pyarrow")):
+        hint = f"compute its column by with_columns or select, and write {title}=ps.col(column).sum()"
+    elif isinstance(given, str):
+        hint = f"write {title}=ps.col({given!r}).sum(), .max(), .collect(), ..."
+    return f"{call} takes aggregates of expressions, and {title} is {given!r}: {hint}"
 
 
 def part_name(name: str | None, part: str) -> str | None:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce as fold
-from operator import and_
-from typing import TYPE_CHECKING, Any
+from operator import or_
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
-from pointstamp._core import Expr, JoinKind, Reduction
+from pointstamp._core import Expr, Reduction
 from pointstamp._validation import column_name, count_of, function_of, suggesting
 from pointstamp.api.classes import stream_of
-from pointstamp.api.collection import Collection, Multiset, check_columns, check_scope, iterated
+from pointstamp.api.collection import (
+    Collection,
+    Multiset,
+    check_columns,
+    check_how,
+    check_scope,
+    iterated,
+)
 from pointstamp.api.collection_nodes import (
+    brought_in,
     concatenated,
-    distinct_keys,
-    joined,
     named_part,
     one,
     reduced,
 )
-from pointstamp.api.column_arguments import aggregations_of, key_names
+from pointstamp.api.column_arguments import Aggregates, key_names
+from pointstamp.api.column_join import ColumnJoin
 from pointstamp.api.column_types import (
     aggregated,
     check_plain,
@@ -33,7 +40,7 @@ from pointstamp.api.column_types import (
 )
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
-from pointstamp.expr.expressions import key, left, record, right
+from pointstamp.expr.expressions import record
 from pointstamp.expr.of_batches import is_foreign
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pointstamp._core import Aggregate
     from pointstamp.api.arrow_stream import ArrowStream
     from pointstamp.api.scope import Scope
     from pointstamp.capture.events import EventWriter
@@ -50,6 +58,9 @@ if TYPE_CHECKING:
     from pointstamp.types import Time
 
 __all__ = ["ColumnCollection"]
+
+
+_HOW = ("inner", "left", "right", "full", "semi", "anti")
 
 
 @suggesting
@@ -153,6 +164,14 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If there is no such column, or two get one name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.column_collection(pa.table({"n": [1]})).rename({"n": "number"}).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'number': 1, 'diff': 1}]]
         """
         if not isinstance(columns, Mapping):
             raise TypeError(
@@ -177,6 +196,15 @@ class ColumnCollection(Multiset):
         Raises:
             GraphError: If there is no such column, or the condition has no meaning for the types.
             TypeError: If it is no expression: Python functions are for `Collection`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.column_collection(pa.table({"n": [1, 2, 3]}))
+            ...     return rows.filter(ps.col("n") > 1).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'n': 2, 'diff': 1}, {'n': 3, 'diff': 1}]]
         """
         if is_foreign(condition):
             return self.updates().filter(condition, name=name).to_collection(diffs=True)
@@ -195,6 +223,15 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If another schema or scope differs.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     first = scope.column_collection(pa.table({"n": [1, 2]}))
+            ...     return first.concat(scope.column_collection(pa.table({"n": [2]}))).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'n': 1, 'diff': 1}, {'n': 2, 'diff': 2}]]
         """
         for other in others:
             check_scope("concat", self.scope, other, ColumnCollection)
@@ -203,15 +240,46 @@ class ColumnCollection(Multiset):
         return ColumnCollection(self.scope, concatenated(self.scope, outputs, name=name))
 
     def negate(self, *, name: str | None = None) -> ColumnCollection:
-        """Negates the counts; `Collection.negate` of columns."""
+        """Negates the counts; `Collection.negate` of columns.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     everyone = scope.column_collection(pa.table({"name": ["ann", "bob"]}))
+            ...     gone = scope.column_collection(pa.table({"name": ["bob"]}))
+            ...     return everyone.concat(gone.negate()).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'name': 'ann', 'diff': 1}]]
+        """
         return self._one(collections.NEGATE, name)
 
     def consolidate(self, *, name: str | None = None) -> ColumnCollection:
-        """Adds up the updates; `Collection.consolidate` of columns."""
+        """Adds up the updates; `Collection.consolidate` of columns.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rows = scope.column_collection(pa.table({"n": [1]}))
+            ...     nothing = rows.concat(rows.negate()).consolidate()
+            ...     return nothing.updates().count().capture()
+            >>> ps.example(build).extract()
+            []
+        """
         return self._one(collections.CONSOLIDATE, name)
 
     def distinct(self, *, name: str | None = None) -> ColumnCollection:
-        """Each row that is there once or more, once."""
+        """Each row that is there once or more, once.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.column_collection(pa.table({"n": [1, 2, 1]})).distinct().capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'n': 1, 'diff': 1}, {'n': 2, 'diff': 1}]]
+        """
         kind, reduction = collections.DISTINCT, Reduction.DISTINCT
         once = reduced(self.scope, kind, self._output, reduction, schema=self._columns, name=name)
         return ColumnCollection(self.scope, once)
@@ -221,6 +289,14 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If there is a column of that name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.column_collection(pa.table({"n": [1, 2, 1]})).value_counts().capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'n': 1, 'count': 2, 'diff': 1}, {'n': 2, 'count': 1, 'diff': 1}]]
         """
         schema = self.schema
         flat = tuple(record[0][index] for index in range(len(schema)))
@@ -235,6 +311,7 @@ class ColumnCollection(Multiset):
         other: ColumnCollection,
         on: str | Sequence[str],
         *,
+        how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
         suffix: str = "_right",
         name: str | None = None,
     ) -> ColumnCollection:
@@ -245,12 +322,17 @@ class ColumnCollection(Multiset):
         Args:
             other: The right side.
             on: The key's column, or columns, on both sides.
+            how: The rows without a match that the result has, too, with nulls in the other side's columns:
+                those of this side (``"left"``), of the other (``"right"``), of both (``"full"``), or none
+                (``"inner"``). ``"semi"`` keeps the rows of this side that have a match, as they are and as
+                often as they are; ``"anti"`` those that have none.
             suffix: Added to names of the right side that the left side has, too.
             name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, its type differs between the sides, the result would have
                 two columns of one name, or `other` is of another scope.
+            ValueError: If `how` is none of these.
 
         Examples:
             >>> import pyarrow as pa
@@ -258,64 +340,22 @@ class ColumnCollection(Multiset):
             >>> def build(scope):
             ...     ages = scope.column_collection(pa.table({"name": ["ann", "bob"], "age": [41, 7]}))
             ...     towns = scope.column_collection(pa.table({"town": ["Ulm"], "name": ["ann"]}))
-            ...     return ages.join(towns, on="name").capture()
+            ...     return ages.join(towns, on="name", how="left").capture()
             >>> [(time, batch)] = ps.example(build).extract()
-            >>> batch.to_pylist()
-            [{'name': 'ann', 'age': 41, 'town': 'Ulm', 'diff': 1}]
+            >>> for row in batch.to_pylist():
+            ...     print(row)
+            {'name': 'ann', 'age': 41, 'town': 'Ulm', 'diff': 1}
+            {'name': 'bob', 'age': 7, 'town': None, 'diff': 1}
         """
+        check_how(how, _HOW)
         by = self._same_key("join", other, on)
-        mine, theirs = self._rest(by), other._rest(by)
-        taken = {*by, *mine}
-        renamed = [name + suffix if name in taken else name for name in theirs]
-        parts = (*columns_of(key, by), *columns_of(left, mine), *columns_of(right, theirs))
-        here, there = self.schema, other.schema
-        own = [(name, here.field(name).type) for name in (*by, *mine)]
-        others = [(to, there.field(name).type) for name, to in zip(theirs, renamed, strict=True)]
-        schema = _typed(here, [*own, *others])
-        pairs = self._with_keys(by, name)._pairs(by, mine, name)
-        right_side = other._with_keys(by, name)._pairs(by, theirs, name), Form.BY_KEY
-        kind, fields = collections.JOIN, JoinKind.FIELDS
-        made = joined(self.scope, kind, pairs, right_side, fields, parts, schema=schema, name=name)
-        return ColumnCollection(self.scope, made)
-
-    def semijoin(
-        self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
-    ) -> ColumnCollection:
-        """Keeps the rows whose key the other collection has, however often; a key with a null is in none.
-
-        Raises:
-            GraphError: If there is no such column, its type differs, or `other` is of another scope.
-        """
-        by = self._same_key("semijoin", other, on)
-        rest = self._rest(by)
-        known = other._with_keys(by, name)
-        keys = known._projected(known._part(by), named_part(name, "map"))
-        there = distinct_keys(self.scope, keys, named_part(name, "keys"))
-        at = dict(zip((*by, *rest), (*columns_of(key, by), *columns_of(left, rest)), strict=True))
-        flat = tuple(at[name] for name in self.schema.names)
-        pairs = self._with_keys(by, name)._pairs(by, rest, name)
-        made = joined(
-            self.scope,
-            collections.SEMIJOIN,
-            pairs,
-            there,
-            JoinKind.FIELDS,
-            flat,
-            schema=self._columns,
-            name=name,
-        )
-        return ColumnCollection(self.scope, made)
-
-    def antijoin(
-        self, other: ColumnCollection, on: str | Sequence[str], *, name: str | None = None
-    ) -> ColumnCollection:
-        """Keeps the rows whose key the other collection does not have, and so those whose key has a null.
-
-        Raises:
-            GraphError: If there is no such column, its type differs, or `other` is of another scope.
-        """
-        met = self.semijoin(other, on, name=named_part(name, "semijoin"))
-        return self.concat(met.negate(name=named_part(name, "negate")), name=name)
+        joins = ColumnJoin(self, other, by, name)
+        if how in {"semi", "anti"}:
+            met = joins.semi(name if how == "semi" else named_part(name, "semijoin"))
+            if how == "semi":
+                return met
+            return self.concat(met.negate(name=named_part(name, "negate")), name=name)
+        return joins.pairs(suffix, left=how in {"left", "full"}, right=how in {"right", "full"})
 
     def min(
         self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
@@ -332,13 +372,34 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If there is no such column, or one is in both.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm"], "mm": [3, 4]})
+            >>> def build(scope):
+            ...     return scope.column_collection(rain).min("mm", by="city").capture()
+            >>> captured = ps.example(build)
+            >>> [changes.to_pylist() for _, changes in captured.extract()]
+            [[{'city': 'Ulm', 'mm': 3, 'diff': 1}]]
         """
         return self._reduced(collections.MIN, of, by, name)
 
     def max(
         self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
     ) -> ColumnCollection:
-        """The greatest value of each key; as `min`."""
+        """The greatest value of each key; as `min`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm"], "mm": [3, 4]})
+            >>> def build(scope):
+            ...     return scope.column_collection(rain).max("mm", by="city").capture()
+            >>> captured = ps.example(build)
+            >>> [changes.to_pylist() for _, changes in captured.extract()]
+            [[{'city': 'Ulm', 'mm': 4, 'diff': 1}]]
+        """
         return self._reduced(collections.MAX, of, by, name)
 
     def top_k(
@@ -348,6 +409,16 @@ class ColumnCollection(Multiset):
 
         A NaN is less than all other numbers here, and a null less than that, as in `ArrowStream.sort`.
         Arguments and errors are those of `min`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 9]})
+            >>> def build(scope):
+            ...     return scope.column_collection(rain).top_k(2, "mm", by="city").capture()
+            >>> captured = ps.example(build)
+            >>> [changes.to_pylist() for _, changes in captured.extract()]
+            [[{'city': 'Ulm', 'mm': 4, 'diff': 1}, {'city': 'Ulm', 'mm': 9, 'diff': 1}]]
         """
         n = count_of("top_k takes a number of values", n)
         return self._reduced(collections.TOP_K, order, by, name, most=n)
@@ -359,12 +430,33 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If there is no such column, or its values are no numbers.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm"], "mm": [3, 4]})
+            >>> def build(scope):
+            ...     return scope.column_collection(rain).sum("mm", by="city").capture()
+            >>> captured = ps.example(build)
+            >>> [changes.to_pylist() for _, changes in captured.extract()]
+            [[{'city': 'Ulm', 'mm': 7, 'diff': 1}]]
         """
         made = [sum_of(self.schema.field(self._index(of)))]
         return self._reduced(collections.SUM, of, by, name, made=made)
 
     def mean(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
-        """The mean of each key's values, as a double; as `sum`."""
+        """The mean of each key's values, as a double; as `sum`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm"], "mm": [3, 4]})
+            >>> def build(scope):
+            ...     return scope.column_collection(rain).mean("mm", by="city").capture()
+            >>> captured = ps.example(build)
+            >>> [changes.to_pylist() for _, changes in captured.extract()]
+            [[{'city': 'Ulm', 'mm': 3.5, 'diff': 1}]]
+        """
         made = [mean_of(self.schema.field(self._index(of)))]
         return self._reduced(collections.MEAN, of, by, name, made=made)
 
@@ -375,6 +467,14 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If there is no such column, or the key has one of the count's name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "mm": [3, 5, 4]})
+            >>> captured = ps.example(lambda scope: scope.column_collection(rain).count("city").capture())
+            >>> [changes.to_pylist() for _, changes in captured.extract()]
+            [[{'city': 'Bonn', 'count': 1, 'diff': 1}, {'city': 'Ulm', 'count': 2, 'diff': 1}]]
         """
         keys = self._key(by)
         flat = (*columns_of(record[0], keys), record[1])
@@ -384,41 +484,70 @@ class ColumnCollection(Multiset):
         return self._flat(flat, counted, schema, name)
 
     def aggregate(
-        self, by: str | Sequence[str], aggregations: Sequence[tuple[str, str]], *, name: str | None = None
+        self, by: str | Sequence[str], *, name: str | None = None, **aggregates: Aggregate
     ) -> ColumnCollection:
-        """Several aggregations of each key's rows in one: the key's columns, and one for each of them.
+        """Aggregates each key's rows: the key's columns, and one for each aggregate.
 
         As in `ArrowStream.aggregate`, nulls are skipped; of no value there is null, and a count of 0.
 
         Args:
-            by: The key's column, or columns.
-            aggregations: ``(column, function)`` pairs; a function is ``"sum"``, ``"count"``, ``"min"``,
-                ``"max"`` or ``"mean"``, and its column is named ``"column_function"``.
+            by: The key's column, or columns. None of them, ``[]``, takes all rows together, and makes one
+                row also of none.
             name: The operator's name.
+            aggregates: By the names of their columns, such as ``total=ps.col("price").sum()``: ``sum``,
+                ``mean``, ``min``, ``max``, ``count``, and ``ps.count()`` for the number of rows.
 
         Raises:
-            GraphError: If there is no such column or function, or the function is not defined for the column.
+            GraphError: If there is no such column, or a function is not defined for its type.
+            TypeError: If something is no aggregate.
 
         Examples:
             >>> import pyarrow as pa
             >>> import pointstamp as ps
+            >>> from pointstamp import col
             >>> def build(scope):
-            ...     sales = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "price": [3, 5, 4]})
-            ...     wanted = [("price", "sum"), ("price", "max"), ("price", "count")]
-            ...     return scope.column_collection(sales).aggregate("city", wanted).capture()
+            ...     table = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "price": [3, 5, 4]})
+            ...     sales, price = scope.column_collection(table), col("price")
+            ...     return sales.aggregate("city", total=price.sum(), most=price.max()).capture()
             >>> [(time, batch)] = ps.example(build).extract()
             >>> batch.drop_columns(["diff"]).to_pylist()[1]
-            {'city': 'Ulm', 'price_sum': 7, 'price_max': 4, 'price_count': 2}
+            {'city': 'Ulm', 'total': 7, 'most': 4}
         """
-        keys = self._key(by)
-        of, wanted, made = aggregated(self.schema, self._key, aggregations_of(aggregations))
-        values = tuple(record[self._index(name)] for name in of)
-        flat = (*columns_of(record[0], keys), *(record[1][index] for index in range(len(made))))
+        keys = self._key(by) if key_names(by) else []
+        given = Aggregates("aggregate", aggregates, self.schema.names, name)
+        given.check_any()
+        if given.computed:
+            kept = [column for column in self.schema.names if column not in given.computed]
+            rows = self.select(*kept, **given.computed)
+            return rows._aggregated(keys, given.columns, name)
+        return self._aggregated(keys, given.columns, name)
+
+    def _aggregated(
+        self, keys: list[str], aggregates: list[tuple[str, str, str]], name: str | None
+    ) -> ColumnCollection:
+        of, wanted, made = aggregated(self.schema, self._key, aggregates)
+        values = tuple(1 if column is None else record[self._index(column)] for column in of)
+        results = tuple(record[1][index] for index in range(len(made)))
+        flat = (*columns_of(record[0], keys), *results) if keys else results
         schema = self._keyed(keys, made)
         pairs = self._projected((self._part(keys), values), named_part(name, "map"))
+        if not keys:
+            # A record of nulls, which aggregates skip, keeps the one group there when no row is.
+            nulls = self._constant((None, (None,) * len(of)))
+            pairs = concatenated(self.scope, [pairs, nulls], name=named_part(name, "concat"))
         kind, reduction = collections.AGGREGATE, Reduction.AGGREGATE
-        aggregates = reduced(self.scope, kind, pairs, reduction, wanted, name=name)
-        return self._flat(flat, aggregates, schema, name)
+        aggregates_of_keys = reduced(self.scope, kind, pairs, reduction, wanted, name=name)
+        return self._flat(flat, aggregates_of_keys, schema, name)
+
+    def _constant(self, record: Any) -> Output:
+        """A collection of one record at every time, in this collection's scope."""
+        scope = self.scope
+        entered: list[Any] = []
+        while scope.parent is not None:
+            entered.insert(0, scope)
+            scope = scope.parent
+        constant = scope.collection([record] if scope.index == 0 else [])
+        return brought_in(constant._output, entered)
 
     def map_groups(
         self,
@@ -441,6 +570,18 @@ class ColumnCollection(Multiset):
 
         Raises:
             GraphError: If there is no such column, or one that is neither of integers nor of strings.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "mm": [3, 5, 4]})
+            >>> def build(scope):
+            ...     spread = lambda city, values: [max(values)[0] - min(values)[0]]
+            ...     schema = pa.schema({"spread": pa.int64()})
+            ...     rows = scope.column_collection(rain)
+            ...     return rows.map_groups(spread, by="city", of="mm", schema=schema).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'city': 'Bonn', 'spread': 0, 'diff': 1}, {'city': 'Ulm', 'spread': 1, 'diff': 1}]]
         """
         keys, values = self._key(by), self._key(of)
         check_plain("reduce", [*(self.schema.field(name) for name in (*keys, *values)), *schema])
@@ -491,12 +632,16 @@ class ColumnCollection(Multiset):
 
     def _with_keys(self, by: list[str], name: str | None) -> ColumnCollection:
         """The rows without those that have a null in the key, which no join matches."""
-        schema = self.schema
-        known = [~record[self._index(one)].is_null() for one in by if schema.field(one).nullable]
-        if not known:
+        nulls = self._null_in(by)
+        if nulls is None:
             return self
         part = f"{name}: null keys" if name else "null keys"
-        return self._one(collections.FILTER_FIELDS, part, condition=fold(and_, known))
+        return self._one(collections.FILTER_FIELDS, part, condition=~nulls)
+
+    def _null_in(self, by: list[str]) -> Expr | None:
+        """The condition that a column of a key is null; None where none can be."""
+        nulls = [record[self._index(one)].is_null() for one in by if self.schema.field(one).nullable]
+        return fold(or_, nulls) if nulls else None
 
     def _rest(self, by: list[str]) -> list[str]:
         return [name for name in self.schema.names if name not in by]
@@ -585,6 +730,14 @@ class ColumnCollection(Multiset):
         Each is at its own time in the stream, too; of one row and time there may be several. Times of
         several coordinates are lists. The two are the last columns, also where the collection has one of
         such a name: tell them by their places.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.column_collection(pa.table({"n": [1, 2]})).updates().to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [{'n': 1, 'time': 0, 'diff': 1}, {'n': 2, 'time': 0, 'diff': 1}])]
         """
         schema = _core.column_updates_schema(self._columns, self.scope.dims)
         made = Output(Form.COLUMNS, schema)
@@ -593,11 +746,36 @@ class ColumnCollection(Multiset):
         return stream
 
     def capture_into(self, writer: EventWriter, *, name: str | None = None) -> None:
-        """Writes the `updates`; ``scope.replay(...).to_collection(diffs=True)`` makes a collection of it."""
+        """Writes the `updates`; ``scope.replay(...).to_collection(diffs=True)`` makes a collection of it.
+
+        Examples:
+            >>> import io
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> kept = io.BytesIO()
+            >>> def build(scope):
+            ...     scope.column_collection(pa.table({"n": [1, 1]})).capture_into(ps.EventWriter(kept))
+            >>> ps.example(build)
+            >>> def again(scope):
+            ...     kept.seek(0)
+            ...     return scope.replay([ps.EventReader(kept)]).to_collection(diffs=True).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(again).extract()]
+            [[{'n': 1, 'diff': 2}]]
+        """
         self.updates(name=named_part(name, "updates")).capture_into(writer, name=name)
 
     def capture(self, *, name: str | None = None) -> ColumnCapture:
-        """Keeps the updates on this worker in memory."""
+        """Keeps the updates on this worker in memory.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.column_collection(pa.table({"n": [1, 1]})).capture()
+            >>> captured = ps.example(build)
+            >>> [(time, changes.to_pylist()) for time, changes in captured.extract()]
+            [(0, [{'n': 1, 'diff': 2}])]
+        """
         capture = ColumnCapture(self._columns, self.scope.index, self.scope.peers)
         self.scope._append(shape.CAPTURE, [self._output], name=name, queue=capture._queue)
         return capture
@@ -616,6 +794,15 @@ class ColumnCapture(Capture[Any]):
         """The changes per time, in the order of times: a record batch with a column ``diff`` more.
 
         They are added up, without zeros, in the order of rows.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.column_collection(pa.table({"n": [2, 1, 2]})).capture()
+            >>> captured = ps.example(build)
+            >>> [(time, changes.to_pylist()) for time, changes in captured.extract()]
+            [(0, [{'n': 1, 'diff': 1}, {'n': 2, 'diff': 2}])]
         """
         changes = _core.extract_column_updates(self._queue, self._columns)
         self._check_empty(changes)

@@ -23,6 +23,21 @@ class ColumnInput(Changing):
     ``__arrow_c_stream__``: a data frame of pandas or Polars, a result of DuckDB. It has the schema's columns,
     in its order; text may have offsets of any width, and dictionaries. An `insert`, `remove` or `update` that
     raises an error for its data has changed nothing, also where only the last of many batches is refused.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         schema = pa.schema({"item": pa.string(), "n": pa.int64()})
+        ...         stock, rows = scope.new_collection(schema=schema)
+        ...         totals = rows.sum("n", by="item").capture()
+        ...     stock.insert(pa.table({"item": ["tea", "rye", "tea"], "n": [1, 2, 3]}))
+        ...     stock.close()
+        ...     worker.run()
+        ...     return [(time, changes.to_pylist()) for time, changes in totals.extract()]
+        >>> ps.execute(main)
+        [[(0, [{'item': 'rye', 'n': 2, 'diff': 1}, {'item': 'tea', 'n': 4, 'diff': 1}])]]
     """
 
     __slots__ = ("_columns",)
@@ -37,6 +52,20 @@ class ColumnInput(Changing):
         Raises:
             TypeError: If the data has no columns, or not those of the schema.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         stock, rows = scope.new_collection(schema=pa.schema({"item": pa.string()}))
+            ...         captured = rows.capture()
+            ...     stock.insert(pa.table({"item": ["tea", "rye", "tea"]}))
+            ...     stock.close()
+            ...     worker.run()
+            ...     return [(time, changes.to_pylist()) for time, changes in captured.extract()]
+            >>> ps.execute(main)
+            [[(0, [{'item': 'rye', 'diff': 1}, {'item': 'tea', 'diff': 2}])]]
         """
         _core.update_columns(self._handle, with_columns(data), self._columns, 1)
 
@@ -47,6 +76,21 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         stock, rows = scope.new_collection(schema=pa.schema({"item": pa.string()}))
+            ...         captured = rows.capture()
+            ...     stock.insert(pa.table({"item": ["tea", "rye"]}))
+            ...     stock.remove(pa.table({"item": ["rye"]}))
+            ...     stock.close()
+            ...     worker.run()
+            ...     return [(time, changes.to_pylist()) for time, changes in captured.extract()]
+            >>> ps.execute(main)
+            [[(0, [{'item': 'tea', 'diff': 1}])]]
         """
         _core.update_columns(self._handle, with_columns(data), self._columns, -1)
 
@@ -57,6 +101,20 @@ class ColumnInput(Changing):
             TypeError: If the data has no columns, or not those of the schema.
             ValueError: If `diff` is 0, or the input is strict and has added fewer.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         stock, rows = scope.new_collection(schema=pa.schema({"item": pa.string()}))
+            ...         captured = rows.capture()
+            ...     stock.update(pa.table({"item": ["tea", "rye"]}), 5)
+            ...     stock.close()
+            ...     worker.run()
+            ...     return [(time, changes.to_pylist()) for time, changes in captured.extract()]
+            >>> ps.execute(main)
+            [[(0, [{'item': 'rye', 'diff': 5}, {'item': 'tea', 'diff': 5}])]]
         """
         if diff == 0:
             raise ValueError("an update of diff 0 changes nothing: leave it out")

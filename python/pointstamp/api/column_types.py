@@ -32,27 +32,40 @@ _FUNCTIONS = {
     "mean": Reduction.MEAN,
 }
 
+ROWS = "rows"
+"""The function that counts rows; it is computed of a value that is never null."""
+
 
 def aggregated(
-    schema: Any, check: Callable[[str], Any], aggregations: Sequence[tuple[str, str]]
-) -> tuple[list[str], list[tuple[Reduction, int]], list[tuple[str, Any]]]:
-    """The columns that aggregations read, what is made of which of them, and the names and types of that."""
-    of: list[str] = []
+    schema: Any, check: Callable[[str], Any], aggregates: Sequence[tuple[str, str, str]]
+) -> tuple[list[str | None], list[tuple[Reduction, int]], list[tuple[str, Any]]]:
+    """Returns the values that aggregates read, the reduction of each, and the names and types of results.
+
+    A value is a column, or None for one that is never null.
+    """
+    of: list[str | None] = []
     wanted: list[tuple[Reduction, int]] = []
     made: list[tuple[str, Any]] = []
-    for column, function in aggregations:
-        check(column)
-        if function not in _FUNCTIONS:
-            raise GraphError(f"a collection aggregates by {', '.join(_FUNCTIONS)}, not by {function!r}")
-        if column not in of:
-            of.append(column)
-        field = schema.field(column)
+    for name, column, function in aggregates:
+        value = None if function == ROWS else column
+        if value is not None:
+            check(value)
+            if function not in _FUNCTIONS:
+                raise GraphError(
+                    f"a collection aggregates by {', '.join(_FUNCTIONS)}, not by {function.split('_')[0]!r}: "
+                    "map_groups takes any function of a group's rows"
+                )
+        if value not in of:
+            of.append(value)
+        if value is None:
+            wanted.append((Reduction.COUNT, of.index(None)))
+            made.append((name, "int64"))
+            continue
+        field = schema.field(value)
         types = {"sum": sum_of, "mean": mean_of}
         kind = "int64" if function == "count" else types.get(function, lambda field: field.type)(field)
-        wanted.append((reduction_of(function, field), of.index(column)))
-        made.append((f"{column}_{function}", kind))
-    if not made:
-        raise GraphError("aggregate needs at least one (column, function) pair")
+        wanted.append((reduction_of(function, field), of.index(value)))
+        made.append((name, kind))
     return of, wanted, made
 
 

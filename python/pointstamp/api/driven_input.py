@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pointstamp._core import InputHandle
+    from pointstamp.checkpoint import Position
     from pointstamp.types import Time
 
 __all__ = ["DrivenInput"]
@@ -32,6 +33,11 @@ class DrivenInput:
         return self._handle.time
 
     @property
+    def position(self) -> Position:
+        """The place where the input stands, where checkpoints are made: see `InputHandle.position`."""
+        return self._handle.position
+
+    @property
     def closed(self) -> bool:
         """Whether nothing can be sent any more."""
         return self._handle.closed
@@ -42,15 +48,54 @@ class DrivenInput:
         Raises:
             TimeError: Unless `time` is at or after `self.time`.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         captured = collection.capture()
+            ...     words.insert("tick")
+            ...     words.advance_to(3)
+            ...     words.remove("tick")
+            ...     words.close()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(0, [('tick', 1)]), (3, [('tick', -1)])]]
         """
         self._handle.advance_to(time)
 
     def flush(self) -> None:
-        """Sends what waits."""
+        """Sends what waits.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...         collection.inspect(lambda word, time, diff: print(word, time, diff))
+            ...     words.insert("tick")
+            ...     words.flush()
+            ...     worker.step()
+            >>> ps.execute(main) and None
+            tick 0 1
+        """
         self._handle.flush()
 
     def close(self) -> None:
-        """Closes the input: nothing will be sent any more. Closing it twice does nothing."""
+        """Closes the input: nothing will be sent any more. Closing it twice does nothing.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, collection = scope.new_collection()
+            ...     words.close()
+            ...     return words.closed
+            >>> ps.execute(main)
+            [True]
+        """
         self._handle.close()
 
     def __enter__(self) -> Self:

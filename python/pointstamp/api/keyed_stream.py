@@ -55,6 +55,15 @@ class KeyedStream(Generic[K, T]):
 
     Attributes:
         scope: The scope that the stream is in.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 4)])
+        ...     by_item = bids.key_by(lambda bid: bid[0], lambda bid: bid[1])
+        ...     return by_item.fold(list, lambda seen, bid: [*seen, bid]).capture()
+        >>> ps.example(build).extract()
+        [(0, [('cup', [5]), ('pen', [3, 4])])]
     """
 
     __slots__ = ("_clock", "_output", "scope")
@@ -99,7 +108,16 @@ class KeyedStream(Generic[K, T]):
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def map_values(self, fn: Callable[[T], U], *, name: str | None = None) -> KeyedStream[K, U]:
-        """Each record through a function; key and time stay."""
+        """Each record through a function; key and time stay.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["tea", "rye", "tin"]).key_by(lambda word: word[0])
+            ...     return words.map_values(len).reduce(max).capture()
+            >>> ps.example(build).extract()
+            [(0, [('r', 3), ('t', 3)])]
+        """
         function_of("map", fn)
 
         def mapped(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
@@ -125,13 +143,34 @@ class KeyedStream(Generic[K, T]):
 
         Raises:
             TypeError: If it is no window, or its lengths are not of the kind of the stream's times.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     calls = scope.to_stream([("ann", 1), ("bob", 2), ("ann", 8), ("ann", 12)])
+            ...     on_time, late = calls.event_time(lambda call: call[1])
+            ...     by_name = on_time.key_by(lambda call: call[0])
+            ...     return by_name.window(ps.Tumbling(10)).count().capture()
+            >>> for time, results in ps.example(build).extract():
+            ...     print(time, results)
+            9 [('ann', Window(start=0, end=10), 2), ('bob', Window(start=0, end=10), 1)]
+            19 [('ann', Window(start=10, end=20), 1)]
         """
         return WindowedStream(self.scope, self._output, window, early=early, state=state)
 
     # ------------------------------------------------------------ per time
 
     def reduce(self, fn: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, T]]:
-        """Per time, the records of each key made one, two at a time."""
+        """Per time, the records of each key made one, two at a time.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 4)])
+            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).reduce(max).capture()
+            >>> ps.example(build).extract()
+            [(0, [('cup', 5), ('pen', 4)])]
+        """
         function_of("reduce", fn)
         made = in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, fn))
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
@@ -145,6 +184,14 @@ class KeyedStream(Generic[K, T]):
             init: Makes the state to begin with.
             fn: Called with the state and a record; returns the new state.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["tea", "rye", "tin"]).key_by(lambda word: word[0])
+            ...     return words.fold(str, lambda text, word: text + word).capture()
+            >>> ps.example(build).extract()
+            [(0, [('r', 'rye'), ('t', 'teatin')])]
         """
         function_of("fold", init)
         function_of("fold", fn)
@@ -268,6 +315,14 @@ class KeyedStream(Generic[K, T]):
             ttl: A key is new again when no record of it has come for so long, as in `scan`; None: never.
             state: As in `scan`.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["tea", "rye", "tin"])
+            ...     return words.key_by(lambda word: word[0]).dedup().capture()
+            >>> ps.example(build).extract()
+            [(0, ['rye', 'tea'])]
         """
         return self._stateful("dedup", name, stateful.Dedup, state, ttl)
 
@@ -292,6 +347,14 @@ class KeyedStream(Generic[K, T]):
         Raises:
             TypeError: If `n` is no int.
             ValueError: If it is less than 1.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     bids = scope.to_stream([("pen", 3), ("pen", 9), ("pen", 4)])
+            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).top_k(2).capture()
+            >>> ps.example(build).extract()
+            [(0, [('pen', [9, 4])])]
         """
         n = count_of("top_k takes a number of records", n)
         return self._stateful("top_k", name, lambda kept: stateful.Largest(kept, n, order), state, ttl, n=n)
@@ -350,7 +413,7 @@ class KeyedStream(Generic[K, T]):
         *,
         lower: Any,
         upper: Any,
-        how: Literal["inner", "left", "right", "outer"] = "inner",
+        how: Literal["inner", "left", "right", "full"] = "inner",
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, tuple[Any, Any]]]:
@@ -367,6 +430,17 @@ class KeyedStream(Generic[K, T]):
             state: As in `scan`: of each key what can still be matched of ours and of theirs, each a list
                 ``[time, record, whether it was matched]``.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def timed(records):
+            ...         on_time, _ = scope.to_stream(records).event_time(lambda record: record[1])
+            ...         return on_time.key_by(lambda record: record[0], lambda record: record[1])
+            ...     orders, payments = timed([("ann", 1), ("ann", 9)]), timed([("ann", 3)])
+            ...     return orders.interval_join(payments, lower=0, upper=5).capture()
+            >>> ps.example(build).extract()
+            [(3, [('ann', (1, 3))])]
         """
         low, high = self._clock.span("lower", lower), self._clock.span("upper", upper)
         if low > high:
@@ -400,6 +474,18 @@ class KeyedStream(Generic[K, T]):
             how: ``"left"``: a record without one has None in its place; ``"inner"``: it is left out.
             state: As in `scan`: of each key the time and the latest record of the other stream.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def timed(records):
+            ...         on_time, _ = scope.to_stream(records).event_time(lambda record: record[1])
+            ...         return on_time.key_by(lambda record: record[0], lambda record: record[2])
+            ...     trades = timed([("A", 3, "buy"), ("A", 7, "sell")])
+            ...     prices = timed([("A", 2, 50), ("A", 6, 80)])
+            ...     return trades.asof_join(prices).capture()
+            >>> ps.example(build).extract()
+            [(3, [('A', ('buy', 50))]), (7, [('A', ('sell', 80))])]
         """
         left = left_or_inner("asof_join", how)
         span = None if within is None else self._clock.span("within", within)
@@ -428,6 +514,18 @@ class KeyedStream(Generic[K, T]):
             how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
             state: As in `scan`: of each key the time and the row.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def timed(records):
+            ...         on_time, _ = scope.to_stream(records).event_time(lambda record: record[1])
+            ...         return on_time.key_by(lambda record: record[0], lambda record: record[2])
+            ...     rides = timed([("city", 3, "ann"), ("city", 7, "bob")])
+            ...     tariffs = timed([("city", 1, 10), ("city", 5, 12)])
+            ...     return rides.table_join(tariffs).capture()
+            >>> ps.example(build).extract()
+            [(3, [('city', ('ann', 10))]), (7, [('city', ('bob', 12))])]
         """
         left = left_or_inner("table_join", how)
         span = None if ttl is None else self._clock.span("ttl", ttl)

@@ -17,7 +17,19 @@ T = TypeVar("T")
 
 @suggesting
 class LoopHandle(Generic[T]):
-    """The end of a loop that is still open: pass it to `Stream.connect_loop`."""
+    """The end of a loop that is still open: pass it to `Stream.connect_loop`.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     handle, again = scope.feedback()
+        ...     print(handle)
+        ...     scope.to_stream([1]).concat(again).filter(lambda n: n < 0).connect_loop(handle)
+        ...     print(handle)
+        >>> ps.example(build)
+        <LoopHandle not connected>
+        <LoopHandle connected>
+    """
 
     __slots__ = ("_node", "_plan")
 

@@ -8,6 +8,7 @@ from pointstamp._core import Schema as CoreSchema
 from pointstamp._validation import stream_given, suggesting
 from pointstamp.api.classes import stream_of
 from pointstamp.errors import GraphError
+from pointstamp.logic.declared_state import declaration
 from pointstamp.logic.planned import PlannedOperator
 from pointstamp.pacts import pact_of
 
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
     from pointstamp.api.scope import Scope
     from pointstamp.api.stream import Stream
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Declared
     from pointstamp.pacts import Pact
     from pointstamp.types import Summary
 
 __all__ = ["OperatorBuilder", "Retention"]
 
 T = TypeVar("T")
+
+_CURE = (
+    "write scope.operator(name, state=C), where C is a class with snapshot() and restore(), whose object its "
+    'constructor finds as info.state; or state="none" where it keeps nothing from one call to the next'
+)
 
 
 @suggesting
@@ -53,6 +60,27 @@ class Retention:
             needed: Records at times before this one are not needed any more, once all that was sent up to
                 `sent` has left the dataflow. At most the input's frontier. None: no record is, and none can
                 come.
+
+        Examples:
+            `OperatorBuilder.retention` has an operator that calls it:
+
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("nothing kept")
+            ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+            ...     _, stream = builder.new_output()
+            ...     retention = builder.retention(stream)
+            ...     def constructor(capabilities, info):
+            ...         capabilities[0].drop()
+            ...         def logic(inputs, outputs):
+            ...             for _ in inputs[0]:
+            ...                 pass
+            ...             retention.settle(0, min(inputs[0].frontier, default=None))
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return stream.capture()
+            >>> ps.example(build).extract()
+            []
         """
         if self._core is not None:
             self._core.settle(sent, needed)
@@ -88,10 +116,12 @@ class OperatorBuilder:
         [(0, [0, 1, 2])]
     """
 
-    __slots__ = ("_begun", "_capabilities", "_core", "_outputs", "_scope")
+    __slots__ = ("_begun", "_capabilities", "_core", "_outputs", "_pacts", "_scope", "_state")
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: Scope, name: str, state: Declared = None) -> None:
         self._scope = scope
+        self._state = state
+        self._pacts: list[type[Pact]] = []  # their keys are the plan's
         self._core = PlannedOperator(scope, name)
         self._begun = False  # whether the constructor was called
         self._outputs: list[OutputPort[Any]] = []
@@ -105,11 +135,23 @@ class OperatorBuilder:
 
         Raises:
             GraphError: If the stream is of another scope, or the operator was built already.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("two inputs")
+            ...     numbers = [builder.new_input(scope.empty(), ps.Pipeline()) for _ in range(2)]
+            ...     builder.build(lambda capabilities, info: lambda inputs, outputs: None)
+            ...     return numbers
+            >>> ps.example(build)
+            [0, 1]
         """
         self._check_unbuilt()
         name = self._core.name
         output = stream_given(name, stream)._output
-        return self._core.new_input(output, pact_of(pact, output, name))
+        number = self._core.new_input(output, pact_of(pact, output, name))
+        self._pacts.append(type(pact))
+        return number
 
     @overload
     def new_output(self, *, of: None = None) -> tuple[int, Stream[Any]]: ...
@@ -129,6 +171,22 @@ class OperatorBuilder:
 
         Raises:
             GraphError: If the operator was built already.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("greeting")
+            ...     output, stream = builder.new_output(of=str)
+            ...     def constructor(capabilities, info):
+            ...         def logic(inputs, outputs):
+            ...             if capabilities:
+            ...                 with capabilities.pop() as cap, outputs[output].session(cap) as session:
+            ...                     session.give("hello")
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return stream.capture()
+            >>> ps.example(build).extract()
+            [(0, ['hello'])]
         """
         self._check_unbuilt()
         columns = None if schema is None else CoreSchema(schema)
@@ -148,6 +206,27 @@ class OperatorBuilder:
 
         Raises:
             GraphError: If there is no such input or output, or the operator was built already.
+
+        Examples:
+            An operator that sends all records one time later:
+
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("later")
+            ...     given = builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+            ...     output, stream = builder.new_output()
+            ...     builder.set_summary(given, output, 1)
+            ...     def constructor(capabilities, info):
+            ...         capabilities[0].drop()
+            ...         def logic(inputs, outputs):
+            ...             for cap, records in inputs[0]:
+            ...                 with outputs[0].session(cap.delayed(cap.time + 1)) as session:
+            ...                     session.give_all(records)
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return stream.capture()
+            >>> ps.example(build).extract()
+            [(1, [0, 1, 2])]
         """
         self._check_unbuilt()
         self._core.set_summary(input, output, summary)
@@ -216,10 +295,28 @@ class OperatorBuilder:
                 was activated.
 
         Raises:
-            GraphError: If the operator was built already, also with a constructor that raised an error.
+            GraphError: If the operator was built already, also with a constructor that raised an error; or
+                if checkpoints are made, and `Scope.operator` was given no `state`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("sink")
+            ...     builder.new_input(scope.to_stream(range(3)), ps.Pipeline())
+            ...     def constructor(capabilities, info):
+            ...         def logic(inputs, outputs):
+            ...             for _, records in inputs[0]:
+            ...                 print(info.name, records)
+            ...         return logic
+            ...     builder.build(constructor)
+            >>> ps.example(build)
+            sink [0, 1, 2]
         """
         self._check_unbuilt()
+        name = self._core.name
+        declares = declaration(self._scope, name, self._state, self._pacts, cure=_CURE)
         self._begun = True
+        declares(self._core)
         capabilities, self._capabilities = self._capabilities, []
         logic = self._core.constructed(constructor, capabilities)
         outputs = self._outputs

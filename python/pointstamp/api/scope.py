@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from pointstamp import _core
 from pointstamp._core import InputHandle
@@ -14,9 +14,10 @@ from pointstamp.api.operator_builder import OperatorBuilder
 from pointstamp.api.stream import Stream
 from pointstamp.capture.events import replayed
 from pointstamp.errors import GraphError
+from pointstamp.logic.declared_state import declaration
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.timed import form_of
-from pointstamp.observability.drawn import Drawn
+from pointstamp.observability.render import Drawable
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
     from pointstamp.capture.events import Capture, EventReader
     from pointstamp.connectors.protocol import Source
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Declared
     from pointstamp.types import Frame, Summary, Time
 
 __all__ = ["Scope"]
+
+Resume: TypeAlias = Literal["repeat", "continue"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -82,7 +86,7 @@ class Nested:
         scope.complete = "its block raised an error" if scope.failed else "its block has ended"
 
 
-class Scope(Drawn):
+class Scope(Drawable):
     """A part of a dataflow while it is being built: the dataflow itself, or a scope nested in it.
 
     Attributes:
@@ -113,39 +117,83 @@ class Scope(Drawn):
 
     @overload
     def new_input(
-        self, *, of: None = None, name: str | None = None
+        self, *, of: None = None, name: str | None = None, resume: Resume = "repeat"
     ) -> tuple[InputHandle[Any], Stream[Any]]: ...
     @overload
-    def new_input(self, *, of: type[T], name: str | None = None) -> tuple[InputHandle[T], Stream[T]]: ...
-    def new_input(self, *, of: Any = None, name: str | None = None) -> tuple[InputHandle[Any], Stream[Any]]:
+    def new_input(
+        self, *, of: type[T], name: str | None = None, resume: Resume = "repeat"
+    ) -> tuple[InputHandle[T], Stream[T]]: ...
+    def new_input(
+        self, *, of: Any = None, name: str | None = None, resume: Resume = "repeat"
+    ) -> tuple[InputHandle[Any], Stream[Any]]:
         """An input that `main` drives, and its stream.
 
         Args:
             of: The type of its records, for type checkers: nothing looks at it when the program runs.
             name: The operator's name.
+            resume: What `main` does after a resumption: "repeat", it sends again what it has sent, which is
+                left out up to the position of the input; "continue": it looks at that, and sends the rest.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, stream = scope.new_input(of=str)
+            ...         lengths = stream.map(len).capture()
+            ...     words.send("tick")
+            ...     words.advance_to(1)
+            ...     words.send("tack!")
+            ...     words.close()
+            ...     worker.run()
+            ...     return lengths.extract()
+            >>> ps.execute(main)
+            [[(0, [4]), (1, [5])]]
         """
         handle: InputHandle[Any] = InputHandle()
-        return several("new_input", "handle, stream", (handle, self.input_from(handle, name=name)))
+        stream = self.input_from(handle, name=name, resume=resume)
+        return several("new_input", "handle, stream", (handle, stream))
 
     @overload
-    def input_from(self, handle: ArrowInput, *, name: str | None = None) -> ArrowStream: ...
-    @overload
-    def input_from(self, handle: InputHandle[T], *, name: str | None = None) -> Stream[T]: ...
     def input_from(
-        self, handle: ArrowInput | InputHandle[T], *, name: str | None = None
+        self, handle: ArrowInput, *, name: str | None = None, resume: Resume = "repeat"
+    ) -> ArrowStream: ...
+    @overload
+    def input_from(
+        self, handle: InputHandle[T], *, name: str | None = None, resume: Resume = "repeat"
+    ) -> Stream[T]: ...
+    def input_from(
+        self, handle: ArrowInput | InputHandle[T], *, name: str | None = None, resume: Resume = "repeat"
     ) -> ArrowStream | Stream[T]:
         """The stream of an input handle, or of an input of record batches, from its current time on.
 
         Raises:
             TimeError: If the handle's times have another number of coordinates.
             CapabilityError: If the handle is closed.
+
+        Examples:
+            One handle feeds two dataflows:
+
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     words = ps.InputHandle()
+            ...     with worker.dataflow("lengths") as scope:
+            ...         lengths = scope.input_from(words).map(len).capture()
+            ...     with worker.dataflow("letters") as scope:
+            ...         letters = scope.input_from(words).flat_map(list).capture()
+            ...     words.send("to")
+            ...     words.close()
+            ...     worker.run()
+            ...     return lengths.extract(), letters.extract()
+            >>> ps.execute(main)
+            [([(0, [2])], [(0, ['o', 't'])])]
         """
         if not isinstance(handle, InputHandle):
             from pointstamp.api.arrow_stream import ArrowInput  # few programs have columns
 
             if isinstance(handle, ArrowInput):
-                return handle.to_stream(self, name=name)
-        return Stream(self, self._input_from(handle, _core.StreamKind.RECORDS, Output(Form.RECORDS), name))
+                return handle.to_stream(self, name=name, resume=resume)
+        made = self._input_from(handle, _core.StreamKind.RECORDS, Output(Form.RECORDS), name, resume)
+        return Stream(self, made)
 
     @overload
     def new_unordered_input(
@@ -165,8 +213,29 @@ class Scope(Drawn):
         Args:
             of: The type of its records, as in `new_input`.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, capability, stream = scope.new_unordered_input(of=int)
+            ...         captured = stream.capture()
+            ...     for time in (2, 1):
+            ...         with capability.delayed(time) as later, numbers.session(later) as session:
+            ...             session.give(10 * time)
+            ...     capability.drop()
+            ...     worker.run()
+            ...     return captured.extract()
+            >>> ps.execute(main)
+            [[(1, [10]), (2, [20])]]
         """
         self._plan_scope.check_building()
+        if self._engine.recording is not None:
+            raise GraphError(
+                f"an unordered input{'' if name is None else f' ({name!r})'} has no position from which a "
+                "checkpoint could go on, and checkpoints are on: use new_input, or a source with event times "
+                "(scope.read)"
+            )
         with self._building.making("unordered input", name):
             handle, capability, made = self._engine.unordered_input()
         node = self._append(shape.UNORDERED_INPUT, [], Output(Form.RECORDS), name=name)
@@ -210,13 +279,21 @@ class Scope(Drawn):
         return Stream(self, node.output)
 
     def empty(self, *, name: str | None = None) -> Stream[Any]:
-        """A stream without records."""
+        """A stream without records.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.empty().capture()).extract()
+            []
+        """
         return Stream(self, self._append(shape.EMPTY, [], Output(Form.RECORDS), name=name).output)
 
     def source(
         self,
         name: str,
         build: Callable[[Capability, OperatorInfo], Callable[[OutputPort[T]], None]],
+        *,
+        state: Declared = None,
     ) -> Stream[T]:
         """An operator without inputs.
 
@@ -224,8 +301,34 @@ class Scope(Drawn):
             name: The operator's name.
             build: Called once with the capability for the minimum time and the operator's info; returns the
                 logic, which is called with the output: at the start, and whenever it was activated.
+            state: As in `Stream.unary`. After a resumption, the capability is at the least time that the
+                source held at the checkpoint; where it held none, it sends nothing.
+
+        Raises:
+            GraphError: If checkpoints are made, and `state` is left out.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def countdown(capability, info):
+            ...     left = 3
+            ...     def logic(output):
+            ...         nonlocal left
+            ...         if left == 0:
+            ...             capability.drop()
+            ...             return
+            ...         with output.session(capability) as session:
+            ...             session.give(left)
+            ...         left -= 1
+            ...         info.activator.activate()
+            ...     return logic
+            >>> ps.example(lambda scope: scope.source("countdown", countdown).inspect(print)) and None
+            3
+            2
+            1
         """
-        return Stream(self, single_output(self, name, (), build, notify=False, start=True))
+        declares = declaration(self, name, state, [])
+        made = single_output(self, name, (), build, notify=False, start=True, declares=declares)
+        return Stream(self, made)
 
     def iterator_source(
         self, name: str, items: Iterable[tuple[Time, Iterable[T]]], *, in_flight: int = 2
@@ -268,8 +371,8 @@ class Scope(Drawn):
             raise TypeError(f"iterator_source takes first the operator's name, a str, not {name!r}")
         what = f"source '{name}' takes a number of times in flight"
         in_flight = count_of(what, in_flight, error=GraphError)
-        source = Source(name, items, in_flight)
-        stream = self.source(name, source.build)
+        source = Source(name, items, in_flight, records=self._engine.recording is not None)
+        stream = self.source(name, source.build, state=lambda: source)
         self._watch(stream._output, source.probe, source.info.activator)
         return stream
 
@@ -278,6 +381,14 @@ class Scope(Drawn):
 
         Raises:
             TypeError: If one of them is no stream. Collections have `Collection.concat`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     parts = [scope.to_stream([n]) for n in range(3)]
+            ...     return scope.concatenate(parts).capture()
+            >>> ps.example(build).extract()
+            [(0, [0, 1, 2])]
         """
         given: list[Any] = list(streams)
         if given and hasattr(given[0], "map_batches"):  # a stream of columns, which few programs have
@@ -297,15 +408,63 @@ class Scope(Drawn):
         node = self._append(shape.CONCATENATE, reads, Output(form), name=name)
         return Stream(self, node.output)
 
-    def operator(self, name: str) -> OperatorBuilder:
-        """Builds an operator with any number of inputs and outputs."""
-        return OperatorBuilder(self, name)
+    def operator(self, name: str, *, state: Declared = None) -> OperatorBuilder:
+        """Builds an operator with any number of inputs and outputs.
+
+        Args:
+            name: Its name.
+            state: As in `Stream.unary`.
+
+        Examples:
+            An operator that sends even numbers on one output, and odd ones on another:
+
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     builder = scope.operator("parity")
+            ...     builder.new_input(scope.to_stream(range(5)), ps.Pipeline())
+            ...     _, evens = builder.new_output()
+            ...     _, odds = builder.new_output()
+            ...     def constructor(capabilities, info):
+            ...         for capability in capabilities:
+            ...             capability.drop()
+            ...         def logic(inputs, outputs):
+            ...             for cap, numbers in inputs[0]:
+            ...                 for parity, output in enumerate(outputs):
+            ...                     with output.session(cap.retain(parity)) as session:
+            ...                         session.give_all(n for n in numbers if n % 2 == parity)
+            ...         return logic
+            ...     builder.build(constructor)
+            ...     return evens.capture(), odds.capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [0, 2, 4])], [(0, [1, 3])]]
+        """
+        return OperatorBuilder(self, name, state)
 
     def activator_for(self, address: tuple[int, ...]) -> Activator:
         """Something that schedules the operator at an address.
 
         Raises:
             GraphError: If nothing has the address.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     addresses, runs = [], []
+            ...     def idle(info):
+            ...         addresses.append(info.address)
+            ...         return lambda input: runs.append(len(input.frontier))
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         stream.sink(ps.Pipeline(), "idle", idle)
+            ...     worker.step()
+            ...     before = len(runs)
+            ...     with worker.dataflow() as scope:
+            ...         activator = scope.activator_for(addresses[0])
+            ...     activator.activate()
+            ...     worker.step()
+            ...     return len(runs) - before
+            >>> ps.execute(main)
+            [1]
         """
         return self._engine.activator_for(list(address))
 
@@ -316,15 +475,50 @@ class Scope(Drawn):
 
         Use it as a block: ``with scope.scoped() as inner:``. Streams come in with `Stream.enter` and go
         out with `Stream.leave`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["tick", "tack"])
+            ...     with scope.scoped("lengths") as inner:
+            ...         lengths = words.enter(inner).map(len).leave()
+            ...     return lengths.capture()
+            >>> ps.example(build).extract()
+            [(0, [4, 4])]
         """
         return Nested(self, name, dims, Scope)
 
     def region(self, name: str = "Region") -> Nested:
-        """A scope inside this one with the same timestamps."""
+        """A scope inside this one with the same timestamps.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream(["tick", "tack"])
+            ...     with scope.region("lengths") as region:
+            ...         return words.enter(region).map(len).leave().capture()
+            >>> ps.example(build).extract()
+            [(0, [4, 4])]
+        """
         return Nested(self, name, 0, Scope)
 
     def iterative(self, name: str = "Iterate") -> Nested:
-        """A scope inside this one for a loop: its timestamps have one more coordinate."""
+        """A scope inside this one for a loop: its timestamps have one more coordinate.
+
+        Examples:
+            Halves numbers until they are odd:
+
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers = scope.to_stream([12, 7])
+            ...     with scope.iterative() as inner:
+            ...         handle, again = inner.loop_variable(of=int)
+            ...         all_numbers = numbers.enter(inner).concat(again)
+            ...         all_numbers.filter(lambda n: n % 2 == 0).map(lambda n: n // 2).connect_loop(handle)
+            ...         return all_numbers.filter(lambda n: n % 2 == 1).leave().capture()
+            >>> ps.example(build).extract()
+            [(0, [3, 7])]
+        """
         return Nested(self, name, 1, Scope)
 
     @overload
@@ -357,6 +551,18 @@ class Scope(Drawn):
 
         Returns:
             The loop's end, to connect, and the stream: a `Stream`, or with a schema an `ArrowStream`.
+
+        Examples:
+            Each trip adds 10 to the time:
+
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     handle, again = scope.feedback(10, of=int)
+            ...     numbers = scope.to_stream([3]).concat(again)
+            ...     numbers.map(lambda n: n - 1).filter(lambda n: n > 0).connect_loop(handle)
+            ...     return numbers.capture()
+            >>> ps.example(build).extract()
+            [(0, [3]), (10, [2]), (20, [1])]
         """
         columns = None if schema is None else _core.Schema(schema)
         node = self._feedback(summary, columns, name=name)
@@ -378,7 +584,19 @@ class Scope(Drawn):
     def loop_variable(
         self, step: int = 1, *, schema: pa.Schema | None = None, of: Any = None, name: str | None = None
     ) -> tuple[LoopHandle[Any], Any]:
-        """Makes a `feedback` where each trip adds `step` to the last coordinate."""
+        """Makes a `feedback` where each trip adds `step` to the last coordinate.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         handle, again = inner.loop_variable(of=int)
+            ...         numbers = scope.to_stream([3]).enter(inner).concat(again)
+            ...         numbers.map(lambda n: n - 1).filter(lambda n: n > 0).connect_loop(handle)
+            ...         return numbers.capture()
+            >>> ps.example(build).extract()
+            [((0, 0), [3]), ((0, 1), [2]), ((0, 2), [1])]
+        """
         return self.feedback(step, schema=schema, name=name)
 
     @overload
@@ -545,14 +763,19 @@ class Scope(Drawn):
 
     @overload
     def new_collection(
-        self, *, strict: bool = False, name: str | None = None
+        self, *, strict: bool = False, name: str | None = None, resume: Resume = "repeat"
     ) -> tuple[CollectionInput[Any], Collection[Any]]: ...
     @overload
     def new_collection(
-        self, *, schema: pa.Schema, strict: bool = False, name: str | None = None
+        self, *, schema: pa.Schema, strict: bool = False, name: str | None = None, resume: Resume = "repeat"
     ) -> tuple[ColumnInput, ColumnCollection]: ...
     def new_collection(
-        self, *, schema: pa.Schema | None = None, strict: bool = False, name: str | None = None
+        self,
+        *,
+        schema: pa.Schema | None = None,
+        strict: bool = False,
+        name: str | None = None,
+        resume: Resume = "repeat",
     ) -> Any:
         """An input that changes a collection, and the collection.
 
@@ -563,6 +786,7 @@ class Scope(Drawn):
                 worker's input counts what was added on that worker; in a session of `Interactive`, all
                 records of a strict input go to one worker.
             name: The operator's name.
+            resume: As in `new_input`.
 
         Raises:
             GraphError: If a collection cannot keep a column of the schema, or two have one name.
@@ -584,7 +808,8 @@ class Scope(Drawn):
         if columns is not None:
             _core.check_columns(columns)
         handle: InputHandle[Any] = InputHandle()
-        made = self._input_from(handle, _core.StreamKind.UPDATES, Output(Form.UPDATES, columns), name)
+        output = Output(Form.UPDATES, columns)
+        made = self._input_from(handle, _core.StreamKind.UPDATES, output, name, resume)
         changes: Any
         if columns is None:
             from pointstamp.api.collection_input import CollectionInput
@@ -624,6 +849,16 @@ class Scope(Drawn):
         Raises:
             TypeError: If the data has no columns.
             GraphError: If a collection cannot keep a column of it, or two have one name.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "mm": [3, 5, 4]})
+            >>> def build(scope):
+            ...     totals = scope.column_collection(rain).aggregate("city", mm_sum=ps.col("mm").sum())
+            ...     return totals.to_records().capture()
+            >>> ps.example(build).extract()
+            [(0, [(('Bonn', 5), 1), (('Ulm', 7), 1)])]
         """
         from pointstamp.logic.frames import schema_and_rows
 
@@ -655,6 +890,21 @@ class Scope(Drawn):
 
         Raises:
             GraphError: If neither the scope nor one around it is of a loop, or `initial` is of another scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     edges = scope.collection([(1, 2), (2, 3)])
+            ...     start = scope.collection([1])
+            ...     with scope.iterative() as inner:
+            ...         reached = inner.variable(start.enter(inner))
+            ...         pairs = reached.collection.map(lambda node: (node, None))
+            ...         steps = pairs.join(edges.enter(inner)).map(lambda step: step[1][1])
+            ...         grown = steps.concat(reached.collection).distinct()
+            ...         reached.set(grown)
+            ...         return grown.leave().capture()
+            >>> ps.example(build).extract()
+            [(0, [(1, 1), (2, 1), (3, 1)])]
         """
         from pointstamp.api.collection import Variable
 
@@ -675,6 +925,20 @@ class Scope(Drawn):
                 is still being built, was never built, or was dropped before it was complete.
             PointstampError: If the trace is closed.
             TypeError: If it is not a `Trace`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow("prices") as scope:
+            ...         prices = scope.collection([("tea", 2), ("rye", 3)]).arrange().trace()
+            ...     with worker.dataflow("orders") as scope:
+            ...         orders = scope.collection([("tea", "ann")])
+            ...         bills = scope.import_trace(prices).join(orders).capture()
+            ...     prices.close()
+            ...     worker.run()
+            ...     return bills.extract()
+            >>> ps.execute(main)
+            [[(0, [(('tea', (2, 'ann')), 1)])]]
         """
         from pointstamp.api.collection import Arranged, Trace
 

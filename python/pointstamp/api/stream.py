@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp._nan_order import key_function
@@ -12,7 +13,7 @@ from pointstamp.errors import GraphError
 from pointstamp.logic.accumulate import accumulate
 from pointstamp.logic.aggregate import aggregate
 from pointstamp.logic.planned import single_output
-from pointstamp.logic.reclock import reclock
+from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.state_machine import state_machine
 from pointstamp.logic.timed import OVER_COLUMNS, map_timed
 from pointstamp.logic.to_arrow import to_arrow
@@ -56,6 +57,14 @@ class Stream(RecordOperators[T]):
 
     Attributes:
         scope: The scope that the stream is in.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream(["to", "be", "or", "not"])
+        ...     return words.filter(lambda word: "o" in word).map(str.upper).capture()
+        >>> ps.example(build).extract()
+        [(0, ['NOT', 'OR', 'TO'])]
     """
 
     __slots__ = ("_output", "scope")
@@ -106,19 +115,49 @@ class Stream(RecordOperators[T]):
         return self._stage(records.MAP, fn, name)[0]
 
     def flat_map(self, fn: Callable[[T], Iterable[U]], *, name: str | None = None) -> Stream[U]:
-        """Each record through a function that returns any number of records."""
+        """Each record through a function that returns any number of records.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream(["ab", "c"]).flat_map(list).capture()).extract()
+            [(0, ['a', 'b', 'c'])]
+        """
         return self._stage(records.FLAT_MAP, fn, name)[0]
 
     def filter(self, fn: Callable[[T], bool], *, name: str | None = None) -> Stream[T]:
-        """The records for which the function returns True."""
+        """The records for which the function returns True.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream(range(6)).filter(lambda n: n % 2 == 0).capture()
+            >>> ps.example(build).extract()
+            [(0, [0, 2, 4])]
+        """
         return self._stage(records.FILTER, fn, name)[0]
 
     def map_in_place(self, fn: Callable[[T], None], *, name: str | None = None) -> Stream[T]:
-        """The same records, each after a function that changes it. Other readers of the stream see that."""
+        """The same records, each after a function that changes it. Other readers of the stream see that.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream([[2, 1], [4, 3]]).map_in_place(list.sort).capture()
+            >>> ps.example(build).extract()
+            [(0, [[1, 2], [3, 4]])]
+        """
         return self._stage(records.MAP_IN_PLACE, fn, name)[0]
 
     def map_batch(self, fn: Callable[[list[T]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
-        """Each batch of records through a function. Batches are of any size, as the stream carries them."""
+        """Each batch of records through a function. Batches are of any size, as the stream carries them.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream(range(5)).map_batch(lambda numbers: [sum(numbers)]).capture()
+            >>> ps.example(build).extract()
+            [(0, [10])]
+        """
         return self._stage(records.MAP_BATCH, fn, name)[0]
 
     def try_map(
@@ -143,26 +182,67 @@ class Stream(RecordOperators[T]):
     def ok_err(
         self, fn: Callable[[T], tuple[bool, Any]], *, name: str | None = None
     ) -> tuple[Stream[Any], Stream[Any]]:
-        """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others)."""
+        """Splits by a function that returns ``(is_ok, value)``: (the values that are ok, the others).
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     verdict = lambda n: (True, n) if n >= 0 else (False, f"{n} is negative")
+            ...     oks, errors = scope.to_stream([1, -2]).ok_err(verdict)
+            ...     return oks.capture(), errors.capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [1])], [(0, ['-2 is negative'])]]
+        """
         oks, errors = self._stage(records.OK_ERR, fn, name, 2)
         return several("ok_err", "oks, errors", (oks, errors))
 
     def inspect(self, fn: Callable[[T], Any], *, name: str | None = None) -> Stream[T]:
-        """Calls a function with each record, and passes the records on."""
+        """Calls a function with each record, and passes the records on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream(["a", "b"]).inspect(print)) and None
+            a
+            b
+        """
         return self._stage(records.INSPECT, fn, name)[0]
 
     def inspect_time(self, fn: Callable[[Time, T], Any], *, name: str | None = None) -> Stream[T]:
-        """Calls a function with the time and the record, for each record, and passes the records on."""
+        """Calls a function with the time and the record, for each record, and passes the records on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     days = scope.to_stream([3, 1]).delay(lambda day, time: day)
+            ...     days.inspect_time(lambda time, day: print(time, day))
+            >>> ps.example(build)
+            3 3
+            1 1
+        """
         return self._stage(records.INSPECT_TIME, fn, name)[0]
 
     def inspect_batch(self, fn: Callable[[Time, list[T]], Any], *, name: str | None = None) -> Stream[T]:
-        """Calls a function with the time and the records of each batch, and passes the records on."""
+        """Calls a function with the time and the records of each batch, and passes the records on.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream(["a", "b"]).inspect_batch(print)) and None
+            0 ['a', 'b']
+        """
         return self._stage(records.INSPECT_BATCH, fn, name)[0]
 
     # ------------------------------------------------------------ shape
 
     def concat(self, *others: Stream[T], name: str | None = None) -> Stream[T]:
-        """The records of this stream and the others."""
+        """The records of this stream and the others.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream([1, 2]).concat(scope.to_stream([3])).capture()
+            >>> ps.example(build).extract()
+            [(0, [1, 2, 3])]
+        """
         return self.scope.concatenate([self, *others], name=name)
 
     def partition(
@@ -177,6 +257,14 @@ class Stream(RecordOperators[T]):
 
         Raises:
             IndexError: When the dataflow runs, for a part that does not exist.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     parts = scope.to_stream(range(6)).partition(3, lambda n: (n % 3, n))
+            ...     return [part.capture() for part in parts]
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [0, 3])], [(0, [1, 4])], [(0, [2, 5])]]
         """
         parts = count_of("partition takes first a number of parts", parts, error=GraphError)
         return self._stage(records.PARTITION, fn, name, parts)
@@ -184,14 +272,33 @@ class Stream(RecordOperators[T]):
     def branch(
         self, fn: Callable[[Time, T], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
-        """Splits the stream by a function of time and record: (false, true)."""
+        """Splits the stream by a function of time and record: (false, true).
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     odd, even = scope.to_stream(range(5)).branch(lambda time, n: n % 2 == 0)
+            ...     return odd.capture(), even.capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(0, [1, 3])], [(0, [0, 2, 4])]]
+        """
         no, yes = self._stage(records.BRANCH, fn, name, 2)
         return several("branch", "no, yes", (no, yes))
 
     def branch_when(
         self, fn: Callable[[Time], bool], *, name: str | None = None
     ) -> tuple[Stream[T], Stream[T]]:
-        """Splits the stream by a function of the time: (false, true)."""
+        """Splits the stream by a function of the time: (false, true).
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     days = scope.to_stream([3, 7]).delay(lambda day, time: day)
+            ...     early, late = days.branch_when(lambda time: time >= 5)
+            ...     return early.capture(), late.capture()
+            >>> [captured.extract() for captured in ps.example(build)]
+            [[(3, [3])], [(7, [7])]]
+        """
         no, yes = self._stage(records.BRANCH_WHEN, fn, name, 2)
         return several("branch_when", "no, yes", (no, yes))
 
@@ -202,11 +309,34 @@ class Stream(RecordOperators[T]):
 
         An `int` key goes to worker ``key % peers`` (its value modulo 2**64); any other key to
         ``stable_hash(key) % peers``, the same worker in every process and every run.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers = scope.to_stream(range(6) if worker.index == 0 else [])
+            ...         here = numbers.exchange(lambda n: n).capture()
+            ...     worker.run()
+            ...     return here.extract()
+            >>> ps.execute(main, workers=2)
+            [[(0, [0, 2, 4])], [(0, [1, 3, 5])]]
         """
         return self._forward(shape.EXCHANGE, Exchange(key), name=name, form=self._output.form)
 
     def broadcast(self, *, name: str | None = None) -> Stream[T]:
-        """Sends each record to every worker."""
+        """Sends each record to every worker.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words = scope.to_stream(["stop"] if worker.index == 0 else [])
+            ...         here = words.broadcast().capture()
+            ...     worker.run()
+            ...     return here.extract()
+            >>> ps.execute(main, workers=2)
+            [[(0, ['stop'])], [(0, ['stop'])]]
+        """
         return self._forward(shape.BROADCAST, Broadcast(), name=name)
 
     # ------------------------------------------------------------ timestamps
@@ -238,6 +368,13 @@ class Stream(RecordOperators[T]):
 
         Raises:
             TimeError: When the dataflow runs, for a time that is not at or after the one it is called with.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream([1, 2]).delay_batch(lambda time: time + 7).capture()
+            >>> ps.example(build).extract()
+            [(7, [1, 2])]
         """
         return self._one(records.DELAY_BATCH, name, function=function_of("delay_batch", fn))
 
@@ -259,8 +396,15 @@ class Stream(RecordOperators[T]):
         """
         inputs = [(self._output, Pipeline()), (stream_given("reclock", clock)._output, Pipeline())]
         # A record that is given again, without the tick that released it, would wait for another.
+        held = Held()
         made = single_output(
-            self.scope, name or "reclock", inputs, reclock, notify=True, retains_forever=True
+            self.scope,
+            name or "reclock",
+            inputs,
+            partial(reclock, held),
+            notify=True,
+            retains_forever=True,
+            state=held,
         )
         return Stream(self.scope, made)
 
@@ -271,6 +415,14 @@ class Stream(RecordOperators[T]):
 
         Raises:
             GraphError: If `scope` is not directly inside the stream's scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         return scope.to_stream([1, 2]).enter(inner).capture()
+            >>> ps.example(build).extract()
+            [((0, 0), [1, 2])]
         """
         return Stream(scope, scope._entered(self._output))
 
@@ -304,6 +456,14 @@ class Stream(RecordOperators[T]):
 
         Raises:
             GraphError: If the stream is in a root scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         return scope.to_stream([1, 2]).enter(inner).map(str).leave().capture()
+            >>> ps.example(build).extract()
+            [(0, ['1', '2'])]
         """
         left = self.scope._left(self._output)
         assert self.scope.parent is not None
@@ -314,6 +474,17 @@ class Stream(RecordOperators[T]):
 
         Raises:
             GraphError: If the loop variable is connected already, or is of another scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative() as inner:
+            ...         handle, again = inner.loop_variable()
+            ...         numbers = scope.to_stream([10]).enter(inner).concat(again)
+            ...         numbers.map(lambda n: n // 2).filter(lambda n: n > 0).connect_loop(handle)
+            ...         return numbers.leave().capture()
+            >>> ps.example(build).extract()
+            [(0, [1, 2, 5, 10])]
         """
         handle._connect(self.scope, self._output)
 
@@ -349,8 +520,10 @@ class Stream(RecordOperators[T]):
             >>> ps.example(build).extract()
             [(0, [45])]
         """
-        build = accumulate(function_of("accumulate", default), function_of("accumulate", fold))
-        return self.unary_frontier(Pipeline(), name or "accumulate", build)
+        build, state = accumulate(function_of("accumulate", default), function_of("accumulate", fold))
+        inputs = [(self._output, Pipeline())]
+        made = single_output(self.scope, name or "accumulate", inputs, build, notify=True, state=state)
+        return Stream(self.scope, made)
 
     def aggregate(
         self: Stream[tuple[K, V]],
@@ -385,7 +558,10 @@ class Stream(RecordOperators[T]):
         """
         for function in (fold, emit, default):
             function_of("aggregate", function)
-        return self.unary_frontier(ByKey(), name or "aggregate", aggregate(fold, emit, default))
+        build, state = aggregate(fold, emit, default)
+        inputs = [(self._output, ByKey())]
+        made = single_output(self.scope, name or "aggregate", inputs, build, notify=True, state=state)
+        return Stream(self.scope, made)
 
     def state_machine(
         self: Stream[tuple[K, V]],
@@ -419,10 +595,17 @@ class Stream(RecordOperators[T]):
             >>> ps.example(build).extract()
             [(2, [('bob', 2)]), (3, [('ann', 3)]), (5, [('ann', 8)])]
         """
-        build = state_machine(function_of("state_machine", fold), function_of("state_machine", default))
-        inputs = [(self._output, ByKey())]
+        build, state = state_machine(
+            function_of("state_machine", fold), function_of("state_machine", default)
+        )
         made = single_output(
-            self.scope, name or "state_machine", inputs, build, notify=True, retains_forever=True
+            self.scope,
+            name or "state_machine",
+            [(self._output, ByKey())],
+            build,
+            notify=True,
+            retains_forever=True,
+            state=state,
         )
         return Stream(self.scope, made)
 
@@ -475,6 +658,14 @@ class Stream(RecordOperators[T]):
         Raises:
             TypeError: When the dataflow runs, for a record that a collection cannot keep, or that is no such
                 pair.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     changes = scope.to_stream([("tea", 2), ("rye", 1), ("tea", -1)])
+            ...     return changes.to_collection(diffs=True).capture()
+            >>> ps.example(build).extract()
+            [(0, [('rye', 1), ('tea', 1)])]
         """
         node = self.scope._append(
             records.TO_COLLECTION, [self._output], Output(Form.UPDATES), name=name, diffs=diffs
@@ -485,7 +676,26 @@ class Stream(RecordOperators[T]):
     # ------------------------------------------------------------ observing
 
     def probe_with(self, handle: ProbeHandle, *, name: str | None = None) -> Stream[T]:
-        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on."""
+        """Attaches a handle, which may be attached elsewhere, too, and passes the stream on.
+
+        Examples:
+            One probe follows two streams:
+
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     probe = ps.ProbeHandle()
+            ...     with worker.dataflow() as scope:
+            ...         first, words = scope.new_input()
+            ...         second, numbers = scope.new_input()
+            ...         words.probe_with(probe)
+            ...         numbers.probe_with(probe)
+            ...     first.close()
+            ...     second.advance_to(4)
+            ...     worker.step_while(lambda: probe.less_than(4))
+            ...     return probe.frontier.elements
+            >>> ps.execute(main)
+            [[4]]
+        """
         return Stream(self.scope, self._probed(probe_of(handle), name))
 
     # ------------------------------------------------------------ columns
@@ -506,7 +716,7 @@ class Stream(RecordOperators[T]):
             >>> schema = pa.schema([("word", pa.string()), ("n", pa.int64())])
             >>> def build(scope):
             ...     words = scope.to_stream([("b", 1), ("a", 2), ("b", 3)]).to_arrow(schema)
-            ...     return words.aggregate("word", [("n", "sum")]).to_records().capture()
+            ...     return words.aggregate("word", n_sum=ps.col("n").sum()).to_records().capture()
             >>> ps.example(build).extract()
             [(0, [{'word': 'b', 'n_sum': 4}, {'word': 'a', 'n_sum': 2}])]
         """
@@ -587,6 +797,15 @@ class Stream(RecordOperators[T]):
             key: Returns a record's key: anything that `stable_hash` takes.
             value: Returns what is kept of a record; None keeps the record.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 4)])
+            ...     by_item = bids.key_by(lambda bid: bid[0], lambda bid: bid[1])
+            ...     return by_item.running("sum").capture()
+            >>> ps.example(build).extract()
+            [(0, [('cup', 5), ('pen', 3), ('pen', 7)])]
         """
         from pointstamp.api.keyed_stream import KeyedStream
         from pointstamp.logic.in_time_order import root_only
@@ -610,6 +829,15 @@ class Stream(RecordOperators[T]):
             window: As in `KeyedStream.window`.
             early: As in `KeyedStream.window`.
             state: As in `KeyedStream.window`; its one key is None.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 3), ("a", 1), ("c", 12)])
+            ...     on_time, late = words.event_time(lambda word: word[1], lateness=5)
+            ...     return on_time.window(ps.Tumbling(10)).count().capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 2)]), (19, [(Window(start=10, end=20), 1)])]
         """
         from pointstamp.api.windowed_stream import WindowedStream
 
@@ -707,10 +935,12 @@ class Stream(RecordOperators[T]):
             >>> ps.example(build).extract()
             [(0, [('ann', (7, 'Ulm'))])]
         """
-        from pointstamp.logic.everyday import join_per_time
+        from pointstamp.logic.everyday import BothSides, join_per_time
 
         inputs = [(self._output, ByKey()), (stream_given("join", other)._output, ByKey())]
-        made = single_output(self.scope, name or "join", inputs, join_per_time, notify=True)
+        state = BothSides()
+        build = partial(join_per_time, state)
+        made = single_output(self.scope, name or "join", inputs, build, notify=True, state=state)
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     def reduce(
@@ -748,6 +978,14 @@ class Stream(RecordOperators[T]):
         Raises:
             TypeError: If `n` is no int.
             ValueError: If it is less than 1.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream(["ox", "camel", "bee"]).top_k(2, len).inspect(print)
+            >>> ps.example(build) and None
+            camel
+            bee
         """
         from pointstamp.logic.everyday import gathered
 
@@ -773,6 +1011,15 @@ class Stream(RecordOperators[T]):
             order: What they are compared by; None: the records themselves. NaN is the greatest number.
             descending: The greatest first.
             name: The operator's name.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     return scope.to_stream([3, 1, 2]).sort(descending=True).inspect(print)
+            >>> ps.example(build) and None
+            3
+            2
+            1
         """
         from pointstamp.logic.everyday import gathered
 

@@ -1,7 +1,7 @@
 """What `typed.py` says to type checkers."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, Literal, TypeAlias, TypeVar, overload
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from pointstamp.api.arrow_stream import ArrowStream
 from pointstamp.api.custom_operators import CustomOperators
 from pointstamp.api.stream import Stream
 from pointstamp.info import OperatorInfo
+from pointstamp.logic.declared_state import Declared
 from pointstamp.logic.notify import Notificator
 from pointstamp.logic.vertex import Vertex
 from pointstamp.pacts import Pact
@@ -31,6 +32,8 @@ class RecordOperators(CustomOperators[T]):
         pact: Pact,
         name: str,
         build: Build[Callable[[InputPort[T], OutputPort[U]], None]],
+        *,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def unary(
@@ -40,6 +43,7 @@ class RecordOperators(CustomOperators[T]):
         build: Build[Callable[[InputPort[T], OutputPort[Any]], None]],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def unary_frontier(
@@ -47,6 +51,8 @@ class RecordOperators(CustomOperators[T]):
         pact: Pact,
         name: str,
         build: Build[Callable[[FrontieredInput[T], OutputPort[U]], None]],
+        *,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def unary_frontier(
@@ -56,6 +62,7 @@ class RecordOperators(CustomOperators[T]):
         build: Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[T], OutputPort[Any]], None]],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def unary_notify(
@@ -63,7 +70,9 @@ class RecordOperators(CustomOperators[T]):
         pact: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[T], OutputPort[U], Notificator], None],
+        logic: Callable[Concatenate[FrontieredInput[T], OutputPort[U], Notificator, ...], None],
+        *,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def unary_notify(
@@ -71,9 +80,10 @@ class RecordOperators(CustomOperators[T]):
         pact: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[T], OutputPort[Any], Notificator], None],
+        logic: Callable[Concatenate[FrontieredInput[T], OutputPort[Any], Notificator, ...], None],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def vertex(
@@ -82,6 +92,7 @@ class RecordOperators(CustomOperators[T]):
         *,
         pact: Pact | None = None,
         name: str | None = None,
+        state: Literal["none"] | None = ...,
     ) -> Stream[Any]: ...
     @overload
     def vertex(
@@ -91,6 +102,7 @@ class RecordOperators(CustomOperators[T]):
         pact: Pact | None = None,
         name: str | None = None,
         schema: pa.Schema,
+        state: Literal["none"] | None = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def binary(
@@ -102,6 +114,8 @@ class RecordOperators(CustomOperators[T]):
         build: Callable[
             [Capability, OperatorInfo], Callable[[InputPort[T], InputPort[V], OutputPort[U]], None]
         ],
+        *,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def binary(
@@ -115,6 +129,7 @@ class RecordOperators(CustomOperators[T]):
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def binary_frontier(
@@ -127,6 +142,8 @@ class RecordOperators(CustomOperators[T]):
             [Capability, OperatorInfo],
             Callable[[FrontieredInput[T], FrontieredInput[V], OutputPort[U]], None],
         ],
+        *,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def binary_frontier(
@@ -141,6 +158,7 @@ class RecordOperators(CustomOperators[T]):
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def binary_notify(
@@ -150,7 +168,11 @@ class RecordOperators(CustomOperators[T]):
         pact2: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[T], FrontieredInput[V], OutputPort[U], Notificator], None],
+        logic: Callable[
+            Concatenate[FrontieredInput[T], FrontieredInput[V], OutputPort[U], Notificator, ...], None
+        ],
+        *,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def binary_notify(
@@ -160,9 +182,12 @@ class RecordOperators(CustomOperators[T]):
         pact2: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[T], FrontieredInput[V], OutputPort[Any], Notificator], None],
+        logic: Callable[
+            Concatenate[FrontieredInput[T], FrontieredInput[V], OutputPort[Any], Notificator, ...], None
+        ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
 
 class ColumnOperators(CustomOperators[pa.RecordBatch]):
@@ -174,6 +199,8 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         build: Callable[
             [Capability, OperatorInfo], Callable[[InputPort[pa.RecordBatch], OutputPort[Any]], None]
         ],
+        *,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload
     def unary(
@@ -185,6 +212,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: None,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def unary(
@@ -196,6 +224,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def unary_frontier(
@@ -205,6 +234,8 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         build: Callable[
             [Capability, OperatorInfo], Callable[[FrontieredInput[pa.RecordBatch], OutputPort[Any]], None]
         ],
+        *,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload
     def unary_frontier(
@@ -216,6 +247,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: None,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def unary_frontier(
@@ -227,6 +259,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def unary_notify(
@@ -234,7 +267,11 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         pact: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[pa.RecordBatch], OutputPort[Any], Notificator], None],
+        logic: Callable[
+            Concatenate[FrontieredInput[pa.RecordBatch], OutputPort[Any], Notificator, ...], None
+        ],
+        *,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload
     def unary_notify(
@@ -242,9 +279,10 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         pact: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[pa.RecordBatch], OutputPort[U], Notificator], None],
+        logic: Callable[Concatenate[FrontieredInput[pa.RecordBatch], OutputPort[U], Notificator, ...], None],
         *,
         schema: None,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def unary_notify(
@@ -252,9 +290,12 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         pact: Pact,
         name: str,
         init: Iterable[Time],
-        logic: Callable[[FrontieredInput[pa.RecordBatch], OutputPort[Any], Notificator], None],
+        logic: Callable[
+            Concatenate[FrontieredInput[pa.RecordBatch], OutputPort[Any], Notificator, ...], None
+        ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def vertex(
@@ -263,6 +304,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         *,
         pact: Pact | None = None,
         name: str | None = None,
+        state: Literal["none"] | None = ...,
     ) -> ArrowStream: ...
     @overload
     def vertex(
@@ -272,6 +314,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         pact: Pact | None = None,
         name: str | None = None,
         schema: None,
+        state: Literal["none"] | None = ...,
     ) -> Stream[Any]: ...
     @overload
     def vertex(
@@ -281,6 +324,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         pact: Pact | None = None,
         name: str | None = None,
         schema: pa.Schema,
+        state: Literal["none"] | None = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def binary(
@@ -293,6 +337,8 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
             [Capability, OperatorInfo],
             Callable[[InputPort[pa.RecordBatch], InputPort[V], OutputPort[Any]], None],
         ],
+        *,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload
     def binary(
@@ -307,6 +353,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: None,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def binary(
@@ -321,6 +368,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def binary_frontier(
@@ -333,6 +381,8 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
             [Capability, OperatorInfo],
             Callable[[FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[Any]], None],
         ],
+        *,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload
     def binary_frontier(
@@ -347,6 +397,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: None,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def binary_frontier(
@@ -361,6 +412,7 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload  # type: ignore[override]  # CustomOperators says which calls there are
     def binary_notify(
@@ -371,8 +423,13 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         name: str,
         init: Iterable[Time],
         logic: Callable[
-            [FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[Any], Notificator], None
+            Concatenate[
+                FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[Any], Notificator, ...
+            ],
+            None,
         ],
+        *,
+        state: Declared = ...,
     ) -> ArrowStream: ...
     @overload
     def binary_notify(
@@ -383,10 +440,12 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         name: str,
         init: Iterable[Time],
         logic: Callable[
-            [FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[U], Notificator], None
+            Concatenate[FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[U], Notificator, ...],
+            None,
         ],
         *,
         schema: None,
+        state: Declared = ...,
     ) -> Stream[U]: ...
     @overload
     def binary_notify(
@@ -397,8 +456,12 @@ class ColumnOperators(CustomOperators[pa.RecordBatch]):
         name: str,
         init: Iterable[Time],
         logic: Callable[
-            [FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[Any], Notificator], None
+            Concatenate[
+                FrontieredInput[pa.RecordBatch], FrontieredInput[V], OutputPort[Any], Notificator, ...
+            ],
+            None,
         ],
         *,
         schema: pa.Schema,
+        state: Declared = ...,
     ) -> ArrowStream: ...

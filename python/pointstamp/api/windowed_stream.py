@@ -39,6 +39,16 @@ class WindowedStream(Generic[K, T]):
     """The records of each key in windows of event time: what `KeyedStream.window` returns.
 
     Results come when the window is final, at its last instant; with `early`, results so far come before, too.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers, _ = scope.to_stream([1, 4, 12]).event_time(lambda n: n)
+        ...     return numbers.key_by(lambda n: "all").window(ps.Tumbling(10)).sum().capture()
+        >>> for time, results in ps.example(build).extract():
+        ...     print(time, results)
+        9 [('all', Window(start=0, end=10), 5)]
+        19 [('all', Window(start=10, end=20), 12)]
     """
 
     __slots__ = ("_by_key", "_clock", "_early", "_output", "_state", "_window", "scope")
@@ -122,35 +132,90 @@ class WindowedStream(Generic[K, T]):
         """The records of each window made one, two at a time, in the order of time.
 
         The function must not change what it gets: of windows that overlap it is the same record.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, _ = scope.to_stream([4, 1, 12]).event_time(lambda n: n, lateness=5)
+            ...     return numbers.window(ps.Tumbling(10)).reduce(lambda a, b: 10 * a + b).capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 14)]), (19, [(Window(start=10, end=20), 12)])]
         """
         return self._reduced("reduce", name, reducers.Reduce(function_of("reduce", fn)))
 
     def count(self, *, name: str | None = None) -> Stream[tuple[K, Window, int]]:
-        """Counts the records of each window."""
+        """Counts the records of each window.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, _ = scope.to_stream([1, 4, 12]).event_time(lambda n: n)
+            ...     return numbers.window(ps.Tumbling(10)).count().capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 2)]), (19, [(Window(start=10, end=20), 1)])]
+        """
         return self._reduced("count", name, reducers.Counting())
 
     def sum(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """Adds up the records of each window, or what a function makes of them."""
+        """Adds up the records of each window, or what a function makes of them.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, _ = scope.to_stream([1, 4, 12]).event_time(lambda n: n)
+            ...     return numbers.window(ps.Tumbling(10)).sum().capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 5)]), (19, [(Window(start=10, end=20), 12)])]
+        """
         return self._reduced("sum", name, reducers.Sum(of))
 
     def min(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """The least of each window."""
+        """The least of each window.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 1), ("a", 4), ("c", 12)])
+            ...     on_time, late = words.event_time(lambda word: word[1])
+            ...     return on_time.window(ps.Tumbling(10)).min(lambda word: word[0]).capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 'a')]), (19, [(Window(start=10, end=20), 'c')])]
+        """
         return self._reduced("min", name, reducers.Extreme(of, greatest=False))
 
     def max(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """The greatest of each window."""
+        """The greatest of each window.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("b", 1), ("a", 4), ("c", 12)])
+            ...     on_time, late = words.event_time(lambda word: word[1])
+            ...     return on_time.window(ps.Tumbling(10)).max(lambda word: word[0]).capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 'b')]), (19, [(Window(start=10, end=20), 'c')])]
+        """
         return self._reduced("max", name, reducers.Extreme(of, greatest=True))
 
     def mean(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """The mean of each window."""
+        """The mean of each window.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, _ = scope.to_stream([1, 4, 12]).event_time(lambda n: n)
+            ...     return numbers.window(ps.Tumbling(10)).mean().capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 2.5)]), (19, [(Window(start=10, end=20), 12.0)])]
+        """
         return self._reduced("mean", name, reducers.Mean(of))
 
     def top_k(
@@ -161,6 +226,14 @@ class WindowedStream(Generic[K, T]):
         Raises:
             TypeError: If `n` is no int.
             ValueError: If it is less than 1.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, _ = scope.to_stream([1, 4, 7, 12]).event_time(lambda n: n)
+            ...     return numbers.window(ps.Tumbling(10)).top_k(2).capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), [7, 4])]), (19, [(Window(start=10, end=20), [12])])]
         """
         n = count_of("top_k takes a number of records", n)
         return self._reduced("top_k", name, reducers.TopK(n, order), n=n)
@@ -168,13 +241,32 @@ class WindowedStream(Generic[K, T]):
     def collect(
         self, of: Callable[[T], U] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[U]]]:
-        """The records of each window as a list, in the order of time."""
+        """The records of each window as a list, in the order of time.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     numbers, _ = scope.to_stream([4, 1, 12]).event_time(lambda n: n, lateness=5)
+            ...     return numbers.window(ps.Tumbling(10)).collect().capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), [1, 4])]), (19, [(Window(start=10, end=20), [12])])]
+        """
         return self._reduced("collect", name, reducers.Collect(of))
 
     def distinct_count(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, int]]:
-        """Counts the different records of each window; they are kept until it closes."""
+        """Counts the different records of each window; they are kept until it closes.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     words = scope.to_stream([("a", 1), ("a", 4), ("b", 5)])
+            ...     on_time, late = words.event_time(lambda word: word[1])
+            ...     return on_time.window(ps.Tumbling(10)).distinct_count(lambda word: word[0]).capture()
+            >>> ps.example(build).extract()
+            [(9, [(Window(start=0, end=10), 2)])]
+        """
         return self._reduced("distinct_count", name, reducers.Distinct(of))
 
     def quantiles(
@@ -188,6 +280,15 @@ class WindowedStream(Generic[K, T]):
         Raises:
             ValueError: For a share that is not from 0 to 1; when the dataflow runs, for a number that is
                 not finite.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     times, _ = scope.to_stream(range(1, 10)).event_time(lambda n: n)
+            ...     return times.window(ps.Tumbling(10)).quantiles([0.5, 0.99]).capture()
+            >>> [(time, [(window, shares)])] = ps.example(build).extract()
+            >>> [round(share) for share in shares]
+            [5, 9]
         """
         for share in shares:
             if not 0 <= share <= 1:
@@ -198,7 +299,7 @@ class WindowedStream(Generic[K, T]):
         self,
         other: WindowedStream[K, U],
         *,
-        how: Literal["inner", "left", "right", "outer"] = "inner",
+        how: Literal["inner", "left", "right", "full"] = "inner",
         name: str | None = None,
     ) -> Stream[tuple[K, Window, tuple[Any, Any]]]:
         """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
@@ -213,6 +314,17 @@ class WindowedStream(Generic[K, T]):
         Raises:
             ValueError: If the windows differ, `how` is none of the four, a side has early results, or the
                 right one a state: there is one for both, of the left side.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def windows(records):
+            ...         on_time, _ = scope.to_stream(records).event_time(lambda record: record[1])
+            ...         by_name = on_time.key_by(lambda record: record[0], lambda record: record[1])
+            ...         return by_name.window(ps.Tumbling(10))
+            ...     return windows([("ann", 1), ("bob", 2)]).join(windows([("ann", 5)])).capture()
+            >>> ps.example(build).extract()
+            [(9, [('ann', Window(start=0, end=10), (1, 5))])]
         """
         left, right = pairs_of(how)
         sides = both_sides(self, other, name)

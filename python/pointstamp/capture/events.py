@@ -17,12 +17,12 @@ from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._nan_order import comparable
 from pointstamp._validation import early, suggesting
-from pointstamp.errors import CodecError, GraphError, TimeError
+from pointstamp.errors import CheckpointError, CodecError, GraphError, TimeError
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from socket import socket
     from typing import Protocol, TypeAlias
 
@@ -52,6 +52,12 @@ class Progress(NamedTuple):
 
     Attributes:
         changes: Each time that enters the frontier, with 1, or leaves it, with -1.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> first, *_ = ps.example(lambda scope: scope.to_stream(["a"]).capture())
+        >>> first
+        Progress(changes=[(0, 1)])
     """
 
     changes: list[tuple[Time, int]]
@@ -63,6 +69,12 @@ class Messages(NamedTuple):
     Attributes:
         time: The time of every record in the batch.
         data: A list of records, or a `pyarrow.RecordBatch` of an `ArrowStream`.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> _, messages, _ = ps.example(lambda scope: scope.to_stream(["a"]).capture())
+        >>> messages.time, messages.data
+        (0, ['a'])
     """
 
     time: Time
@@ -77,6 +89,15 @@ class Position(NamedTuple):
         counts: What their changes to the frontier add up to, ``(time, count)``; None before the first event.
         mark: A checksum of what the file begins with and of what stands before the offset, by which one that
             was written anew is told apart; None where that is not known.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import pointstamp as ps
+        >>> path = os.path.join(tempfile.mkdtemp(), "letters.events")
+        >>> ps.example(lambda scope: scope.to_stream(list("ab")).capture_into(ps.EventWriter(path)))
+        >>> reader = ps.EventReader(path, allow_pickle=True)
+        >>> reader.position.counts is None
+        True
     """
 
     offset: int
@@ -102,11 +123,12 @@ class Capture(Generic[T]):
         [(0, ['a', 'b', 'c'])]
     """
 
-    __slots__ = ("_form", "_queue", "_worker")
+    __slots__ = ("_behind", "_form", "_queue", "_worker")
 
     def __init__(self, worker: int = 0, peers: int = 1) -> None:
         self._queue = EventQueue()
         self._form: tuple[int, _core.Schema | None] | None = None
+        self._behind: Callable[[], str | None] | None = None
         self._worker = (worker, peers)
 
     def __repr__(self) -> str:
@@ -136,7 +158,13 @@ class Capture(Generic[T]):
 
         Warns:
             UsageWarning: When the worker has ended, for a call before the first step with none after it.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.example(lambda scope: scope.to_stream([2, 1]).delay(lambda n, time: n).capture()).extract()
+            [(1, [1]), (2, [2])]
         """
+        self._check_reached()
         by_time: dict[Time, list[T]] = {}
         columns = False
         for event in self:
@@ -158,6 +186,18 @@ class Capture(Generic[T]):
             result.append((time, records))
         self._check_empty(result)
         return result
+
+    def _check_reached(self) -> None:
+        """Refuses to be read while inputs of the worker repeat what they sent before the checkpoint.
+
+        Raises:
+            CheckpointError: A main that decides by results would decide otherwise than before.
+        """
+        if self._behind is not None and (place := self._behind()) is not None:
+            raise CheckpointError(
+                f"results were read before input {place} has come to where it stood at the checkpoint, when "
+                'they are other than they were: read them later, or take new_input(resume="continue")'
+            )
 
     def _check_empty(self, extracted: list[Any]) -> None:
         """Notes an extract, which may come too early: see `Early`.
@@ -253,6 +293,17 @@ class EventReader:
     Raises:
         CodecError: When it is read: what is damaged, at which offset; that `allow_pickle` is needed; or that
             the file was replaced, shortened, or written anew while it was read.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import pointstamp as ps
+        >>> path = os.path.join(tempfile.mkdtemp(), "letters.events")
+        >>> ps.example(lambda scope: scope.to_stream(list("ab")).capture_into(ps.EventWriter(path)))
+        >>> for event in ps.EventReader(path, allow_pickle=True):
+        ...     print(event)
+        Progress(changes=[(0, 1)])
+        Messages(time=0, data=['a', 'b'])
+        Progress(changes=[(0, -1)])
     """
 
     __slots__ = ("_carrier", "_feed", "_pickle", "_started", "name")
@@ -304,6 +355,18 @@ class EventReader:
 
         Raises:
             CodecError: If the file has no beginning, ends before that position, or was written anew.
+
+        Examples:
+            >>> import os, tempfile
+            >>> import pointstamp as ps
+            >>> path = os.path.join(tempfile.mkdtemp(), "letters.events")
+            >>> ps.example(lambda scope: scope.to_stream(list("ab")).capture_into(ps.EventWriter(path)))
+            >>> first = ps.EventReader(path, allow_pickle=True)
+            >>> _ = next(iter(first))
+            >>> second = ps.EventReader(path, allow_pickle=True)
+            >>> second.seek(first.position)
+            >>> next(iter(second))
+            Messages(time=0, data=['a', 'b'])
         """
         self._begin()
         if position.counts is not None:
@@ -332,7 +395,18 @@ class EventReader:
         return start
 
     def close(self) -> None:
-        """Gives up what was not read. What was read to its end, or is replayed, needs no closing."""
+        """Gives up what was not read. What was read to its end, or is replayed, needs no closing.
+
+        Examples:
+            >>> import os, tempfile
+            >>> import pointstamp as ps
+            >>> path = os.path.join(tempfile.mkdtemp(), "letters.events")
+            >>> ps.example(lambda scope: scope.to_stream(list("ab")).capture_into(ps.EventWriter(path)))
+            >>> reader = ps.EventReader(path, allow_pickle=True)
+            >>> next(iter(reader))
+            Progress(changes=[(0, 1)])
+            >>> reader.close()
+        """
         self._feed.close()
 
     def __iter__(self) -> Iterator[Progress | Messages]:

@@ -9,21 +9,33 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._validation import names_of
 from pointstamp.connectors.claims import Claim, warn_of
-from pointstamp.connectors.protocol import Sink, SinkWriter
+from pointstamp.connectors.positions import has_other_results, is_shown
+from pointstamp.connectors.protocol import Position, Sink, SinkWriter
 from pointstamp.errors import PointstampError, TimeError, add_note
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pointstamp.types import Time
 
 __all__ = ["DuckDBSink", "SQLiteSink", "rows_of"]
 
 POSITIONS = "pointstamp_times"
+"""The table that says up to which time each table is written, by name, where times are shown as they end."""
+
+CHECKPOINTS = "pointstamp_checkpoints"
+"""The table that says which checkpoint's results each table has, by name, sink and part."""
+
+CHECKPOINT_COLUMNS = (
+    "(name text, sink text, part bigint, lineage text, number bigint, primary key (name, sink, part))"
+)
+"""Its columns. A row is a position."""
 
 
 def _quoted(name: str) -> str:
@@ -66,6 +78,7 @@ def _row_of(record: Any, columns: list[str]) -> Any:
 
 class _DatabaseSink(Sink):
     single = True
+    positions = True
 
     def __init__(
         self,
@@ -177,6 +190,23 @@ class DuckDBSink(_DatabaseSink):
 
     Warns:
         WrittenBefore: As `SQLiteSink`.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import duckdb
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import DuckDBSink
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.duckdb")
+        >>> rain = pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]})
+        >>> with duckdb.connect(path) as database:
+        ...     _ = database.execute("CREATE TABLE rain (city VARCHAR, mm BIGINT)")
+        >>> sink = DuckDBSink(path, "rain", columns=["city", "mm"])
+        >>> ps.example(lambda scope: scope.to_stream(rain).write(sink).probe()).done()
+        True
+        >>> with duckdb.connect(path) as database:
+        ...     database.execute("SELECT city, mm FROM rain ORDER BY city").fetchall()
+        [('Bonn', 5), ('Ulm', 3)]
     """
 
     def open(self, worker: int, workers: int) -> SinkWriter:
@@ -197,6 +227,8 @@ def _opened(writer: _Writer, worker: int) -> SinkWriter:
 
 class _Writer(SinkWriter):
     """The common part of writers to databases: batches wait until their time is whole."""
+
+    _begin = "begin"
 
     def __init__(self, path: str, table: str, columns: list[str], key: list[str] | None, name: str) -> None:
         self._path = path
@@ -223,6 +255,7 @@ class _Writer(SinkWriter):
         self._database = self._connect()
         place = "(name text primary key, time bigint)"
         self._database.execute(f"create table if not exists {POSITIONS} {place}")
+        self._database.execute(f"create table if not exists {CHECKPOINTS} {CHECKPOINT_COLUMNS}")
         found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._name])
         row = found.fetchone()
         self._found = self._written = -1 if row is None else row[0]
@@ -244,25 +277,70 @@ class _Writer(SinkWriter):
 
     def _transact(self, times: list[int]) -> None:
         """Writes times in one transaction, as each waits for the disk."""
-        try:
-            self._database.execute("begin")
+        with self._transaction(f"time {times[0]}"):
             for time in times:
                 self._add(time)
             self._database.execute(f"delete from {POSITIONS} where name = ?", [self._name])
             self._database.execute(f"insert into {POSITIONS} values (?, ?)", [self._name, times[-1]])
+
+    @contextmanager
+    def _transaction(self, what: str) -> Iterator[None]:
+        """Commits what the block writes, or nothing of it."""
+        try:
+            self._begin_to(what)
+            yield
             self._database.execute("commit")
         except BaseException:
             with suppress(Exception):  # nothing was begun, or it has ended
                 self._database.execute("rollback")
             raise
 
-    def _add(self, time: int) -> None:
+    def _begin_to(self, what: str) -> None:
+        """Begins a transaction in which something is to be written; an error says what."""
         try:
-            for batch in self._waiting.pop(time, []):
+            self._database.execute(self._begin)
+        except BaseException as error:
+            add_note(error, f"while {what} was written to table {self._table!r} of {self._path}")
+            raise
+
+    def _add(self, time: int) -> None:
+        self._insert_all(self._waiting.pop(time, []), f"time {time}")
+
+    def _insert_all(self, batches: Sequence[Any], what: str) -> None:
+        try:
+            for batch in batches:
                 self._insert(batch)
         except BaseException as error:
-            add_note(error, f"while time {time} was written to table {self._table!r} of {self._path}")
+            add_note(error, f"while {what} was written to table {self._table!r} of {self._path}")
             raise
+
+    def positions(self) -> list[Position]:
+        """See `SinkWriter`."""
+        if self._database is None:
+            return []
+        if self._found >= 0:
+            raise has_other_results(self._what(), f"up to time {self._found}")
+        query = f"select lineage, sink, part, number from {CHECKPOINTS} where name = ?"
+        return [Position(*row) for row in self._database.execute(query, [self._name]).fetchall()]
+
+    def show(self, position: Position, rows: Sequence[tuple[Time, Any]]) -> None:
+        """See `SinkWriter`: all in one transaction."""
+        place = [self._name, position.sink, position.part]
+        mine = "where name = ? and sink = ? and part = ?"
+        query = f"select lineage, sink, part, number from {CHECKPOINTS} {mine}"
+        what = f"what checkpoint {position.number} covers"
+        with self._transaction(what):
+            # In the transaction: an execution that this one has overtaken may be showing the same outbox.
+            found = self._database.execute(query, place).fetchone()
+            if is_shown(None if found is None else Position(*found), position, self._what()):
+                return
+            self._insert_all([batch for _, batch in rows], what)
+            self._database.execute(f"delete from {CHECKPOINTS} {mine}", place)
+            row = [*place, position.lineage, position.number]
+            self._database.execute(f"insert into {CHECKPOINTS} values (?, ?, ?, ?, ?)", row)
+
+    def _what(self) -> str:
+        return f"the sink of table {self._table!r} of {self._path} under the name {self._name!r}"
 
     def abort(self) -> None:
         self._waiting.clear()
@@ -301,6 +379,20 @@ class _Writer(SinkWriter):
 
 class _SQLiteWriter(_Writer):
     patience: float
+    _begin = "begin immediate"  # what is read in the transaction stays true until it ends
+
+    def _begin_to(self, what: str) -> None:
+        import sqlite3
+
+        try:
+            super()._begin_to(what)
+        except sqlite3.OperationalError as error:
+            self._note_locked(error)
+            raise
+
+    def _note_locked(self, error: BaseException) -> None:
+        if "locked" in str(error):
+            add_note(error, f"another program was waited for, for {self.patience:g} s (patience=)")
 
     def _insert(self, batch: Any) -> None:
         import sqlite3
@@ -317,8 +409,7 @@ class _SQLiteWriter(_Writer):
                         raise self._not_kept(name, value) from error
             raise
         except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                add_note(error, f"another program was waited for, for {self.patience:g} s (patience=)")
+            self._note_locked(error)
             raise
 
     def _check_keys(self, rows: list[Any]) -> None:

@@ -213,7 +213,7 @@ class CSVSource(_Files):
 
 
 class JSONLinesSource(_Files):
-    """Files with a JSON value on each line: as records, or with a schema as columns.
+    r"""Files with a JSON value on each line: as records, or with a schema as columns.
 
     Args:
         paths: A path, a pattern, a directory, or several of these.
@@ -224,6 +224,18 @@ class JSONLinesSource(_Files):
 
     Raises:
         FileNotFoundError: As `CSVSource`.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import JSONLinesSource
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.jsonl")
+        >>> with open(path, "w") as file:
+        ...     _ = file.write('{"city": "Ulm", "mm": 3}\n{"city": "Bonn", "mm": 5}\n')
+        >>> def build(scope):
+        ...     return scope.read(JSONLinesSource(path)).map(lambda row: row["mm"]).capture()
+        >>> ps.example(build).extract()
+        [(0, [3, 5])]
     """
 
     ending = ".jsonl"
@@ -279,6 +291,16 @@ class ParquetSource(_Files):
     Raises:
         FileNotFoundError: If no file is found, or the first does not exist.
         TypeError: If `columns` is one name, and not a list of names.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import pyarrow as pa, pyarrow.parquet as pq
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import ParquetSource
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.parquet")
+        >>> pq.write_table(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]}), path)
+        >>> ps.example(lambda scope: scope.read(ParquetSource(path)).to_records().capture()).extract()
+        [(0, [{'city': 'Ulm', 'mm': 3}, {'city': 'Bonn', 'mm': 5}])]
     """
 
     ending = ".parquet"

@@ -2,7 +2,8 @@
 
 Needs ``pointstamp[kafka]``. Each partition of a topic is a partition of the source, read by the worker that
 its number chooses: all workers agree without asking each other, also when partitions are added. The sink
-keeps the time that it has written in the same transaction as the records, as an offset of a consumer group.
+keeps the time that it has written in the same transaction as the records, as an offset of a consumer group,
+and with checkpoints the positions that it has shown, as the offset's metadata.
 
 Every wait for a broker has a limit, the argument `patience`. An error that trying again does not change is
 raised at once.
@@ -10,6 +11,7 @@ raised at once.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time as clock
@@ -18,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.needs import needed
-from pointstamp.connectors.protocol import PartitionReader, Sink, SinkWriter, Source, number_of
+from pointstamp.connectors.positions import has_other_results, is_shown
+from pointstamp.connectors.protocol import PartitionReader, Position, Sink, SinkWriter, Source, number_of
 from pointstamp.errors import PointstampError, TimeError
 from pointstamp.runtime.threads import Helper
 
@@ -60,6 +63,9 @@ LOST = ("raise", *STARTS)
 
 SHOWN = 60
 """Characters of a key that an error shows at most."""
+
+NOTED = 16
+"""Positions that the group keeps at most, the latest: brokers take 4,096 bytes."""
 
 END_OF_PARTITION = -191
 """The client's code for having reached the end, for which it has a private name only."""
@@ -195,6 +201,12 @@ class KafkaSource(Source[Any]):
             config with ``auto.offset.reset``.
         PointstampError: While it is read: if a topic is not there or may not be read, brokers do not answer
             for `patience`, or, by default, messages are lost: it names the offset and those that are there.
+
+    Examples:
+        >>> from pointstamp.connectors.kafka import KafkaSource
+        >>> source = KafkaSource("localhost:9092", "clicks", group="counts", start="latest")
+        >>> source.waits
+        True
     """
 
     def __init__(
@@ -506,6 +518,7 @@ class _Reader(PartitionReader[Any]):
     def _read(self) -> Any:
         if not self._begun:
             self._begin()
+            return []  # so that a checkpoint has the offset: the start is looked up once
         while not self._over:
             self._commits.check()
             with self._using() as consumer:
@@ -634,9 +647,10 @@ class _Reader(PartitionReader[Any]):
 class KafkaSink(Sink):
     """Sends records to a topic, each time in one transaction: readers of committed messages see each once.
 
-    The time is kept by the broker in the same transaction. A program that failed, and runs again from the
-    same offsets with the same `name`, does not send again what was committed. All records go to the first
-    worker.
+    With checkpoints, all that a checkpoint covers is one transaction, with its position. Without, the time is
+    kept by the broker in the same transaction: a program that failed, and runs again from the same offsets
+    with the same `name`, does not send again what was committed. All records go to the first worker. Brokers
+    forget positions when nothing was sent for ``offsets.retention.minutes``, a week by default.
 
     Args:
         servers: The brokers, as ``host:port`` with commas between.
@@ -658,9 +672,16 @@ class KafkaSink(Sink):
     Warns:
         WrittenBefore: If records came at or before the latest time that an earlier run has sent. After a
             failure that is as it should be, where they had the same times then.
+
+    Examples:
+        >>> from pointstamp.connectors.kafka import KafkaSink
+        >>> sink = KafkaSink("localhost:9092", "counts", name="counts of clicks")
+        >>> sink.single
+        True
     """
 
     single = True
+    positions = True
 
     def __init__(
         self,
@@ -708,6 +729,7 @@ class _Writer(SinkWriter):
         self._producer: Any = None
         self._consumer: Any = None
         self._written = -1
+        self._positions: list[Position] = []
         self._errors: list[Any] = []
         self._claim: Claim | None = None
         self._skipped = 0
@@ -721,9 +743,7 @@ class _Writer(SinkWriter):
     def write(self, time: Time, batch: Any) -> None:
         if not isinstance(time, int):
             raise TimeError(f"a topic takes times of one coordinate, and this is {time}")
-        if not isinstance(batch, list):
-            raise TypeError("a topic takes records: make messages of columns with to_records() and map()")
-        self._waiting.setdefault(time, []).append(batch)
+        self._waiting.setdefault(time, []).append(_records_of(batch))
 
     def _connect(self) -> None:
         self._leave()
@@ -745,6 +765,7 @@ class _Writer(SinkWriter):
         place = client.TopicPartition(self._topic, 0)
         (kept,) = self._consumer.committed([place], timeout=step)
         self._written = kept.offset - 1 if kept.offset > 0 else -1
+        self._positions = [Position(*noted) for noted in json.loads(kept.metadata or "[]")]
 
     def _look_for_the_topic(self, step: float) -> None:
         until = clock.monotonic() + min(NO_TOPIC, self._patience)
@@ -767,19 +788,55 @@ class _Writer(SinkWriter):
             return
 
         def attempt() -> None:
+            if time > self._written:  # else the attempt whose answer was lost has written it
+                self._transact(batches, time, self._positions)
+
+        self._attempted(attempt, f"time {time}")
+
+    def positions(self) -> list[Position]:
+        """See `SinkWriter`."""
+        if self._producer is None:
+            return []
+        if self._written >= 0:
+            raise has_other_results(self._what(), f"up to time {self._written}")
+        return self._positions
+
+    def show(self, position: Position, rows: Sequence[tuple[Time, Any]]) -> None:
+        """See `SinkWriter`: all in one transaction. After a lost answer it is there already."""
+        batches = [_records_of(batch) for _, batch in rows]
+
+        def attempt() -> None:
+            others = []
+            for found in self._positions:
+                if (found.sink, found.part) != (position.sink, position.part):
+                    others.append(found)
+                elif is_shown(found, position, self._what()):
+                    return
+            noted = sorted([*others, position], key=lambda one: one.number)[-NOTED:]
+            self._transact(batches, self._written, noted)
+
+        self._attempted(attempt, f"what checkpoint {position.number} covers")
+
+    def _what(self) -> str:
+        return f"the sink of topic {self._topic!r} under the name {self._name!r}"
+
+    def _attempted(self, attempt: Callable[[], None], what: str) -> None:
+        """Makes an attempt, and again with another producer while errors pass, for `patience`."""
+
+        def connected() -> None:
             try:
                 if self._producer is None:
                     self._connect()
-                if time > self._written:  # else the attempt whose answer was lost has written it
-                    self._transact(time, batches)
+                attempt()
             except BaseException:
                 # Whether the transaction was committed is not known here: the next producer asks the broker.
                 self._leave()
                 raise
 
-        _insist(attempt, self._patience, f"time {time} cannot be written to topic '{self._topic}'")
+        _insist(connected, self._patience, f"{what} cannot be written to topic '{self._topic}'")
 
-    def _transact(self, time: int, batches: list[list[Any]]) -> None:
+    def _transact(self, batches: list[list[Any]], time: int, positions: list[Position]) -> None:
+        """Sends messages in a transaction, with the latest time and the positions that hold from then on."""
         producer, step = self._producer, _step(self._patience)
         failed: list[tuple[Any, Any]] = []
 
@@ -801,11 +858,11 @@ class _Writer(SinkWriter):
         producer.flush(step)
         self._check(failed)
         try:
-            self._keep(time)
+            self._keep(time, positions)
             producer.commit_transaction(step)
         finally:
             self._check(failed)
-        self._written = time
+        self._written, self._positions = time, positions
 
     def _check(self, failed: list[tuple[Any, Any]]) -> None:
         """Raises the first failure of a message: one that will come again before others.
@@ -820,8 +877,8 @@ class _Writer(SinkWriter):
         if failed:
             raise _client().KafkaException(failed[0][0])
 
-    def _keep(self, time: int) -> None:
-        """Puts the time into the transaction.
+    def _keep(self, time: int, positions: list[Position]) -> None:
+        """Puts the time and the positions into the transaction.
 
         A client that has lost the group's coordinator may never answer this, whatever time it is given
         (librdkafka's issue 5456): one that has lost any connection is not asked, and one that does not answer
@@ -831,7 +888,8 @@ class _Writer(SinkWriter):
         if self._errors:
             raise client.KafkaException(client.KafkaError(TIMED_OUT, "a connection was lost"))
         metadata = self._consumer.consumer_group_metadata()
-        place = client.TopicPartition(self._topic, 0, time + 1)
+        noted = json.dumps(positions) if positions else ""
+        place = client.TopicPartition(self._topic, 0, time + 1, metadata=noted)
         _answered(lambda: producer.send_offsets_to_transaction([place], metadata, step), step + 1)
 
     def _produce(self, key: Any, value: Any, delivered: Any) -> None:
@@ -856,6 +914,12 @@ class _Writer(SinkWriter):
             self._claim.drop()
         skipped, self._skipped = self._skipped, 0
         warn_of(skipped, f"topic {self._topic!r} has times up to {self._written} under {self._name!r}")
+
+
+def _records_of(batch: Any) -> list[Any]:
+    if not isinstance(batch, list):
+        raise TypeError("a topic takes records: make messages of columns with to_records() and map()")
+    return batch
 
 
 def _put(producer: Any, topic: str, value: Any, seconds: float, **options: Any) -> None:
@@ -907,6 +971,12 @@ class KafkaLog:
         partition: The partition's number.
         patience: Seconds for which brokers that do not answer are waited for.
         config: More settings of the client.
+
+    Examples:
+        >>> from pointstamp.connectors.kafka import KafkaLog
+        >>> import pointstamp as ps
+        >>> log = KafkaLog("localhost:9092", "events", partition=0)
+        >>> writer = ps.EventWriter(log)  # connects when its stream begins
     """
 
     def __init__(
@@ -978,7 +1048,8 @@ class KafkaLog:
             self._messages = reader
             if self._woken.is_set():
                 reader.close()
-        messages = self._messages.read()
+        while (messages := self._messages.read()) == []:
+            pass  # it has looked up where to begin
         return b"" if messages is None else b"".join(messages)
 
     def wake(self) -> None:

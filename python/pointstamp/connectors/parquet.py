@@ -6,6 +6,8 @@ again from the same offsets, what is there stays.
 
 What is prepared is not taken back by a worker that fails: another may be committing it. It is taken away when
 the sink is opened again.
+
+With checkpoints, a worker's part of a checkpoint is one file, which gets a name that is its position.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._files import make_folder, open_plain
 from pointstamp.connectors.claims import Claim, warn_of
-from pointstamp.connectors.protocol import Sink, SinkWriter
+from pointstamp.connectors.positions import has_other_results
+from pointstamp.connectors.protocol import Position, Sink, SinkWriter
 from pointstamp.logic.to_arrow import rows_by_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from pointstamp.types import Time
@@ -34,6 +40,10 @@ class ParquetSink(Sink):
 
     A directory is named by its time, with as many digits as times have, so that the names are in the order of
     times. It appears whole. Read all of them by ``pyarrow.parquet.read_table(directory)``.
+
+    With checkpoints there are no directories: each worker writes a file for each checkpoint, with the rows in
+    the order of times, named ``NUMBER-WORKER-LINEAGE-SINK.parquet``. A run that goes on looks at the names:
+    leave each worker's newest file where it is.
 
     Args:
         directory: Where to; it is made if it is not there.
@@ -50,7 +60,21 @@ class ParquetSink(Sink):
 
     Warns:
         WrittenBefore: If records came at a time that is there. After a failure that is as it should be.
+
+    Examples:
+        >>> import tempfile
+        >>> import pyarrow as pa, pyarrow.parquet as pq
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import ParquetSink
+        >>> folder = tempfile.mkdtemp()
+        >>> rain = pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]})
+        >>> ps.example(lambda scope: scope.to_stream(rain).write(ParquetSink(folder)).probe()).done()
+        True
+        >>> pq.read_table(folder).select(["city", "mm"]).to_pylist()
+        [{'city': 'Ulm', 'mm': 3}, {'city': 'Bonn', 'mm': 5}]
     """
+
+    positions = True
 
     def __init__(
         self,
@@ -86,7 +110,10 @@ class ParquetSink(Sink):
         """Makes the directory, and takes away what a run before has left in it."""
         self._directory.mkdir(parents=True, exist_ok=True)
         own = re.compile(rf"\.{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*\.[0-9]+\.part")
+        file = re.compile(rf"\.{_position(self._prefix)}\.[0-9a-f]{{32}}\.part")
         for left in self._directory.glob(".*.part"):
+            if (named := file.fullmatch(left.name)) and int(named["part"]) % workers == worker:
+                left.unlink(missing_ok=True)  # who shows the part, and nobody else, has left it
             if not own.fullmatch(left.name):
                 continue  # of another sink
             if not left.name.endswith(f".{workers}.part"):
@@ -119,13 +146,9 @@ class _Writer(SinkWriter):
         self._open: dict[Time, Any] = {}
 
     def write(self, time: Time, batch: Any) -> None:
-        from pyarrow import RecordBatch, parquet
+        from pyarrow import parquet
 
-        if isinstance(batch, list):
-            if self._schema is None:
-                raise TypeError("a Parquet sink of records needs their schema: ParquetSink(..., schema=...)")
-            rows = rows_by_name(batch, self._schema.names, "a Parquet sink")
-            batch = RecordBatch.from_pylist(rows, schema=self._schema)
+        batch = self._columns_of(batch)
         if time not in self._open and time not in self._there and self._final(time).exists():
             self._there.add(time)  # before the failure after which this runs again
         if time in self._there:
@@ -137,6 +160,56 @@ class _Writer(SinkWriter):
             open_plain(path).close()  # where it is a link, this raises
             self._open[time] = parquet.ParquetWriter(path, batch.schema, compression=self._compression)
         self._open[time].write_batch(batch)
+
+    def _columns_of(self, batch: Any) -> pa.RecordBatch:
+        from pyarrow import RecordBatch
+
+        if not isinstance(batch, list):
+            return batch
+        if self._schema is None:
+            raise TypeError("a Parquet sink of records needs their schema: ParquetSink(..., schema=...)")
+        rows = rows_by_name(batch, self._schema.names, "a Parquet sink")
+        return RecordBatch.from_pylist(rows, schema=self._schema)
+
+    def positions(self) -> list[Position]:
+        """See `SinkWriter`: those in the names of files."""
+        time = re.compile(rf"{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*")
+        named = re.compile(rf"{_position(self._prefix)}\.parquet")
+        found = []
+        for path in self._directory.iterdir():
+            if time.fullmatch(path.name):
+                raise has_other_results(self._what(), f"such as the directory {path.name}")
+            if has := named.fullmatch(path.name):
+                found.append(Position(has["lineage"], has["sink"], int(has["part"]), int(has["number"])))
+        newest: dict[tuple[str, str, int], Position] = {}
+        for position in sorted(found, key=lambda one: one.number):
+            newest[position.lineage, position.sink, position.part] = position
+        return list(newest.values())
+
+    def show(self, position: Position, rows: Sequence[tuple[Time, Any]]) -> None:
+        """See `SinkWriter`: in a file, which gets a name that is the position."""
+        from pyarrow import parquet
+
+        lineage, sink, part, number = position
+        name = f"{self._prefix}{number:020}-{part:05}-{lineage}-{sink}"
+        final = self._directory / f"{name}.parquet"
+        if final.exists():
+            return
+        batches = [self._columns_of(batch) for _, batch in rows]
+        hidden = self._directory / f".{name}.{uuid.uuid4().hex}.part"
+        try:
+            with parquet.ParquetWriter(hidden, batches[0].schema, compression=self._compression) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            _keep(hidden)
+            os.rename(hidden, final)
+        except BaseException:
+            hidden.unlink(missing_ok=True)
+            raise
+        _keep(self._directory)
+
+    def _what(self) -> str:
+        return f"the sink of {str(self._directory)!r} under the name {self._prefix[:-1]!r}"
 
     def prepare(self, time: Time) -> None:
         if time in self._there:
@@ -176,6 +249,14 @@ class _Writer(SinkWriter):
 
     def _hidden(self, time: Time) -> Path:
         return self._directory / f".{self._prefix}{_written(time)}.{self._workers}.part"
+
+
+def _position(prefix: str) -> str:
+    """Returns an expression for the names of a sink's files, without their endings."""
+    return (
+        rf"{re.escape(prefix)}(?P<number>[0-9]{{20}})-(?P<part>[0-9]{{5,}})-(?P<lineage>[0-9a-f]+)-"
+        r"(?P<sink>[0-9a-f]{16})"
+    )
 
 
 def _keep(path: Path) -> None:

@@ -9,18 +9,19 @@ time or none.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
     from pointstamp.types import Time
 
-__all__ = ["PartitionReader", "Sink", "SinkWriter", "Source", "number_of"]
+__all__ = ["PartitionReader", "Position", "Sink", "SinkWriter", "Source", "number_of"]
 
 T = TypeVar("T")
 
@@ -46,13 +47,44 @@ def number_of(offset: Any, partition: str, what: str, most: int = 1 << 63) -> in
 
 
 class PartitionReader(ABC, Generic[T]):
-    """Reads one partition. Its methods are called from one thread, but for `close` and `durable`."""
+    r"""Reads one partition. Its methods are called from one thread, but for `close` and `durable`.
+
+    Examples:
+        >>> import os, tempfile
+        >>> from pointstamp.connectors import JSONLinesSource
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
+        >>> with open(path, "w") as file:
+        ...     _ = file.write("1\n2\n")
+        >>> [partition] = JSONLinesSource(path).partitions()
+        >>> reader = JSONLinesSource(path).open(partition)
+        >>> reader.read(), reader.read()
+        ([1, 2], None)
+        >>> reader.close()
+    """
 
     @abstractmethod
     def read(self) -> Any:
         """The next batch: a list of records, or a `pyarrow.RecordBatch`; None at the end.
 
         It may wait. An empty batch is fine: it says that there was nothing now.
+
+        Examples:
+            >>> from pointstamp.connectors import PartitionReader
+            >>> class Countdown(PartitionReader):
+            ...     left = 2
+            ...     def read(self):
+            ...         if self.left == 0:
+            ...             return None
+            ...         self.left -= 1
+            ...         return [self.left]
+            ...     @property
+            ...     def offset(self):
+            ...         return self.left
+            ...     def seek(self, offset):
+            ...         self.left = offset
+            >>> reader = Countdown()
+            >>> reader.read(), reader.read(), reader.read()
+            ([1], [0], None)
         """
 
     @property
@@ -73,7 +105,23 @@ class PartitionReader(ABC, Generic[T]):
         return None
 
     def take_rejected(self) -> list[Any]:
-        """Returns the lines that could not be read since the last call. It is called after each `read`."""
+        r"""Returns the lines that could not be read since the last call. It is called after each `read`.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
+            >>> with open(path, "w") as file:
+            ...     _ = file.write("1\ntwo\n3\n")
+            >>> source = JSONLinesSource(path, on_error="skip")
+            >>> [partition] = source.partitions()
+            >>> reader = source.open(partition)
+            >>> reader.read()
+            [1, 3]
+            >>> [(rejected.line, rejected.text) for rejected in reader.take_rejected()]
+            [(2, 'two')]
+            >>> reader.close()
+        """
         return []
 
     @abstractmethod
@@ -81,6 +129,25 @@ class PartitionReader(ABC, Generic[T]):
         """Goes to an offset that this partition gave before; called before the first `read`.
 
         Offsets may have been kept elsewhere: one that is not of this partition is a `PointstampError`.
+
+        Examples:
+            >>> from pointstamp.connectors import PartitionReader
+            >>> class Numbers(PartitionReader):
+            ...     next = 0
+            ...     def read(self):
+            ...         self.next += 1
+            ...         return [self.next - 1]
+            ...     @property
+            ...     def offset(self):
+            ...         return self.next
+            ...     def seek(self, offset):
+            ...         self.next = offset
+            >>> first, second = Numbers(), Numbers()
+            >>> first.read(), first.read()
+            ([0], [1])
+            >>> second.seek(first.offset)
+            >>> second.read()
+            [2]
         """
 
     def durable(self, offset: Any) -> None:  # most have nothing to do
@@ -93,6 +160,33 @@ class PartitionReader(ABC, Generic[T]):
         It is called on the worker's thread, which does other work, too: it must not wait. A reader that keeps
         positions for others, as a broker does, leaves this one for a thread that stores it, and has stored
         the last when `close` returns.
+
+        Examples:
+            A reader that prints the offsets that are durable:
+
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors import PartitionReader, Source
+            >>> class Numbers(PartitionReader):
+            ...     next = 0
+            ...     def read(self):
+            ...         self.next += 1
+            ...         return [self.next] if self.next < 3 else None
+            ...     @property
+            ...     def offset(self):
+            ...         return self.next
+            ...     def seek(self, offset):
+            ...         self.next = offset
+            ...     def durable(self, offset):
+            ...         print("durable:", offset)
+            >>> class NumberSource(Source):
+            ...     waits = False
+            ...     def partitions(self):
+            ...         return ["numbers"]
+            ...     def open(self, partition):
+            ...         return Numbers()
+            >>> ps.example(lambda scope: scope.read(NumberSource()).probe()).done()
+            durable: 2
+            True
         """
 
     @property
@@ -101,7 +195,20 @@ class PartitionReader(ABC, Generic[T]):
         return "durable" in getattr(self, "__dict__", ()) or type(self).durable is not PartitionReader.durable
 
     def close(self) -> None:
-        """Lets go of everything. It is called once, from another thread, and ends a `read` that waits."""
+        r"""Lets go of everything. It is called once, from another thread, and ends a `read` that waits.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
+            >>> with open(path, "w") as file:
+            ...     _ = file.write("1\n2\n")
+            >>> [partition] = JSONLinesSource(path).partitions()
+            >>> reader = JSONLinesSource(path).open(partition)
+            >>> reader.read()
+            [1, 2]
+            >>> reader.close()
+        """
 
 
 class Source(ABC, Generic[T]):
@@ -119,53 +226,204 @@ class Source(ABC, Generic[T]):
         acknowledges: Whether a reader may be told which offsets are durable. False where none has a `durable`
             of its own, or does anything there: then no operator keeps account of what it still needs. A
             subclass of one of the package's sources with an `open` of its own is taken to have some.
+        rewinds: Whether a reader goes on at any offset that it gave, in another run, too. False where what
+            was read cannot be read again: with checkpoints, such a source needs a journal.
+        journal: Whether what is read is logged beside the checkpoints before it is sent.
         discover: Every so many seconds `partitions` is asked again, for those that were added; None for
             never. A source that is asked again does not end, and needs `worker_of`.
+
+    Examples:
+        A source of two partitions:
+
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import PartitionReader, Source
+        >>> class Letters(PartitionReader):
+        ...     def __init__(self, letters):
+        ...         self.letters, self.next = letters, 0
+        ...     def read(self):
+        ...         self.next += 1
+        ...         return [self.letters[self.next - 1]] if self.next <= len(self.letters) else None
+        ...     @property
+        ...     def offset(self):
+        ...         return self.next
+        ...     def seek(self, offset):
+        ...         self.next = offset
+        >>> class LetterSource(Source):
+        ...     waits = False
+        ...     def partitions(self):
+        ...         return ["ab", "cde"]
+        ...     def open(self, partition):
+        ...         return Letters(partition)
+        >>> ps.example(lambda scope: scope.read(LetterSource()).capture()).extract()
+        [(0, ['a', 'b', 'c', 'd', 'e'])]
     """
 
     schema: pa.Schema | None = None
     waits: bool = True
     acknowledges: bool = True
+    rewinds: bool = True
+    journal: bool = False
     discover: float | None = None
     on_error: Any = None
     time_of: Callable[[Any], Any] | None = None
 
     @abstractmethod
     def partitions(self) -> Iterable[str]:
-        """The names of all partitions, the same on every worker: workers share them out by these."""
+        r"""The names of all partitions, the same on every worker: workers share them out by these.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> folder = tempfile.mkdtemp()
+            >>> for name in ("a.jsonl", "b.jsonl"):
+            ...     with open(os.path.join(folder, name), "w") as file:
+            ...         _ = file.write("1\n")
+            >>> len(list(JSONLinesSource(os.path.join(folder, "*.jsonl")).partitions()))
+            2
+        """
 
     def worker_of(self, partition: str, workers: int) -> int | None:
-        """The number of the worker that reads a partition; None deals the partitions out in turn."""
+        """The number of the worker that reads a partition; None deals the partitions out in turn.
+
+        Examples:
+            >>> from pointstamp.connectors import QueueSource
+            >>> print(QueueSource().worker_of("queue", 4))
+            None
+        """
         return None
 
     @abstractmethod
     def open(self, partition: str) -> PartitionReader[T]:
-        """A reader of a partition, at its beginning."""
+        r"""A reader of a partition, at its beginning.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers.jsonl")
+            >>> with open(path, "w") as file:
+            ...     _ = file.write("1\n2\n")
+            >>> source = JSONLinesSource(path)
+            >>> [partition] = source.partitions()
+            >>> reader = source.open(partition)
+            >>> reader.read()
+            [1, 2]
+            >>> reader.close()
+        """
+
+    def recorded(self, partition: str, journal: Path) -> None:  # most have nothing to do
+        """Says that checkpoints are made of what the worker of this thread reads of a partition.
+
+        Args:
+            partition: The partition.
+            journal: A folder beside the checkpoints, for a journal of the partition.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> from pointstamp.connectors import JSONLinesSource
+            >>> JSONLinesSource("rain.jsonl").recorded("rain.jsonl", Path("state/journals"))  # it keeps none
+        """
 
     def taken(self, partition: str) -> None:  # most have nothing to do
         """Says that the worker of this thread reads a partition, from now on.
 
         What waits on this thread for the partition to be read waits for itself.
+
+        Examples:
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource(size=1)
+            >>> queue.taken("queue")  # as if this thread were the worker that reads it
+            >>> queue.put(1)
+            >>> try:
+            ...     queue.put(2)
+            ... except ValueError as error:
+            ...     print(str(error).partition(",")[0])
+            the queue is full
         """
 
     def unread(self, partition: str) -> None:  # most have nothing to do
         """Says that a dataflow ended before it opened a partition: it was dropped, or failed.
 
         Who waits for a reader, to put something in, hears of it here.
+
+        Examples:
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> queue.unread("queue")  # from now on `put` raises ValueError
         """
 
 
+class Position(NamedTuple):
+    """The place of an outbox among all that a sink shows: written to the target together with its rows."""
+
+    lineage: str
+    """The random identity of the place where checkpoints are kept."""
+    sink: str
+    """A short name of the `write` in the dataflow: two that write under one name have different ones."""
+    part: int
+    """The worker that made the outbox."""
+    number: int
+    """The number of the checkpoint that covers it."""
+
+
 class SinkWriter(ABC):
-    """One worker's part of a sink. Times come to their end in order, each once."""
+    """One worker's part of a sink. Times come to their end in order, each once.
+
+    With checkpoints, rows are given to `show` alone. Else `write`, `prepare` and `commit_all` are called.
+
+    Examples:
+        A sink that prints each time when it is complete:
+
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import Sink, SinkWriter
+        >>> class Printed(SinkWriter):
+        ...     def __init__(self):
+        ...         self.rows = {}
+        ...     def write(self, time, batch):
+        ...         self.rows.setdefault(time, []).extend(batch)
+        ...     def commit(self, time):
+        ...         print(time, self.rows.pop(time, []))
+        >>> class PrintedSink(Sink):
+        ...     def open(self, worker, workers):
+        ...         return Printed()
+        >>> def build(scope):
+        ...     scope.to_stream([2, 1]).delay(lambda n, time: n).write(PrintedSink())
+        >>> ps.example(build)
+        1 [1]
+        2 [2]
+    """
 
     @abstractmethod
     def write(self, time: Time, batch: Any) -> None:
-        """Takes a batch of a time that is not whole yet: a list of records, or a `pyarrow.RecordBatch`."""
+        """Takes a batch of a time that is not whole yet: a list of records, or a `pyarrow.RecordBatch`.
+
+        Examples:
+            >>> import os, sqlite3, tempfile
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.write(0, [("Ulm", 3)])
+            >>> writer.abort()
+            >>> writer.close()
+        """
 
     def prepare(self, time: Time) -> None:  # noqa: B027
         """Makes ready to show a time, which is whole: what can fail should fail here.
 
         It is called for times with a batch on this worker.
+
+        Examples:
+            >>> import os, sqlite3, tempfile
+            >>> from contextlib import closing
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.write(0, [("Ulm", 3)])
+            >>> writer.prepare(0)
+            >>> writer.commit(0)
+            >>> writer.close()
+            >>> with closing(sqlite3.connect(path)) as database:
+            ...     database.execute("SELECT city, mm FROM rain").fetchall()
+            [('Ulm', 3)]
         """
 
     @abstractmethod
@@ -173,24 +431,124 @@ class SinkWriter(ABC):
         """Shows a time, which all workers have prepared.
 
         Called again after a failure, it must change nothing.
+
+        Examples:
+            >>> import os, sqlite3, tempfile
+            >>> from contextlib import closing
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.write(0, [("Ulm", 3)])
+            >>> writer.prepare(0)
+            >>> writer.commit(0)
+            >>> writer.close()
+            >>> with closing(sqlite3.connect(path)) as database:
+            ...     database.execute("SELECT city, mm FROM rain").fetchall()
+            [('Ulm', 3)]
         """
 
     def commit_all(self, times: Sequence[Time]) -> None:
         """Shows times that have come to their end together, in order; by `commit` of each if not overridden.
 
         A writer for which each commit costs a wait, such as a database's, may show them in one.
+
+        Examples:
+            >>> import os, sqlite3, tempfile
+            >>> from contextlib import closing
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> for time, row in enumerate([("Ulm", 3), ("Bonn", 5)]):
+            ...     writer.write(time, [row])
+            ...     writer.prepare(time)
+            >>> writer.commit_all([0, 1])
+            >>> writer.close()
+            >>> with closing(sqlite3.connect(path)) as database:
+            ...     database.execute("SELECT city, mm FROM rain").fetchall()
+            [('Ulm', 3), ('Bonn', 5)]
         """
         for time in times:
             self.commit(time)
+
+    def positions(self) -> Iterable[Position]:
+        """Returns the positions that the target has under the sink's name, whoever wrote them.
+
+        It is called once, before the first `show`. None are there where the sink notes none.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> from pointstamp.connectors.protocol import Position
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> list(writer.positions())
+            []
+            >>> writer.show(Position("lineage", "rain", 0, 7), [(0, [("Ulm", 3)])])
+            >>> [position.number for position in writer.positions()]
+            [7]
+            >>> writer.close()
+        """
+        return ()
+
+    def show(self, position: Position, rows: Sequence[tuple[Time, Any]]) -> None:
+        """Shows an outbox, and notes its position in the same transaction: both are there, or neither.
+
+        Where the target has the position already, nothing changes. No transaction stays prepared when the
+        process ends.
+
+        Args:
+            position: Its position. `positions` has it from then on.
+            rows: Batches with their times, in the order of times; at least one.
+
+        Raises:
+            CheckpointError: If the target has a later position of the part, or one of another lineage: see
+                `positions.is_shown`.
+
+        Examples:
+            >>> import os, sqlite3, tempfile
+            >>> from contextlib import closing
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> from pointstamp.connectors.protocol import Position
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.show(Position("lineage", "rain", 0, 7), [(0, [("Ulm", 3)])])
+            >>> writer.close()
+            >>> with closing(sqlite3.connect(path)) as database:
+            ...     database.execute("SELECT city, mm FROM rain").fetchall()
+            [('Ulm', 3)]
+        """
+        times = dict.fromkeys(time for time, _ in rows)
+        for time, batch in rows:
+            self.write(time, batch)
+        for time in times:
+            self.prepare(time)
+        self.commit_all(list(times))
 
     def abort(self) -> None:  # noqa: B027
         """Forgets what was written and not prepared: the dataflow has failed, here or elsewhere.
 
         What was prepared may stay: all workers may have prepared it, and others be committing it.
+
+        Examples:
+            >>> import os, sqlite3, tempfile
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.write(0, [("Ulm", 3)])
+            >>> writer.abort()
+            >>> writer.close()
         """
 
     def close(self) -> None:  # noqa: B027
-        """Lets go of everything; called once, at the end, and after `abort`."""
+        """Lets go of everything; called once, at the end, and after `abort`.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.close()
+        """
 
 
 class Sink(ABC):
@@ -199,10 +557,39 @@ class Sink(ABC):
     Attributes:
         single: Whether it takes one writer only, as a database in a file does: then all goes to the first
             worker.
+        positions: Whether its writers have `positions` and `show` of their own, so that after a recovery each
+            result is there once.
+        at_least_once: Whether results may be there twice after a recovery: needed for checkpoints where there
+            are no positions.
+
+    Examples:
+        >>> import os, sqlite3, tempfile
+        >>> from contextlib import closing
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors import SQLiteSink
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+        >>> sink = SQLiteSink(path, "rain", columns=["city", "mm"])
+        >>> sink.single, sink.positions
+        (True, True)
+        >>> ps.example(lambda scope: scope.to_stream([("Ulm", 3)]).write(sink).probe()).done()
+        True
+        >>> with closing(sqlite3.connect(path)) as database:
+        ...     database.execute("SELECT city, mm FROM rain").fetchall()
+        [('Ulm', 3)]
     """
 
     single: bool = False
+    positions: bool = False
+    at_least_once: bool = False
 
     @abstractmethod
     def open(self, worker: int, workers: int) -> SinkWriter:
-        """The part of a worker: its number, and how many there are."""
+        """The part of a worker: its number, and how many there are.
+
+        Examples:
+            >>> import os, tempfile
+            >>> from pointstamp.connectors import SQLiteSink
+            >>> path = os.path.join(tempfile.mkdtemp(), "rain.db")
+            >>> writer = SQLiteSink(path, "rain", columns=["city", "mm"]).open(0, 1)
+            >>> writer.close()
+        """

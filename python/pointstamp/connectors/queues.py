@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time as clock
 from collections import deque
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._validation import count_of
-from pointstamp.connectors.protocol import PartitionReader, Source
+from pointstamp.connectors.journal import Journal, pickled
+from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -33,6 +37,14 @@ class QueueSource(Source[T]):
     Args:
         size: How many records, or with a schema how many batches, wait in it at most: then putting waits.
         schema: Of a queue of `pyarrow.RecordBatch`; None of a queue of records.
+        journal: Whether what is put in is logged beside the checkpoints before putting returns, so that it is
+            read once, whatever is killed after that. A queue that is read with checkpoints needs it. It is
+            put into after the dataflow was built, and only what no earlier run was given: that comes from the
+            journal. Each call waits for the disk, so put many at once; a coroutine's loop waits, too.
+
+    Raises:
+        GraphError: When it is read, if checkpoints are made and there is no journal, or none are made and
+            there is one.
 
     Examples:
         >>> import pointstamp as ps
@@ -45,9 +57,15 @@ class QueueSource(Source[T]):
     """
 
     acknowledges = False
+    rewinds = False
 
-    def __init__(self, *, size: int = 100_000, schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self, *, size: int = 100_000, schema: pa.Schema | None = None, journal: bool = False
+    ) -> None:
         size = count_of("a queue holds a number of records", size)
+        if journal:
+            self.journal = self.acknowledges = self.rewinds = True
+        self._log: Journal | None = None
         self.schema = schema
         self._size = size
         self._items: deque[Any] = deque()
@@ -64,17 +82,32 @@ class QueueSource(Source[T]):
         Raises:
             TimeoutError: If it was full for `timeout` seconds.
             ValueError: If it is closed, or the dataflow that read it has ended; if it is full, and the worker
-                that reads it would wait for itself.
+                that reads it would wait for itself; if it has a journal, and is not read yet.
+            TypeError: If it has a journal, and the record cannot be pickled.
+            CheckpointError: If it has a journal, and another execution has taken over.
+            OSError: If the journal cannot be written. The record was not put in.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> queue.put("tick", timeout=1.0)
+            >>> queue.close()
+            >>> ps.example(lambda scope: scope.read(queue).capture()).extract()
+            [(0, ['tick'])]
         """
+        self._put_all([record], timeout)
+
+    def _put_all(self, records: Sequence[T], timeout: float | None) -> None:
         try:
-            self._put(record, timeout)
+            self._put(records, timeout)
         except ValueError:
             # A worker that puts in what another reads is stopped by that one's failure, and does not hide it.
             for _ in range(GRACE if self._left else 0):
                 clock.sleep(0.05)
             raise
 
-    def _put(self, record: T, timeout: float | None) -> None:
+    def _put(self, records: Sequence[T], timeout: float | None) -> None:
         until = None if timeout is None else clock.monotonic() + timeout
         with self._changed:
             while not self._room():
@@ -90,24 +123,57 @@ class QueueSource(Source[T]):
                         f"the queue was full for {timeout} seconds: it is not read fast enough"
                     )
                 self._changed.wait(left)
-            self._items.append(record)
-            self._tell()
+            self._add(records)
+
+    def _add(self, records: Sequence[T]) -> None:
+        """Puts records in, once they are logged, in the same order."""
+        if self._log is not None:
+            self._log.append(pickled(records))
+        self._items.extend(records)
+        self._tell()
 
     def put_many(self, records: Iterable[T]) -> None:
-        """Puts records in, one after another."""
-        for record in records:
-            self.put(record)
+        """Puts records in, one after another.
+
+        With a journal, up to 1,024 are logged together. One that raises leaves those before them put in.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> queue.put_many(["tick", "tock"])
+            >>> queue.close()
+            >>> ps.example(lambda scope: scope.read(queue).capture()).extract()
+            [(0, ['tick', 'tock'])]
+        """
+        if not self.journal:
+            for record in records:
+                self.put(record)
+            return
+        left = iter(records)
+        while some := list(islice(left, MOST)):
+            self._put_all(some, None)
 
     async def aput(self, record: T) -> None:
-        """Puts from a coroutine: while the queue is full, others run. Cancelled, it puts nothing in."""
+        """Puts from a coroutine: while the queue is full, others run. Cancelled, it puts nothing in.
+
+        Examples:
+            >>> import asyncio
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> asyncio.run(queue.aput("tick"))
+            >>> queue.close()
+            >>> ps.example(lambda scope: scope.read(queue).capture()).extract()
+            [(0, ['tick'])]
+        """
         import asyncio  # it is slow to import, and who awaits has it
 
         loop = asyncio.get_running_loop()
         while True:
             with self._changed:
                 if self._room():
-                    self._items.append(record)
-                    self._tell()
+                    self._add([record])
                     return
                 turn = (loop, loop.create_future())
                 self._waiting.append(turn)
@@ -119,7 +185,18 @@ class QueueSource(Source[T]):
                         self._waiting.remove(turn)
 
     def close(self) -> None:
-        """Says that nothing comes any more: the stream ends with what was put in."""
+        """Says that nothing comes any more: the stream ends with what was put in.
+
+        Examples:
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> queue.close()
+            >>> try:
+            ...     queue.put("tick")
+            ... except ValueError as error:
+            ...     print(error)
+            the queue is closed: nothing can be put in any more
+        """
         with self._changed:
             self._closed = True
             self._tell()
@@ -140,7 +217,19 @@ class QueueSource(Source[T]):
                 "the queue is not read any more: its dataflow has ended, or it failed, and then what ran it "
                 "raises why"
             )
+        if self.journal and self._log is None:
+            raise ValueError(
+                "the queue has a journal, which lies beside the checkpoints of the dataflow that reads it: "
+                "put records in once that is built"
+            )
         return len(self._items) < self._size
+
+    def recorded(self, partition: str, journal: Path) -> None:
+        """Opens the journal: from now on records can be put in."""
+        if self.journal:
+            with self._changed:
+                self._log = Journal(journal)
+                self._tell()
 
     def partitions(self) -> list[str]:
         """The queue."""
@@ -152,10 +241,23 @@ class QueueSource(Source[T]):
             if self._read:
                 raise ValueError("a queue is read once: make another for another dataflow")
             self._read = True
-        return _Reader(self)
+        return _Reader(self) if self._log is None else _LoggedReader(self, self._log)
 
     def take(self, wanted: threading.Event) -> list[Any] | None:
-        """Returns the records that are there, once some are; None at the end, and once it is closed."""
+        """Returns the records that are there, once some are; None at the end, and once it is closed.
+
+        Examples:
+            A reader takes what is there; programs use `Scope.read`:
+
+            >>> import threading
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> queue.put_many(["tick", "tock"])
+            >>> wanted = threading.Event()
+            >>> wanted.set()
+            >>> queue.take(wanted)
+            ['tick', 'tock']
+        """
         with self._changed:
             while not self._items and not self._closed and wanted.is_set():
                 # No limit: a source waits for its next records for as long as it is open; `close` ends it.
@@ -176,9 +278,17 @@ class QueueSource(Source[T]):
         self.leave()
 
     def leave(self) -> None:
-        """Is told that its reader has gone: who waits with something to put in hears of it."""
+        """Is told that its reader has gone: who waits with something to put in hears of it.
+
+        Examples:
+            >>> from pointstamp.connectors import QueueSource
+            >>> queue = QueueSource()
+            >>> queue.leave()  # from now on `put` raises ValueError
+        """
         with self._changed:
             self._left, self._worker = True, None
+            if self._log is not None:
+                self._log.close()
             self._tell()
 
 
@@ -212,3 +322,29 @@ class _Reader(PartitionReader[T], Generic[T]):
     def close(self) -> None:
         self._wanted.clear()
         self._queue.leave()
+
+
+class _LoggedReader(_Reader[T], Generic[T]):
+    """Reads what earlier runs were given from the journal, and then the queue."""
+
+    def __init__(self, queue: QueueSource[T], log: Journal) -> None:
+        super().__init__(queue)
+        self._log = log
+        self._count = log.first
+        self._logged: Iterator[bytes] | None = None
+
+    def read(self) -> Any:
+        if self._logged is None:
+            self._logged = self._log.read(self._count)
+        most = 1 if self._queue.schema is not None else MOST
+        found = [pickle.loads(record) for record in islice(self._logged, most)]
+        if not found:
+            return super().read()
+        self._count += len(found)
+        return found if self._queue.schema is None else found[0]
+
+    def seek(self, offset: Any) -> None:
+        self._count = number_of(offset, "a queue", "a number of records")
+
+    def durable(self, offset: Any) -> None:
+        self._log.trim(offset)

@@ -14,6 +14,8 @@ remembered.
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 import time as clock
 import warnings
@@ -23,17 +25,21 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
 from pointstamp.api.classes import stream_of
+from pointstamp.connectors.journal import Journaled, folder_of
+from pointstamp.connectors.naming import identity_of
 from pointstamp.connectors.protocol import Sink
 from pointstamp.connectors.rejecting import Rejected, is_unreadable
 from pointstamp.connectors.timing import Timing
-from pointstamp.errors import GraphError, NotAcknowledged, add_note
+from pointstamp.errors import CheckpointError, GraphError, NotAcknowledged, add_note
+from pointstamp.logic.pickled_state import dumps
 from pointstamp.logic.planned import PlannedOperator
-from pointstamp.observability.own import speaks
+from pointstamp.observability.held_times import speaks
 from pointstamp.plan import shape
 from pointstamp.runtime.threads import Helper, raised_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
@@ -45,6 +51,11 @@ __all__ = ["Reading"]
 
 Item = tuple[str, Any, Any, int | None, "Sequence[Rejected]"]
 """A partition, a batch, the offset after it, a watermark, and lines that could not be read with it."""
+
+_VERSION = 1
+"""The version of the state in checkpoints."""
+
+_log = logging.getLogger("pointstamp")
 
 AHEAD = 4
 """Batches of a partition that wait for the operator at most."""
@@ -143,9 +154,16 @@ class _Threads:
     """The readers of a worker's partitions, and the threads that run them. The operator knows them."""
 
     def __init__(
-        self, source: Source[Any], partitions: list[str], offsets: Mapping[str, Any], shelf: _Shelf
+        self,
+        source: Source[Any],
+        partitions: list[str],
+        offsets: Mapping[str, Any],
+        shelf: _Shelf,
+        journal: Callable[[str], Path] | None = None,
     ) -> None:
         self._source = source
+        # The folder of the journal of a partition, where this logs what is read.
+        self._journal = journal
         self._offsets = offsets
         self._shelf = shelf
         self._lock = threading.Lock()
@@ -189,7 +207,7 @@ class _Threads:
     def _read(self, partition: str) -> bool:
         offset = self._offsets.get(partition)
         try:
-            reader = self._source.open(partition)  # which may wait, and is not waited for by others
+            reader = self._open_reader(partition)  # which may wait, and is not waited for by others
             with self._lock:
                 wanted = not self._shelf.closed
                 if wanted:
@@ -214,6 +232,10 @@ class _Threads:
             add_note(error, f"while reading partition '{partition}' from {where}")
             self._shelf.put(partition, _End(error), offset)
             return False
+
+    def _open_reader(self, partition: str) -> PartitionReader[Any]:
+        open_reader = partial(self._source.open, partition)
+        return open_reader() if self._journal is None else Journaled(open_reader, self._journal(partition))
 
     def _close(self, partition: str, reader: PartitionReader[Any]) -> None:
         with self._lock:
@@ -310,14 +332,29 @@ class Reading:
         self._beats = ProbeHandle()
         self.probe = ProbeHandle()
         self._acknowledges = False
+        # With checkpoints: by partition, the offset after what was sent, and that which the last cut has.
+        self._recording: _core.Recording | None = None
+        self._identity = ""
+        self._location: Path | None = None
+        self._at: dict[str, Any] = {}
+        self._covers: dict[str, Any] = {}
+        self._covered = 0
+        self._asked = False
+        self._over: set[str] = set()
 
     def install(self, scope: BuildingScope, columns: _core.Schema | None) -> Output:
         """Adds the operator to a scope; returns its stream."""
-        acknowledges = self._acknowledges = self._durable is not None or _has_durable(self._source)
+        self._recording = scope._engine.recording
+        self._check_journal()
+        self._acknowledges = self._durable is not None or _has_durable(self._source)
+        # Checkpoints tell which offsets are durable: then no operator keeps account of what it needs.
+        acknowledges = self._acknowledges and self._recording is None
         if acknowledges:
             scope._engine.acknowledges()
         core = PlannedOperator(scope, self._name)
         output, stream, self._capability = core.new_output(columns)
+        if self._capability._revoked:
+            self._capability = None
         # This output is not read: it keeps the dataflow from ending before all offsets are durable.
         _, _, self._unacknowledged = core.new_output()
         lines = None
@@ -330,7 +367,16 @@ class Reading:
             _, beats, self._beat = core.new_output()
         self.info = core.info
         speaks(self.info, self)
-        self._share_out()
+        if self._recording is None:
+            self._share_out([])
+        else:
+            self._identity, self._location = identity_of(scope, core), scope._building.checkpoints
+            restored = core.restored()
+            kept = [] if restored is None else [restored.loads(piece)[1] for piece in restored.pieces]
+            self._share_out(kept)
+            self._take_back(kept)
+            core.core.keeps("groups", self._taken)
+            self._recording.hear(self.info.activator)
         core.build(self._run, lambda _: (output,), notify=False, start=True)
         if beats is not None:
             scope._watch(beats, self._beats, self.info.activator)
@@ -345,6 +391,111 @@ class Reading:
             stream_of(scope, lines).write(self._source.on_error, name=f"{self._name}: rejected")
         return stream
 
+    # ------------------------------------------------------------ checkpoints
+
+    def _taken(self) -> list[_core.Piece]:
+        """Returns the state for a checkpoint: what was sent, by partition, and the times."""
+        self._cover()  # of the last checkpoint, which no cut is made before
+        self._covers = dict(self._at)
+        self._check_offsets()
+        kept = {
+            "worker": self.info.index,
+            "peers": self.info.peers,
+            "names": sorted(self._names),
+            "mine": self._mine,
+            "offsets": self._at,
+            "ended": sorted(self._over if self._threads is None else set(self._mine) - self._left),
+            "timing": self._timing.kept(),
+            "rejected": self.rejected,
+            "unplaced": self._unplaced,
+            "sent": self._sent,
+        }
+        return [dumps(self._name, (_VERSION, kept))]
+
+    def _check_offsets(self) -> None:
+        """Checks that offsets are plain JSON data."""
+        for partition, offset in self._at.items():
+            try:
+                same = json.loads(json.dumps(offset)) == offset
+            except (TypeError, ValueError):
+                same = False
+            if not same:
+                raise CheckpointError(
+                    f"the offset of partition '{partition}' of source '{self._name}' is {offset!r:.200}, "
+                    "which is no plain JSON data: let the reader's offset be numbers, texts, lists and dicts"
+                )
+
+    def _check_journal(self) -> None:
+        """Refuses a source whose records would be lost, or whose journal has no place.
+
+        Raises:
+            GraphError: If so.
+        """
+        source, kind = self._source, type(self._source).__name__
+        if source.journal and self._recording is None:
+            raise GraphError(
+                f"source '{self._name}' has a journal, which lies beside checkpoints, and none are made: "
+                "give execute a config=Config(checkpoint=Checkpoint('state/')), or leave journal=True out"
+            )
+        if self._recording is not None and not source.rewinds and not source.journal:
+            raise GraphError(
+                f"source '{self._name}' cannot be read again from an offset, and checkpoints are made: what "
+                f"it had read before a failure would be lost. Make the {kind} with journal=True, which logs "
+                "what comes before it is sent"
+            )
+
+    def _journal_of(self, partition: str) -> Path:
+        assert self._location is not None
+        return folder_of(self._location, self._identity, partition)
+
+    def _take_back(self, pieces: list[dict[str, Any]]) -> None:
+        """Goes on where the checkpoint stands, with the partitions that are this worker's now."""
+        self._offsets = dict(self._offsets)
+        for kept in pieces:
+            self._look_for_gone(kept)
+            self._timing.restore(kept["timing"])
+            mine = [partition for partition in self._mine if partition in kept["offsets"]]
+            for partition in mine:
+                self._at[partition] = self._offsets[partition] = kept["offsets"][partition]
+            for partition in kept["ended"]:
+                if partition in self._mine:
+                    self._over.add(partition)
+                    self._timing.ended(partition)
+            self._unplaced.update({name: kept["unplaced"][name] for name in mine if name in kept["unplaced"]})
+            self._sent.update({name: kept["sent"][name] for name in mine if name in kept["sent"]})
+            if kept["rejected"] is not None and kept["worker"] % self.info.peers == self.info.index:
+                self.rejected = (self.rejected or 0) + kept["rejected"]
+        self._covers = dict(self._at)
+
+    def _look_for_gone(self, kept: dict[str, Any]) -> None:
+        """Notes partitions that are not there any more, and were not read to their end.
+
+        Raises:
+            CheckpointError: If they had an end, which was not reached.
+        """
+        for partition in sorted(set(kept["mine"]) - set(kept["ended"]) - self._names):
+            said = (
+                f"source '{self._name}' has no partition '{partition}' any more, which was read up to offset "
+                f"{kept['offsets'].get(partition)!r:.200} at the checkpoint"
+            )
+            if not self._source.waits:
+                raise CheckpointError(f"{said}: bring it back, so that its rest is read")
+            _log.warning("%s: nothing that came after that is read", said)
+
+    def _cover(self) -> bool:
+        """Tells readers which offsets the last checkpoint covers; whether it covers all that was sent."""
+        assert self._recording is not None
+        number = self._recording.covered
+        if number == self._covered or self._threads is None:
+            return False
+        self._covered = number
+        for partition, offset in self._covers.items():
+            if (reader := self._threads.readers.get(partition)) is not None:
+                reader.durable(offset)
+            if self._durable is not None:
+                self._durable(partition, offset)
+        return self._covers == self._at
+
     def _found_retaining(self, retaining: _core.Retaining) -> None:
         self._retaining = retaining
 
@@ -356,18 +507,33 @@ class Reading:
             return what, f"Call close() on the {kind} when there is nothing more to come."
         return what, "It ends when the source does; one that goes on for ever has no last time."
 
-    def _share_out(self) -> None:
+    def _share_out(self, pieces: list[dict[str, Any]]) -> None:
+        """Finds this worker's partitions.
+
+        With as many workers as at the checkpoint, each goes on with those that it had: `pieces` has what this
+        worker kept. With another number, `pieces` has what all kept, and partitions are dealt out anew.
+        """
         names = list(self._source.partitions())
         if len(set(names)) < len(names):
             raise GraphError(f"source '{self._name}' names a partition twice: {sorted(names)}")
-        self._mine = [name for n, name in enumerate(sorted(names)) if self._reads(name, n)]
         self._names = set(names)
+        same = [kept for kept in pieces if kept["peers"] == self.info.peers]
+        had = [name for kept in same for name in kept["mine"] if name in self._names]
+        known = {name for kept in same for name in kept["names"]}
+        added = sorted(self._names - known)
+        self._mine = sorted([*had, *(name for n, name in enumerate(added) if self._reads(name, n))])
         unknown = sorted(set(self._offsets) - set(names))
         if unknown:
             raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to go on with")
         self._timing.begin(self._mine)
         for name in self._mine:
-            self._source.taken(name)
+            self._take(name)
+
+    def _take(self, partition: str) -> None:
+        """Says that this worker reads a partition."""
+        self._source.taken(partition)
+        if self._location is not None:
+            self._source.recorded(partition, self._journal_of(partition))
 
     def _reads(self, partition: str, in_turn: int) -> bool:
         worker = self._source.worker_of(partition, self.info.peers)
@@ -384,9 +550,14 @@ class Reading:
     def _step(self, output: OutputPort[Any]) -> None:
         if self._threads is None:
             self._shelf = _Shelf(self.info.activator.activate)
-            self._left = set(self._mine)
-            self._threads = _Threads(self._source, self._mine, self._offsets, self._shelf)
-            self._threads.begin()
+            self._left = set(self._mine) - self._over
+            to_read = [partition for partition in self._mine if partition in self._left]
+            logs = self._source.journal and not self._source.rewinds
+            # Not a method of this: threads must not keep the operator, which ends them when it goes.
+            journal = partial(folder_of, self._location, self._identity) if logs and self._location else None
+            self._threads = _Threads(self._source, to_read, self._offsets, self._shelf, journal)
+            if self._capability is not None:
+                self._threads.begin()
         if self._fails():
             self._fail()
         elif self._capability is not None:
@@ -480,11 +651,14 @@ class Reading:
             last = time if last is None else max(last, time)
         if watermark is not None:
             self._timing.told(partition, watermark)
+        self._at[partition] = offset
         self._remember(partition, offset, last)
         return len(batch)
 
     def _remember(self, partition: str, offset: Any, last: int | None) -> None:
         """Keeps an offset until it is durable. The latest time of what was sent before it is `last`."""
+        if self._recording is not None:
+            return  # checkpoints have it
         assert self._capability is not None
         if last is None:
             last = self._capability.time  # type: ignore[assignment]  # one coordinate: checked by `read`
@@ -571,8 +745,9 @@ class Reading:
         for partition in added:
             if self._reads(partition, len(self._names)):
                 self._left.add(partition)
+                self._mine.append(partition)
                 self._timing.begin([partition])
-                self._source.taken(partition)
+                self._take(partition)
                 assert self._threads is not None
                 self._threads.start([partition])
 
@@ -610,6 +785,16 @@ class Reading:
     def _acknowledge(self) -> None:
         """Tells readers, and the function that was given, which offsets are durable."""
         assert self._threads is not None
+        if self._recording is not None:
+            covers = self._cover()
+            if self._capability is None and not self._ended:
+                if not self._acknowledges or covers:
+                    self._unacknowledged.drop()
+                    self.stop()
+                elif not self._asked:
+                    self._asked = True
+                    self._recording.ask()
+            return
         for partition, pending in self._pending.items():
             durable: Any = None
             found = False

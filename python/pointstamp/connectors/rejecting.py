@@ -33,6 +33,11 @@ class Rejected(NamedTuple):
         text: The line, without its end; what is not text is shown as escapes, and a long one is cut off.
         reason: Why it cannot be read.
         records: How many records of the batch come before it: the line has the time of the record behind it.
+
+    Examples:
+        >>> from pointstamp.connectors import Rejected
+        >>> Rejected("numbers.jsonl", 2, 2, "two", "it is not JSON").text
+        'two'
     """
 
     partition: str
@@ -43,7 +48,13 @@ class Rejected(NamedTuple):
     records: int = 0
 
     def shown(self) -> dict[str, Any]:
-        """Returns the dict that a sink is written: all but the place in the batch."""
+        """Returns the dict that a sink is written: all but the place in the batch.
+
+        Examples:
+            >>> from pointstamp.connectors import Rejected
+            >>> Rejected("numbers.jsonl", 2, 2, "two", "it is not JSON").shown()
+            {'partition': 'numbers.jsonl', 'offset': 2, 'line': 2, 'text': 'two', 'reason': 'it is not JSON'}
+        """
         fields = self._asdict()
         del fields["records"]
         return fields
@@ -69,7 +80,13 @@ def shown(data: bytes) -> str:
 
 
 def unreadable(error: E) -> E:
-    """Marks the error of a line that cannot be read: what came before it goes its way before it is raised."""
+    """Marks the error of a line that cannot be read: what came before it goes its way before it is raised.
+
+    Examples:
+        >>> from pointstamp.connectors import unreadable
+        >>> unreadable(ValueError("line 2 is not JSON"))
+        ValueError('line 2 is not JSON')
+    """
     setattr(error, _MARK, True)
     return error
 

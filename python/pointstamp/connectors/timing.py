@@ -96,6 +96,16 @@ class Timing:
         """After how many seconds the frontier may move without a batch."""
         return None
 
+    def kept(self) -> Any:
+        """Returns the state, for a checkpoint."""
+        return None
+
+    def restore(self, kept: Any) -> None:
+        """Takes back a state of `kept`; of another number of workers, several, one after the other.
+
+        Called after `begin`.
+        """
+
 
 class Arrival(Timing):
     """The number of intervals since 1970 when a batch arrived, so that workers agree."""
@@ -113,6 +123,14 @@ class Arrival(Timing):
         """The whole batch, now."""
         if len(batch):
             yield self.frontier(), batch
+
+    def kept(self) -> int:
+        """Returns the latest interval: a clock that is set back between two runs does not take it back."""
+        return self._latest
+
+    def restore(self, kept: int) -> None:
+        """Takes back the latest interval."""
+        self._latest = max(self._latest, kept)
 
     def frontier(self) -> int:
         """The interval that it is; a clock that is set back does not take it back."""
@@ -162,6 +180,7 @@ class EventTime(Timing):
         self._own = own
         self._apart = apart
         self._frontier = 0
+        self._restored: int | None = None
         self._latest: dict[str, tuple[int, float]] = {}
 
     def begin(self, partitions: Sequence[str]) -> None:
@@ -270,6 +289,18 @@ class EventTime(Timing):
         if self._own:
             latest, _ = self._latest.get(partition, (0, 0.0))
             self._latest[partition] = (max(latest, watermark + self._lateness), clock.monotonic())
+
+    def kept(self) -> tuple[int, dict[str, int]]:
+        """Returns the frontier, and the latest time of each partition."""
+        return self._frontier, {partition: latest for partition, (latest, _) in self._latest.items()}
+
+    def restore(self, kept: tuple[int, dict[str, int]]) -> None:
+        """Takes back the times of this worker's partitions, and the least frontier."""
+        frontier, times = kept
+        now = clock.monotonic()
+        self._frontier = frontier if self._restored is None else min(self._restored, frontier)
+        self._restored = self._frontier
+        self._latest.update({name: (times[name], now) for name in self._latest.keys() & times.keys()})
 
     def ended(self, partition: str) -> None:
         """A partition that is over holds nothing."""

@@ -112,6 +112,11 @@ class Clock:
         microseconds, parts = kind.unit or (1, 1)
         return f"datetimes in units of {microseconds}/{parts} us"
 
+    def restore(self, told: str) -> None:
+        """Takes note of the unit that a checkpoint says, as `told` gave it, unless it is known."""
+        if self._kind.datetimes is None:
+            self._kind.datetimes = told != "ints"
+
     def join(self, other: Clock) -> None:
         """Takes note that the streams of both come together: what one of them knows, both do.
 

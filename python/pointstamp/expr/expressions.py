@@ -16,6 +16,16 @@ for many rows at a time.
 Over columns a null is unknown, as in SQL: what is calculated of it or compared with it is null, ``&`` and
 ``|`` of it are null unless the other side decides, and `filter` drops a row whose condition is null.
 
+``aggregate``, ``window`` and ``running`` of columns take aggregates of expressions: what an expression has in
+all rows of a group, made one value.
+
+* ``col("x").sum()``, ``.mean()``, ``.min()``, ``.max()``, ``.count()``; `count` counts rows.
+* ``.first()``, ``.last()``, ``.collect()``, ``.distinct_count()``, ``.median()``, ``.quantile(share)`` and
+  ``.top_k(n)`` keep the values of a group until it is complete. Streams of columns have them.
+
+Nulls are skipped, but by `count` and ``collect``. Of no values, a count is 0 and the
+others are null.
+
 Methods of columns take the expressions of pyarrow (``pc.field("n") > 1``) and Polars (``pl.col("n") > 1``),
 too.
 
@@ -35,9 +45,9 @@ from __future__ import annotations
 from typing import Any
 
 from pointstamp import _core
-from pointstamp._core import Expr
+from pointstamp._core import Aggregate, Expr
 
-__all__ = ["Expr", "col", "key", "left", "lit", "record", "right"]
+__all__ = ["Aggregate", "Expr", "col", "count", "key", "left", "lit", "record", "right"]
 
 record: Expr = _core.source_expr("record")
 """The record, in `Collection.map` and `Collection.filter`."""
@@ -73,3 +83,19 @@ def lit(value: Any) -> Expr:
         (1 - col("share"))
     """
     return _core.literal_expr(value)
+
+
+def count() -> Aggregate:
+    """Returns the aggregate that counts rows; ``col(name).count()`` counts values that are not null.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Ulm"], "mm": [3, None]}))
+        ...     days = rain.aggregate("city", days=ps.count(), measured=ps.col("mm").count())
+        ...     return days.to_records().capture()
+        >>> ps.example(build).extract()
+        [(0, [{'city': 'Ulm', 'days': 2, 'measured': 1}])]
+    """
+    return _core.aggregate_expr("count")

@@ -24,6 +24,12 @@ class Window(NamedTuple):
     Attributes:
         start: The first instant; an int, or a datetime in UTC where event times are datetimes.
         end: The instant after the last.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> window = ps.Window(0, 10)
+        >>> window.start, window.end
+        (0, 10)
     """
 
     start: Any
@@ -65,6 +71,17 @@ class Sliding:
         length: An int, or a timedelta.
         every: How far apart windows begin; at most the length.
         offset: As of `Tumbling`.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers, _ = scope.to_stream([1, 7]).event_time(lambda n: n)
+        ...     return numbers.window(ps.Sliding(10, every=5)).sum().capture()
+        >>> for time, results in ps.example(build).extract():
+        ...     print(time, results)
+        4 [(Window(start=-5, end=5), 1)]
+        9 [(Window(start=0, end=10), 8)]
+        14 [(Window(start=5, end=15), 7)]
     """
 
     length: Any
@@ -96,6 +113,16 @@ class Session(metaclass=_Named):
 
     Args:
         gap: An int, or a timedelta.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers, _ = scope.to_stream([1, 3, 20]).event_time(lambda n: n)
+        ...     return numbers.window(ps.Session(gap=5)).count().capture()
+        >>> for time, results in ps.example(build).extract():
+        ...     print(time, results)
+        7 [(Window(start=1, end=8), 2)]
+        24 [(Window(start=20, end=25), 1)]
     """
 
     gap: Any = field(kw_only=True)
@@ -117,6 +144,16 @@ class Count:
 
     Args:
         size: How many records.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers, _ = scope.to_stream(range(4)).event_time(lambda n: n)
+        ...     return numbers.window(ps.Count(2)).sum().capture()
+        >>> for time, results in ps.example(build).extract():
+        ...     print(time, results)
+        1 [(Window(start=0, end=2), 1)]
+        3 [(Window(start=2, end=4), 5)]
     """
 
     size: int

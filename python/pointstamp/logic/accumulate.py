@@ -18,14 +18,17 @@ __all__ = ["accumulate"]
 
 def accumulate(
     default: Callable[[], Any], fold: Callable[[Any, list[Any]], Any]
-) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
-    """The constructor of the operator."""
+) -> tuple[
+    Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]],
+    PerTime[Any],
+]:
+    """The constructor and the state of the operator."""
+    totals = PerTime(default)
 
     def build(
         capability: Capability, _info: OperatorInfo
     ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
-        totals = PerTime(default)
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
@@ -39,4 +42,4 @@ def accumulate(
 
         return logic
 
-    return build
+    return build, totals

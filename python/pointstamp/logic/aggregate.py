@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
 from pointstamp.logic.folds import no_state
-from pointstamp.logic.per_time import PerTime
+from pointstamp.logic.per_time import PerTimeAndKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +21,17 @@ def aggregate(
     fold: Callable[[Any, Any, Any], Any],
     emit: Callable[[Any, Any], Any],
     default: Callable[[], Any],
-) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
-    """The constructor of the operator, whose input is exchanged by key."""
+) -> tuple[
+    Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]],
+    PerTimeAndKey[Any],
+]:
+    """The constructor and the state of the operator, whose input is exchanged by key."""
+    by_time: PerTimeAndKey[Any] = PerTimeAndKey()
 
     def build(
         capability: Capability, _info: OperatorInfo
     ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
-        by_time: PerTime[dict[Any, Any]] = PerTime(dict)
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
@@ -44,4 +47,4 @@ def aggregate(
 
         return logic
 
-    return build
+    return build, by_time

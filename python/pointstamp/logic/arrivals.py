@@ -60,6 +60,11 @@ class Arrivals:
         """The earliest time of a record that is held."""
         return self._runs[0][0] if self._runs else None
 
+    def kept(self) -> list[Keyed]:
+        """The records that are held, by order of arrival."""
+        runs = sorted(self._runs, key=itemgetter(1))
+        return [part_of((times, keys, values), start, len(keys)) for _, _, start, times, keys, values in runs]
+
     def __len__(self) -> int:
         return self._count
 

@@ -31,13 +31,14 @@ from pointstamp._core import PactKind
 from pointstamp._validation import count_of
 from pointstamp.logic.eventloop import EventLoop, Seat
 from pointstamp.logic.planned import PlannedOperator
-from pointstamp.observability.own import speaks
+from pointstamp.observability.held_times import speaks
 from pointstamp.runtime.threads import raised_later
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort, Sources
+    from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
@@ -88,9 +89,9 @@ class _Time:
 
     __slots__ = ("calls", "letters", "results")
 
-    def __init__(self, message: CapabilityRef) -> None:
-        self.results: Capability = message.retain(0)
-        self.letters: Capability = message.retain(1)
+    def __init__(self, results: Capability, letters: Capability) -> None:
+        self.results = results
+        self.letters = letters
         self.calls = 0
 
 
@@ -119,6 +120,7 @@ def async_map(
     other.drop()
     info = core.info
     calls = _Calls(function, terms, info.activator, core.core.sources())
+    core.keeps_waiting(calls)
     speaks(info, calls)
     core.build(_Operator(calls), lambda ports: (*ports, results, letters))
     return results_made, letters_made
@@ -149,7 +151,12 @@ class _Operator:
 
 
 class _Calls:
-    """Calls in flight, calls that are done, and records that wait."""
+    """Calls in flight, calls that are done, and records that wait.
+
+    Checkpoints have the records whose results were not sent. After one their calls are made again.
+    """
+
+    division: Division = "parts"
 
     def __init__(self, function: Any, terms: Terms, activator: Any, sources: Sources) -> None:
         self._function = function
@@ -158,6 +165,10 @@ class _Calls:
         self._sources = sources
         self._times: dict[Any, _Time] = {}
         self._held = 0  # records that were read, and not sent on
+        # Calls whose results were not sent, in the order in which they were read.
+        self._open: dict[_Call, None] = {}
+        # Of a checkpoint: the records whose calls are made again, with their times.
+        self._again: list[tuple[Any, Any]] = []
         # Shared with the loop's thread: what it is to call, and what has been done.
         self._queue: deque[_Call] = deque()
         self._done: deque[_Call] = deque()
@@ -207,6 +218,26 @@ class _Calls:
         tries = f", and is made {terms.retry + 1} times at most" if terms.retry else ""
         return what, f"A call has {terms.timeout:g} s{tries}: then its record is a dead letter."
 
+    # ------------------------------------------------------------ for checkpoints
+
+    def taken(self) -> tuple[list[tuple[Capability, Capability]], list[tuple[Any, Any]]]:
+        """See `Waiting`."""
+        records = [record for call in self._open for record in self._asked(call)]
+        times = [(moment.results, moment.letters) for moment in self._times.values()]
+        return times, [*records, *self._batch, *self._again]
+
+    def give_back(
+        self, taken: tuple[list[tuple[Capability, Capability]], list[tuple[Any, Any]]], _restored: Restored
+    ) -> None:
+        """See `Waiting`."""
+        times, records = taken
+        for results, letters in times:
+            self._times.setdefault(results.time, _Time(results, letters))
+        for when, _ in records:
+            self._times[when].calls += 1
+        self._held += len(records)
+        self._again += records
+
     # ------------------------------------------------------------ on the worker
 
     def run(self, port: FrontieredInput[Any], results: OutputPort[Any], letters: OutputPort[Any]) -> None:
@@ -217,6 +248,9 @@ class _Calls:
         self._send(results, letters)
         asked: list[_Call] = []
         limit = 2 * self._terms.capacity * (self._terms.batch or 1)
+        if self._again:
+            again, self._again = self._again, []
+            self._ask(again, asked)
         while self._held < limit and (message := port.next()) is not None:
             self._read(*message, asked)
         self._flush(asked, everything=not port.frontier)
@@ -225,6 +259,7 @@ class _Calls:
         elif self._held <= limit // 2:
             self._sources.let_go()
         if asked:
+            self._open.update(dict.fromkeys(asked))
             if self._seat is None:
                 self._seat = EventLoop.seat(self)
             if self._terms.ordered:
@@ -238,13 +273,20 @@ class _Calls:
         time_of = message.time
         moment = self._times.get(time_of)
         if moment is None:
-            moment = self._times[time_of] = _Time(message)
+            moment = self._times[time_of] = _Time(message.retain(0), message.retain(1))
         moment.calls += len(records)
         self._held += len(records)
         if self._terms.batch is None:
             asked += [_Call(time_of, record) for record in records]
         else:
             self._batch.extend((time_of, record) for record in records)
+
+    def _ask(self, records: list[tuple[Any, Any]], asked: list[_Call]) -> None:
+        """Calls again for the records of a checkpoint."""
+        if self._terms.batch is None:
+            asked += [_Call(when, record) for when, record in records]
+        else:
+            self._batch += records
 
     def _flush(self, asked: list[_Call], *, everything: bool) -> None:
         """Makes calls of batches that are full, or have waited long enough."""
@@ -272,6 +314,7 @@ class _Calls:
         good: dict[Any, list[Any]] = {}
         bad: dict[Any, list[Any]] = {}
         for call in finished:
+            del self._open[call]
             error = call.error
             if error is None:
                 if self._terms.batch is None:

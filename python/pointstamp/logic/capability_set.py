@@ -57,7 +57,19 @@ class CapabilitySet:
             self.insert(capability)
 
     def insert(self, capability: Capability) -> None:
-        """Adds a capability, and drops those that it makes superfluous, or itself where it is."""
+        """Adds a capability, and drops those that it makes superfluous, or itself where it is.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow(dims=2) as scope:
+            ...         _, capability, _ = scope.new_unordered_input()
+            ...     held = ps.CapabilitySet([capability.delayed((0, 2)), capability.delayed((1, 1))])
+            ...     held.insert(capability.delayed((0, 1)))
+            ...     return held.times
+            >>> ps.execute(main)
+            [[(0, 1)]]
+        """
         time = capability.time
         if any(less_equal(held.time, time) for held in self._held):
             capability.drop()
@@ -73,6 +85,16 @@ class CapabilitySet:
 
         Raises:
             TimeError: If the set holds no time at or before it.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         _, capability, _ = scope.new_unordered_input()
+            ...     held = ps.CapabilitySet([capability])
+            ...     return held.delayed(3).time, held.times
+            >>> ps.execute(main)
+            [(3, [0])]
         """
         for held in self._held:
             if less_equal(held.time, time):
@@ -87,6 +109,17 @@ class CapabilitySet:
 
         Raises:
             TimeError: If the set holds no time at or before one of them; nothing changes then.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         _, capability, _ = scope.new_unordered_input()
+            ...     held = ps.CapabilitySet([capability])
+            ...     held.downgrade([3])
+            ...     return held.times
+            >>> ps.execute(main)
+            [[3]]
         """
         times = Antichain(frontier).elements
         if times == self.times:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import PactKind, give_timed
 from pointstamp.logic.in_time_order import root_only
 from pointstamp.logic.planned import PlannedOperator
-from pointstamp.observability.own import speaks
+from pointstamp.observability.held_times import speaks
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
     from pointstamp.event_time.clock import Clock
     from pointstamp.event_time.units import Late
+    from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
@@ -85,29 +86,45 @@ def event_times(
     late, late_made, late_capability = operator.new_output(schema, clock=clock)
     for output in (0, 1):
         operator.set_summary(0, output, None)
-    watermark = Watermark(on_time, capability, late, late_capability, split, lateness)
+    watermark = Watermark(on_time, capability, late, late_capability, split, lateness, clock)
     info = operator.info
     speaks(info, watermark)
-    if scope.peers == 1 or idle is None or idle > threading.TIMEOUT_MAX:
+    if idle is None or idle > threading.TIMEOUT_MAX:
+        operator.keeps_waiting(watermark)
+        watermark.retention = operator.retention([on_time_made, late_made])
+        operator.build(watermark.alone, tuple, start=True)
+        return on_time_made, late_made
+    # It is there with one worker, too: a checkpoint is gone on from with any number of them.
+    told, told_made, telling = operator.new_output()
+    watermark.telling = telling
+    operator.set_summary(0, 2, None)
+    if scope.peers == 1:
+        operator.keeps_waiting(watermark)
         watermark.retention = operator.retention([on_time_made, late_made])
         operator.build(watermark.alone, tuple, start=True)
         return on_time_made, late_made
     loop = scope._feedback(1, None, retains=False, name=name and f"{name}: feedback")
     operator.new_input(loop.output, (PactKind.BROADCAST, None))
-    told, told_made, telling = operator.new_output()
-    for input, output in ((0, 2), (1, 0), (1, 1), (1, 2)):
+    for input, output in ((1, 0), (1, 1), (1, 2)):
         operator.set_summary(input, output, None)
+    watermark.neighbours = neighbours = Neighbours(watermark, info, told, telling, idle)
+    operator.keeps_waiting(watermark)
     watermark.retention = operator.retention([on_time_made, late_made])
     if watermark.retention is not None:
         operator.set_summary(1, 3, None)
-    neighbours = Neighbours(watermark, info, told, telling, idle)
     operator.build(neighbours.run, tuple, start=True)
     scope._connect(loop, told_made)
     return on_time_made, late_made
 
 
 class Watermark:
-    """A worker's part: the latest time, and the capabilities that stand at the watermark."""
+    """A worker's part: the latest time, and the capabilities that stand at the watermark.
+
+    Another number of workers goes on from a checkpoint with the least watermark of all: then a record is late
+    where it was late on every worker.
+    """
+
+    division: Division = "groups"
 
     def __init__(
         self,
@@ -117,7 +134,9 @@ class Watermark:
         late_capability: Capability,
         split: Split,
         lateness: int,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._on_time = (on_time, capability)
         self._late = (late, late_capability)
         self._split = split
@@ -129,6 +148,33 @@ class Watermark:
         self.ended = False
         # What it says of the records that it has sent on: their times in the source are of another kind.
         self.retention: Retention | None = None
+        # What is told to other workers: the capability, and what tells it.
+        self.telling: Capability | None = None
+        self.neighbours: Neighbours | None = None
+        self._restored = False
+
+    def taken(self) -> tuple[Any, ...]:
+        """See `Waiting`."""
+        others = None if self.neighbours is None else self.neighbours.taken()
+        times = self._latest, self._stands, self._sent, self.floor
+        return times, self.ended, self._clock.told(), others
+
+    def give_back(self, taken: tuple[Any, ...], restored: Restored) -> None:
+        """See `Waiting`."""
+        times, ended, told, others = taken
+        if not self._restored:
+            self._latest, self._stands, self._sent, self.floor = times
+        else:
+            latest, stands, sent, floor = times
+            self._latest = min(self._latest, latest)
+            self._stands, self._sent = min(self._stands, stands), max(self._sent, sent)
+            self.floor = min(self.floor, floor)
+        self._restored = True
+        self.ended = ended
+        if told is not None:
+            self._clock.restore(told)
+        if self.neighbours is not None:
+            self.neighbours.give_back(others, restored, ended=ended)
 
     def holding(self) -> tuple[str, str]:
         """See `Speaks`."""
@@ -171,6 +217,8 @@ class Watermark:
             self.ended = True
             for _, capability in (self._on_time, self._late):
                 capability.drop()
+            if self.neighbours is None and self.telling is not None:
+                self.telling.drop()
         self.settle()
         return any_came
 
@@ -212,6 +260,17 @@ class Neighbours:
         self._others = {peer: (_ACTIVE, 0) for peer in range(info.peers) if peer != info.index}
         self._last_record = time.monotonic()
         self._alarm: float | None = None
+
+    def taken(self) -> tuple[Any, ...]:
+        """Returns what is known of the others, for a checkpoint."""
+        return self._info.peers, self._state, self._said, self._others
+
+    def give_back(self, taken: tuple[Any, ...] | None, restored: Restored, *, ended: bool) -> None:
+        """Takes back what `taken` returned. With another number of workers, what they said counts no more."""
+        if taken is not None and taken[0] == restored.peers:
+            _, self._state, self._said, self._others = taken
+        elif ended:
+            self._state = _ENDED
 
     def run(self, data: FrontieredInput[Any], notices: FrontieredInput[Any]) -> None:
         """Runs the watermark, and then sees who waits for whom."""

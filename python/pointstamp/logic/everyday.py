@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
-from pointstamp.logic.per_time import PerTime, at_closing
+from pointstamp.logic.per_time import NOTHING, PerTime, at_closing
 from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Exchange, Pipeline
 
@@ -17,16 +17,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.logic.declared_state import Restored
     from pointstamp.lowering.scope import BuildingScope
+    from pointstamp.pacts import Pact
     from pointstamp.plan.node import Output
 
-__all__ = ["gathered", "join_per_time"]
+__all__ = ["BothSides", "gathered", "join_per_time"]
 
 
-def join_per_time(capability: Capability, _info: Any) -> Callable[..., None]:
+class BothSides(PerTime[tuple[dict[Any, list[Any]], dict[Any, list[Any]]]]):
+    """The values of each time, by side and key."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(
+            lambda: ({}, {}), "groups", lambda some, more: (some[0] | more[0], some[1] | more[1])
+        )
+
+    def part_of(self, state: Any, restored: Restored) -> Any:
+        """See `PerTime`."""
+        mine = [
+            {key: values for key, values in pairs_with_one_nan(list(side.items())) if restored.is_mine(key)}
+            for side in state
+        ]
+        return tuple(mine) if any(mine) else NOTHING
+
+
+def join_per_time(times: BothSides, capability: Capability, _info: Any) -> Callable[..., None]:
     """The constructor of `join`, whose inputs are exchanged by key."""
     capability.drop()
-    times: PerTime[tuple[dict[Any, list[Any]], dict[Any, list[Any]]]] = PerTime(lambda: ({}, {}))
 
     def logic(left: FrontieredInput[Any], right: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         for side, port in enumerate((left, right)):
@@ -56,10 +76,14 @@ def gathered(
         locally: Whether it is applied before they move, too; on one worker also, so that plans are equal for
             any number of workers.
     """
-    build = at_closing(lambda batches: shape(list(chain.from_iterable(batches))))
+
+    def shaped(read: Output, name: str, pact: Pact) -> Output:
+        build, state = at_closing(lambda batches: shape(list(chain.from_iterable(batches))))
+        return single_output(scope, name, [(read, pact)], build, notify=True, state=state)
+
     if locally:
-        read = single_output(scope, f"{name}: locally", [(read, Pipeline())], build, notify=True)
-    return single_output(scope, name, [(read, Exchange(_first_worker))], build, notify=True)
+        read = shaped(read, f"{name}: locally", Pipeline())
+    return shaped(read, name, Exchange(_first_worker))
 
 
 def _first_worker(_record: Any) -> int:

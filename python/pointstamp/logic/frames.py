@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability, OutputPort
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
@@ -67,20 +68,45 @@ def frame_to_stream(scope: BuildingScope, frame: Any, name: str | None) -> Outpu
         if hasattr(rows, "__arrow_c_stream__")
         else pa.Table.from_batches([pa.record_batch(rows)])
     )
-    batches = iter(table.to_batches(max_chunksize=ROWS))
+    batches = table.to_batches(max_chunksize=ROWS)
+    sent = Sent()
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[[OutputPort[Any]], None]:
         def logic(output: OutputPort[Any]) -> None:
-            batch = next(batches, None)
-            if batch is None:
+            if sent.batches >= len(batches):
                 capability.drop()
                 return
             with output.session(capability) as session:
-                session.give(batch)
+                session.give(batches[sent.batches])
+            sent.batches += 1
             info.activator.activate()
 
         return logic
 
     return single_output(
-        scope, name or "to_stream", (), build, notify=False, start=True, schema=_core.Schema(schema)
+        scope,
+        name or "to_stream",
+        (),
+        build,
+        notify=False,
+        start=True,
+        schema=_core.Schema(schema),
+        state=sent,
     )
+
+
+class Sent:
+    """The number of batches of a frame that were sent."""
+
+    division: Division = "workers"
+
+    def __init__(self) -> None:
+        self.batches = 0
+
+    def taken(self) -> int:
+        """See `Waiting`."""
+        return self.batches
+
+    def give_back(self, taken: int, _restored: Restored) -> None:
+        """See `Waiting`."""
+        self.batches = taken

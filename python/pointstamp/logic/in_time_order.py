@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from pointstamp._core import PactKind, give_timed, with_one_nan
-from pointstamp.errors import GraphError
+from pointstamp.errors import CheckpointError, GraphError
 from pointstamp.logic.arrivals import Arrivals
 from pointstamp.logic.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
 from pointstamp.logic.planned import PlannedOperator
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Keyed, Rows
     from pointstamp.lowering.scope import BuildingScope
@@ -91,11 +92,14 @@ def in_time_order(
     operator = PlannedOperator(scope, name)
     operator.new_input(keyed.read_as(Form.TIMED), (PactKind.EXCHANGE_KEYS, None))
     port, results, capability = operator.new_output(form=Form.TIMED)
+    arrivals = Arrivals()
     if state is not None:
         operator.note_kept(partial(_size, ref(state)))
+    kept = KeptInOrder(name, arrivals, state)
+    operator.keeps_waiting(kept)
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        ordered = Ordered(make(), capability, state)
+        ordered = Ordered(make(), capability, state, arrivals)
         ordered.retain(operator, results, info.activator.activate, is_given=is_given)
         return ordered.run
 
@@ -108,6 +112,44 @@ def in_time_order(
 def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
     state = kept()
     return None if state is None else state.size()
+
+
+class KeptInOrder:
+    """The state of the operator, for checkpoints: the logic's, and the records that are not final."""
+
+    division: Division = "groups"
+
+    def __init__(self, name: str, arrivals: Arrivals, state: KeyedState[Any, Any] | None) -> None:
+        self._name = name
+        self._arrivals = arrivals
+        self._state = state
+
+    def taken(self) -> tuple[Any, ...]:
+        """See `Waiting`."""
+        kept = None if self._state is None else self._state._kept()
+        return kept, self._arrivals.kept()
+
+    def give_back(self, taken: tuple[Any, ...], restored: Restored) -> None:
+        """See `Waiting`.
+
+        Raises:
+            CheckpointError: If that is of another operator.
+        """
+        kept, arrived = taken
+        if (kept is None) != (self._state is None):
+            some, none = "keeps a state for each key", "keeps none"
+            now, was = (none, some) if self._state is None else (some, none)
+            raise CheckpointError(
+                f"operator '{self._name}' {now}, and in the checkpoint it {was}: give it another name, "
+                "and say what becomes of the state: Checkpoint(..., new=, drop=)"
+            )
+        for times, keys, values in arrived:
+            places = [at for at, key in enumerate(keys) if restored.is_mine(key)]
+            if isinstance(times, list):
+                times = [times[at] for at in places]
+            self._arrivals.add((times, [keys[at] for at in places], [values[at] for at in places]))
+        if self._state is not None:
+            self._state._give_back(kept, restored)
 
 
 class Ordered:
@@ -127,21 +169,23 @@ class Ordered:
         "_until",
     )
 
-    def __init__(self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None) -> None:
+    def __init__(
+        self, logic: Logic, capability: Capability, state: KeyedState[Any, Any] | None, arrivals: Arrivals
+    ) -> None:
         self._logic = logic
         self._state = state
         self._begins = 0 if state is None else state._begins
-        self._arrivals = Arrivals()
-        self._held: Capability | None = capability
-        self._stands = 0
+        self._arrivals = arrivals
+        self._held: Capability | None = None if capability._revoked else capability
+        self._stands: Any = capability.time
         self._until: int | None = -1
         self._retention: Retention | None = None
         self._given: KeyedState[Any, Any] | None = None
         self._holding_back: HoldingBack | None = None
         # Of `KeyedState.snapshot_at`, what was said last.
         self._snapshot_at = 0
-        if logic.next_time(0) is None:
-            self._let_go()  # nothing was restored that is to be sent without a record
+        if logic.next_time(0) is None and arrivals.least() is None:
+            self._let_go()  # nothing was restored that is to be sent
 
     def retain(
         self, operator: PlannedOperator, results: Output, wake: Callable[[], None], *, is_given: bool

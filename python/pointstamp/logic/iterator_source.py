@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._core import ProbeHandle
-from pointstamp.errors import TimeError
+from pointstamp.errors import CheckpointError, TimeError
 from pointstamp.logic.capability_set import CapabilitySet
 
 if TYPE_CHECKING:
@@ -33,8 +33,11 @@ _END: Any = object()
 class Source:
     """The operator: its constructor, and what it has in flight."""
 
-    def __init__(self, name: str, items: Iterable[tuple[Time, Iterable[Any]]], in_flight: int) -> None:
+    def __init__(
+        self, name: str, items: Iterable[tuple[Time, Iterable[Any]]], in_flight: int, *, records: bool = False
+    ) -> None:
         self._name = name
+        self._records = records  # whether checkpoints are made
         _core.check_records(f"source '{name}'", items)
         self._items: Iterator[tuple[Time, Iterable[Any]]] = iter(items)
         self._most = in_flight
@@ -42,13 +45,56 @@ class Source:
         self._held = CapabilitySet()
         self._last: Time | None = None
         self._ended = False
+        self._taken = self._digest = 0  # the number of times, and the digest of their records
         self.probe = ProbeHandle()
 
     def build(self, capability: Capability, info: OperatorInfo) -> Callable[[OutputPort[Any]], None]:
         """The constructor of the operator."""
         self.info = info
-        self._held.insert(capability)
+        if not self._taken:
+            self._held.insert(capability)
         return self._run
+
+    # ------------------------------------------------------------ checkpoints
+
+    def snapshot(self) -> list[tuple[str, Any]]:
+        """Returns how much was taken of the iterator, and the right to send the rest."""
+        held = [self._held.delayed(time) for time in self._held.times]
+        return [
+            ("taken", (self._taken, self._digest)),
+            ("last", self._last),
+            ("ended", self._ended),
+            ("in flight", list(self._in_flight)),
+            ("held", held),
+        ]
+
+    def restore(self, pairs: Iterable[tuple[str, Any]], version: int) -> None:
+        """Leaves out what was taken before the checkpoint.
+
+        Raises:
+            CheckpointError: If the iterator gives something else than before.
+        """
+        kept = dict(pairs)
+        self._taken, self._digest = kept["taken"]
+        self._last, self._ended = kept["last"], kept["ended"]
+        self._in_flight.extend(kept["in flight"])
+        for held in kept["held"]:
+            self._held.insert(held)
+        digest = 0
+        for _ in range(self._taken):
+            item = next(self._items, _END)
+            if item is _END:
+                break
+            time, records = self._unpack(item)
+            digest = (digest + _core.digest(time, [*records, time])) % 2**64
+        if digest != self._digest:
+            raise CheckpointError(
+                f"the iterator of source '{self._name}' gave something else up to time {self._last} than "
+                "before the checkpoint: after a resumption it gives the same again. Let it not depend on a "
+                "clock, random numbers or changed files"
+            )
+        if self._ended:
+            self._items = iter(())
 
     def _run(self, output: OutputPort[Any]) -> None:
         while self._in_flight and not self.probe.less_equal(self._in_flight[0]):
@@ -62,6 +108,10 @@ class Source:
             self._ended = True
             return
         time, records = self._unpack(item)
+        if self._records:
+            records = list(records)
+            self._digest = (self._digest + _core.digest(time, [*records, time])) % 2**64
+        self._taken += 1
         with self._capability(time) as capability, output.session(capability) as session:
             session.give_all(records)
         self._last = time

@@ -104,6 +104,7 @@ def late_apart(
     late, late_made, late_capability = operator.new_output(schema, clock=clock)
     for unused in (capability, late_capability):
         unused.drop()
+    operator.stateless()
     split = _records if schema is None else _rows
 
     def logic(port: Any, *outputs: Any) -> None:

@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._validation import refuse_async, suggesting
+from pointstamp.logic.declared_state import declaration
 from pointstamp.logic.planned import single_output
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pointstamp import _core
     from pointstamp._core import Capability, FrontieredInput
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Declared
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.order import Antichain
     from pointstamp.pacts import Pact
@@ -32,9 +34,10 @@ __all__ = ["FrontierNotificator", "Notificator"]
 class _Requests:
     """Requested times with their capabilities, least first in an order that extends that of times."""
 
-    __slots__ = ("_heap", "_held")
+    __slots__ = ("_heap", "_held", "restored")
 
     def __init__(self) -> None:
+        self.restored = False
         self._held: dict[Time, list[Capability]] = {}
         self._heap: list[Time] = []
 
@@ -50,6 +53,10 @@ class _Requests:
 
     def __bool__(self) -> bool:
         return bool(self._heap)
+
+    def at(self, time: Time) -> Capability:
+        """Returns a capability of a time that was requested, which stays here."""
+        return self._held[time][0]
 
     def take(self, frontiers: Sequence[Antichain]) -> tuple[Capability, int] | None:
         """The first request whose time no frontier reaches, and how many times it was made."""
@@ -69,6 +76,16 @@ class _Requests:
         heap.remove(first)
         heapify(heap)
         return self._pop(first)
+
+    def held(self) -> list[Capability]:
+        """Returns the capability of each request; see `declared_state.Requests`."""
+        return [capability for held in self._held.values() for capability in held]
+
+    def take_back(self, held: list[Capability]) -> None:
+        """Makes requests again."""
+        self.restored = True
+        for capability in held:
+            self.add(capability)
 
     def _pop(self, time: Time) -> tuple[Capability, int]:
         held = self._held.pop(time)
@@ -105,10 +122,39 @@ class FrontierNotificator:
     def __init__(self) -> None:
         self._requests = _Requests()
 
+    def held(self) -> list[Capability]:
+        """Returns the capabilities that it holds, for the snapshot of an operator's state.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> class Pending:
+            ...     def __init__(self):
+            ...         self.ready = ps.FrontierNotificator()
+            ...     def snapshot(self):
+            ...         return [("ready", self.ready.held())]
+            ...     def restore(self, pairs, version):
+            ...         for _, held in pairs:
+            ...             for capability in held:
+            ...                 self.ready.notify_at(capability)
+        """
+        return self._requests.held()
+
     def notify_at(self, capability: Capability) -> None:
         """Asks for the capability back once its time is closed.
 
         It is the notificator's from now on: do not drop it.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         _, capability, _ = scope.new_unordered_input()
+            ...     waiting = ps.FrontierNotificator()
+            ...     waiting.notify_at(capability.delayed(2))
+            ...     capability.drop()
+            ...     return [held.time for held in waiting.ready(ps.order.Antichain([3]))]
+            >>> ps.execute(main)
+            [[2]]
         """
         self._requests.add(capability)
 
@@ -116,6 +162,20 @@ class FrontierNotificator:
         """Yields capabilities whose time every frontier has passed, least first, once per time.
 
         A capability that is yielded is the caller's: drop it, or let it go out of scope, when done.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.order import Antichain
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         _, capability, _ = scope.new_unordered_input()
+            ...     waiting = ps.FrontierNotificator()
+            ...     waiting.notify_at(capability.delayed(2))
+            ...     capability.drop()
+            ...     early = [held.time for held in waiting.ready(Antichain([3]), Antichain([2]))]
+            ...     return early, [held.time for held in waiting.ready(Antichain([3]), Antichain())]
+            >>> ps.execute(main)
+            [([], [2])]
         """
         while (found := self._requests.take(frontiers)) is not None:
             yield found[0]
@@ -127,12 +187,26 @@ class Notificator:
 
     __slots__ = ("_inputs", "_requests")
 
-    def __init__(self, inputs: Sequence[FrontieredInput[Any]]) -> None:
+    def __init__(self, inputs: Sequence[FrontieredInput[Any]], requests: _Requests) -> None:
         self._inputs = inputs
-        self._requests = _Requests()
+        self._requests = requests
 
     def notify_at(self, capability: Capability) -> None:
-        """Asks for the capability back once its time is closed on every input."""
+        """Asks for the capability back once its time is closed on every input.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def ends(input, output, notificator):
+            ...     for cap, _ in input:
+            ...         notificator.notify_at(cap.retain())
+            ...     for cap, _ in notificator:
+            ...         with output.session(cap) as session:
+            ...             session.give(f"{cap.time} is over")
+            >>> def build(scope):
+            ...     return scope.to_stream(range(3)).unary_notify(ps.Pipeline(), "ends", [], ends).capture()
+            >>> ps.example(build).extract()
+            [(0, ['0 is over'])]
+        """
         self._requests.add(capability)
 
     def __iter__(self) -> Iterator[tuple[Capability, int]]:
@@ -152,25 +226,40 @@ def notified(
     logic: Callable[..., None],
     *,
     schema: _core.Schema | None = None,
+    state: Declared = None,
 ) -> Output:
-    """An operator with one output, whose logic is called with its inputs, the output and a notificator."""
+    """An operator with one output, whose logic is called with its inputs, the output and a notificator.
+
+    Where it was given a class of states, the logic is called with the state, too.
+    """
     if not callable(logic):
         raise TypeError(f"the logic of operator '{name}' is a function, not {logic!r}")
     refuse_async(f"operator '{name}'", logic)
+    requests = _Requests()
+    cure = (
+        "give it state=C, where C is a class with snapshot() and restore(), with whose object its logic is "
+        'called behind the notificator; or state="none" where it keeps nothing but its notifications'
+    )
+    pacts = [type(pact) for _, pact in inputs]
+    declares = declaration(scope, name, state, pacts, requests=requests, cure=cure)
 
-    def build(capability: Capability, _info: OperatorInfo) -> Callable[..., None]:
-        requested = [capability.delayed(time) for time in init]
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        # After a resumption, what was requested from the start is restored, or was handed back.
+        if not requests.restored and not capability._revoked:
+            for time in init:
+                requests.add(capability.delayed(time))
         capability.drop()
         notificator: Notificator | None = None
+        last = () if info.state is None else (info.state,)
 
         def run(*ports: Any) -> None:
             nonlocal notificator
             if notificator is None:
-                notificator = Notificator(ports[:-1])
-                while requested:
-                    notificator.notify_at(requested.pop())
-            logic(*ports, notificator)
+                notificator = Notificator(ports[:-1], requests)
+            logic(*ports, notificator, *last)
 
         return run
 
-    return single_output(scope, name, inputs, build, notify=True, start=True, schema=schema)
+    return single_output(
+        scope, name, inputs, build, notify=True, start=True, schema=schema, declares=declares
+    )

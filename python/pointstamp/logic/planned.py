@@ -6,7 +6,7 @@ constructor has capabilities, an address and an activator; lowering connects its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp._core import check_summaries
 from pointstamp._validation import refuse_async
@@ -22,11 +22,19 @@ if TYPE_CHECKING:
     from pointstamp import _core
     from pointstamp._core import Capability, OutputPort
     from pointstamp.event_time.clock import Clock
+    from pointstamp.logic.declared_state import Declares, Requests, Restored, Snapshots, Waiting
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.pacts import Pact
     from pointstamp.plan.node import Read
 
-__all__ = ["PlannedOperator", "constructed", "single_output"]
+__all__ = ["PlannedOperator", "constructed", "scope_records", "single_output"]
+
+S = TypeVar("S", bound="Snapshots")
+
+
+def scope_records(scope: BuildingScope) -> bool:
+    """Whether checkpoints are made of the computation."""
+    return scope._engine.recording is not None
 
 
 class PlannedOperator:
@@ -40,7 +48,7 @@ class PlannedOperator:
         name: What it is called.
     """
 
-    __slots__ = ("_inputs", "_outputs", "_ports", "_scope", "core", "name", "node")
+    __slots__ = ("_begun", "_inputs", "_outputs", "_ports", "_scope", "core", "name", "node", "state")
 
     def __init__(self, scope: BuildingScope, name: str) -> None:
         scope._plan_scope.check_building()
@@ -50,6 +58,8 @@ class PlannedOperator:
         self._inputs: list[Read] = []
         self._outputs: list[Output] = []
         self._ports = 0
+        self._begun: list[Capability] = []
+        self.state: Any = None  # that of an operator of one's own, for its constructor
         self.node = scope._building.reserved(
             scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name, pacts=[], summaries=[]
         )
@@ -58,7 +68,8 @@ class PlannedOperator:
     def info(self) -> OperatorInfo:
         """The description of the operator that its constructor is given."""
         core, scope = self.core, self._scope
-        return OperatorInfo(self.name, core.address, scope.index, scope.peers, core.activator())
+        activator = core.activator()
+        return OperatorInfo(self.name, core.address, scope.index, scope.peers, activator, self.state)
 
     def new_input(
         self, read: Output | Read, pact: tuple[_core.PactKind, Any], *, frontier: bool = True
@@ -111,6 +122,8 @@ class PlannedOperator:
         output.node, output.port = self.node, len(self._outputs)
         self._outputs.append(output)
         self._ports += 1
+        if scope_records(self._scope):
+            self._begun.append(capability)
         self._scope._building.reserve_output(output, stream)
         return port, output, capability
 
@@ -139,6 +152,65 @@ class PlannedOperator:
     def retains_forever(self) -> None:
         """Says that the operator may need any record for as long as it runs."""
         self.core.retains_forever()
+
+    def stateless(self) -> None:
+        """Says that the operator keeps nothing from one run to the next, but for what waits at its inputs."""
+        self._begun = []
+        self.core.stateless()
+
+    def restored(self) -> Restored | None:
+        """The state that the operator had at the checkpoint that the computation goes on from; None for none.
+
+        To be called once, after its outputs were added.
+        """
+        if not scope_records(self._scope):
+            return None
+        begun, self._begun = self._begun, []
+        found = self.core.restored()
+        if found is None:
+            return None
+        from pointstamp.logic.declared_state import Restored
+
+        return Restored(self.name, *found, begun, self._scope.index, self._scope.peers)
+
+    def keeps(
+        self, make: Callable[[], S], *, by_key: bool, version: int = 1, requests: Requests | None = None
+    ) -> S:
+        """Makes the state of the operator, which checkpoints take and give back; see `declared_state`.
+
+        To be called once, after its outputs were added.
+
+        Args:
+            make: Makes the state as it is at the beginning.
+            by_key: Whether its keys are those by which the operator's records come to their worker.
+            version: The version of what it returns.
+            requests: The notifications that it waits for.
+        """
+        state = make()
+        if scope_records(self._scope):
+            from pointstamp.logic.declared_state import keep
+
+            keep(
+                self.core,
+                self.name,
+                state,
+                self.restored(),
+                by_key=by_key,
+                place=(self._scope.index, self._scope.peers),
+                version=version,
+                requests=requests,
+            )
+        return state
+
+    def keeps_waiting(self, state: Waiting) -> None:
+        """Has checkpoints take and give back state of the library's own; see `declared_state.Waiting`.
+
+        To be called once, after its outputs were added.
+        """
+        if scope_records(self._scope):
+            from pointstamp.logic.declared_state import keep_waiting
+
+            keep_waiting(self.core, self.name, state, self.restored())
 
     def note_kept(self, size: Callable[[], tuple[int, int] | None]) -> None:
         """Notes how to ask how much the operator keeps: in rows and bytes, None where that is not known."""
@@ -201,6 +273,8 @@ def single_output(
     start: bool = False,
     retains_forever: bool = False,
     schema: _core.Schema | None = None,
+    declares: Declares | None = None,
+    state: Waiting | None = None,
 ) -> Output:
     """Appends an operator with one output, whose logic is called with its inputs and the output.
 
@@ -214,6 +288,8 @@ def single_output(
         retains_forever: Whether it may need any record for as long as it runs: a source upstream then
             acknowledges nothing.
         schema: Of the output's columns; None for records.
+        declares: Says what its state is, before its constructor is called.
+        state: What it keeps, which `build` makes use of; None where it does not say what it keeps.
 
     Raises:
         GraphError: If an input is of another scope; then nothing is appended.
@@ -226,6 +302,10 @@ def single_output(
     for output, route in moved:
         core.new_input(output, route, frontier=notify)
     port, made, capability = core.new_output(schema)
+    if declares is not None:
+        declares(core)
+    if state is not None:
+        core.keeps_waiting(state)
     logic = core.constructed(build, capability)
     del capability
     if retains_forever:

@@ -42,6 +42,17 @@ class KeyContext:
     Attributes:
         key: The key.
         time: The event time of the record or the timer.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def number(context, word):
+        ...     context.state = (context.state or 0) + 1
+        ...     context.emit((context.key, context.state, word))
+        >>> def build(scope):
+        ...     words = scope.to_stream(["tea", "rye", "tin"])
+        ...     return words.key_by(lambda word: word[0]).process(number).capture()
+        >>> ps.example(build).extract()
+        [(0, [('r', 1, 'rye'), ('t', 1, 'tea'), ('t', 2, 'tin')])]
     """
 
     __slots__ = ("_process", "_time", "key")
@@ -96,6 +107,16 @@ class KeyContext:
 
         Raises:
             CapabilityError: After the function that was given the context has returned.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def twice(context, word):
+            ...     context.emit(word)
+            ...     context.emit(word.upper())
+            >>> def build(scope):
+            ...     return scope.to_stream(["a"]).key_by(len).process(twice).capture()
+            >>> ps.example(build).extract()
+            [(0, ['A', 'a'])]
         """
         process = self._process
         if process._context is not self:
@@ -110,6 +131,17 @@ class KeyContext:
             TimeError: For a time that is not after this one; for the 10,001st timer that the timers of a key
                 set after the stream has ended.
             CapabilityError: After the function that was given the context has returned.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def begin(context, word):
+            ...     context.set_timer(context.time + 5)
+            >>> def end(context):
+            ...     context.emit(f"{context.key} is over at {context.time}")
+            >>> def build(scope):
+            ...     return scope.to_stream(["a"]).key_by(str).process(begin, on_timer=end).capture()
+            >>> ps.example(build).extract()
+            [(5, ['a is over at 5'])]
         """
         if self._process._context is not self:
             _refuse_kept()
@@ -123,6 +155,20 @@ class KeyContext:
 
         Raises:
             CapabilityError: After the function that was given the context has returned.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def wait(context, word):
+            ...     context.set_timer(5)
+            ...     if word == "stop":
+            ...         context.cancel_timer(5)
+            >>> def build(scope):
+            ...     words = scope.to_stream(["go", "stop"])
+            ...     keyed = words.key_by(lambda word: "all")
+            ...     late = keyed.process(wait, lambda context: context.emit("late"))
+            ...     return late.capture()
+            >>> ps.example(build).extract()
+            []
         """
         if self._process._context is not self:
             _refuse_kept()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.per_time import at_closing
@@ -11,12 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp.logic.declared_state import Division, Restored
+    from pointstamp.logic.per_time import PerTime
 
 __all__ = ["limited", "sorted_per_time"]
 
 
-def sorted_per_time(keys: list[int], descending: bool) -> Callable[..., Any]:
-    """The constructor of an operator that keeps a time's rows until it closes, and sends them in order."""
+def sorted_per_time(keys: list[int], descending: bool) -> tuple[Callable[..., Any], PerTime[list[Any]]]:
+    """The constructor and the state of an operator that sends a time's rows in order when it closes."""
 
     def in_order(batches: list[Any]) -> Any:
         import pyarrow as pa
@@ -26,16 +29,34 @@ def sorted_per_time(keys: list[int], descending: bool) -> Callable[..., Any]:
     return at_closing(in_order)
 
 
-def limited(rows: int) -> Callable[..., Any]:
-    """The constructor of an operator that passes a time's first rows on, and drops the others."""
+class Passed:
+    """By time, the number of rows that have passed."""
+
+    division: Division = "parts"
+
+    def __init__(self) -> None:
+        self.rows: Counter[Any] = Counter()
+
+    def taken(self) -> dict[Any, int]:
+        """See `Waiting`."""
+        return dict(self.rows)
+
+    def give_back(self, taken: dict[Any, int], _restored: Restored) -> None:
+        """See `Waiting`."""
+        self.rows.update(taken)
+
+
+def limited(rows: int) -> tuple[Callable[..., Any], Passed]:
+    """The constructor and the state of an operator that drops all but a time's first rows."""
+    kept = Passed()
+    passed = kept.rows
 
     def build(capability: Capability, _info: Any) -> Callable[..., None]:
         capability.drop()
-        passed: dict[Any, int] = {}
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, batch in port:
-                room = rows - passed.get(message.time, 0)
+                room = rows - passed[message.time]
                 if room > 0:
                     rows_of: Any = batch
                     part = rows_of.slice(0, min(room, rows_of.num_rows))
@@ -48,4 +69,4 @@ def limited(rows: int) -> Callable[..., Any]:
 
         return logic
 
-    return build
+    return build, kept

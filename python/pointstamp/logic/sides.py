@@ -63,9 +63,9 @@ def pairs_of(how: str) -> tuple[bool, bool]:
     Raises:
         ValueError: If there is no such join.
     """
-    kinds = {"inner": (False, False), "left": (True, False), "right": (False, True), "outer": (True, True)}
+    kinds = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
     if how not in kinds:
-        raise ValueError(f"a join is one of {', '.join(kinds)}, not {how!r}")
+        raise ValueError(f"how is one of {', '.join(map(repr, kinds))}, not {how!r}")
     return kinds[how]
 
 

@@ -14,14 +14,16 @@ from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from pointstamp._core import stable_hash, with_one_nan
+from pointstamp._core import with_one_nan, worker_of_key
 from pointstamp._validation import suggesting
-from pointstamp.errors import CodecError
+from pointstamp.errors import CheckpointError, CodecError
 from pointstamp.logic import snapshots as written
 from pointstamp.logic.terms import Terms, whole_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from pointstamp.logic.declared_state import Restored
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
 
@@ -145,11 +147,27 @@ class KeyedState(Generic[K, S]):
         return self._listed()[key]
 
     def get(self, key: K, default: Any = None) -> Any:
-        """The state of a key; `default` where there is none."""
+        """The state of a key; `default` where there is none.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.KeyedState().get("ann", 0)
+            0
+        """
         return self._listed().get(key, default)
 
     def items(self) -> Iterator[tuple[K, S]]:
-        """Each key with its state."""
+        """Each key with its state.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> state = ps.KeyedState()
+            >>> def build(scope):
+            ...     keyed = scope.to_stream([5, 6, 7]).key_by(lambda n: n % 2)
+            ...     return keyed.scan(int, int.__add__, state=state)
+            >>> ps.example(build) and dict(state.items())
+            {1: 12, 0: 6}
+        """
         return iter(list(self._listed().items()))
 
     def __len__(self) -> int:
@@ -162,6 +180,12 @@ class KeyedState(Generic[K, S]):
         """Returns the number of keys, and about how many bytes they take with their states, by a sample.
 
         None where the operator keeps them in another form: listing that takes long.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> state = ps.KeyedState()
+            >>> state.size()[0]
+            0
         """
         if self._keeper is not None:
             return None
@@ -178,6 +202,15 @@ class KeyedState(Generic[K, S]):
         Raises:
             ValueError: If it is no operator's yet.
             CodecError: If a key or a state cannot be pickled. Then offsets do not move on, either.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> state = ps.KeyedState()
+            >>> def build(scope):
+            ...     keyed = scope.to_stream([5, 6, 7]).key_by(lambda n: n % 2)
+            ...     return keyed.scan(int, int.__add__, state=state)
+            >>> ps.example(build) and dict(ps.KeyedState.restore([state.snapshot()]).items())
+            {1: 12, 0: 6}
         """
         if self._terms is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
@@ -225,6 +258,19 @@ class KeyedState(Generic[K, S]):
             TypeError: For one snapshot that is not in a list, and for what is not bytes.
             ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
             CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
+
+        Examples:
+            A second run goes on where the first one ended:
+
+            >>> import pointstamp as ps
+            >>> def build(scope, numbers, state):
+            ...     keyed = scope.to_stream(numbers).key_by(lambda n: n % 2)
+            ...     return keyed.scan(int, lambda total, n: total + n, state=state).capture()
+            >>> first = ps.KeyedState()
+            >>> _ = ps.example(lambda scope: build(scope, [5, 6, 7], first))
+            >>> second = ps.KeyedState.restore([first.snapshot()])
+            >>> ps.example(lambda scope: build(scope, [1], second)).extract()
+            [(0, [(1, 13)])]
         """
         if not 0 <= index < peers:
             raise ValueError(f"there is no worker {index} of {peers}")
@@ -247,7 +293,7 @@ class KeyedState(Generic[K, S]):
                 continue
             keys = with_one_nan([entry[0] for entry in entries])
             for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
-                if stable_hash(key) % peers == index:
+                if worker_of_key(key, peers) == index:
                     if has_state:
                         made._states[key] = state
                     if seen is not None:
@@ -260,6 +306,63 @@ class KeyedState(Generic[K, S]):
         made.frontier = frontiers.pop() if frontiers else 0
         made._tables = (tables, index, peers) if tables else None
         return made
+
+    # ------------------------------------------------------------ for checkpoints
+
+    def _kept(self) -> tuple[Any, ...]:
+        """All of it as plain data, for a checkpoint."""
+        assert self._terms is not None
+        told = None if self._terms.clock is None else self._terms.clock.told()
+        terms = (self._terms.operator, dict(self._terms.given))
+        if isinstance(self._keeper, Tabular):
+            tables = [written.write_table(batch) for batch in self._keeper.tables()]
+            return (terms, self.frontier, told, tables, None, None)
+        states = self._listed()
+        notes = self._notes if self._keeper is None else self._keeper.notes()
+        seen = self._seen
+        entries = [
+            (key, key in states, states.get(key), seen.get(key), notes.get(key))
+            for key in dict.fromkeys([*states, *seen, *notes])
+        ]
+        return (terms, self.frontier, told, None, entries, self._born)
+
+    def _give_back(self, kept: tuple[Any, ...], restored: Restored) -> None:
+        """Takes in what a checkpoint has of a worker: of the keys that are this one's now.
+
+        Raises:
+            CheckpointError: If that is of another operator, or of other arguments.
+        """
+        (operator, given), frontier, told, tables, entries, born = kept
+        assert self._terms is not None
+        was, now = Terms(operator, given, 0, 0), Terms(self._terms.operator, self._terms.given, 0, 0)
+        if was != now:
+            raise CheckpointError(
+                f"operator '{restored.name}' is {now}, and in the checkpoint {was}: give it another name, "
+                "and say what becomes of the state: Checkpoint(..., new=, drop=)"
+            )
+        self.frontier = frontier
+        if told is not None and self._terms.clock is not None:
+            self._terms.clock.restore(told)
+        if tables is not None:
+            before = [] if self._tables is None else self._tables[0]
+            before += [[] for _ in range(len(tables) - len(before))]
+            for kind, table in zip(before, tables, strict=True):
+                kind.append(written.read_table(table))
+            self._tables = before, restored.index, restored.peers
+            return
+        keys = with_one_nan([entry[0] for entry in entries])
+        for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
+            if not restored.is_mine(key):
+                continue
+            if has_state:
+                self._states[key] = state
+            if note is not None:
+                self._notes[key] = note
+            if seen is not None:
+                self._seen[key] = seen
+                if self._ttl is not None:
+                    self._due_after(key, seen)
+                    self._is_born(key, born.get(key, seen))
 
     # ------------------------------------------------------------ for operators
 

@@ -8,32 +8,67 @@ Values of one time and key are applied in the order of their arrival.
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
 from pointstamp.logic.folds import outputs_of
-from pointstamp.logic.per_time import MOST, PerTime
+from pointstamp.logic.per_time import MOST, NOTHING, PerTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Division, Restored
 
 __all__ = ["state_machine"]
 
 
+class StatesByKey:
+    """The state of each key, and the records whose times are not closed."""
+
+    division: Division = "groups"
+
+    def __init__(self, default: Callable[[], Any]) -> None:
+        self.states: defaultdict[Any, Any] = defaultdict(default)
+        self.waiting = _Records(list, "groups", add)
+
+    def taken(self) -> tuple[list[tuple[Any, Any]], list[Any]]:
+        """See `Waiting`."""
+        return list(self.states.items()), self.waiting.taken()
+
+    def give_back(self, taken: tuple[list[tuple[Any, Any]], list[Any]], restored: Restored) -> None:
+        """See `Waiting`."""
+        states, waiting = taken
+        self.states.update(pair for pair in pairs_with_one_nan(states) if restored.is_mine(pair[0]))
+        self.waiting.give_back(waiting, restored)
+
+
+class _Records(PerTime[list[tuple[Any, Any]]]):
+    """Records ``(key, value)`` by time."""
+
+    __slots__ = ()
+
+    def part_of(self, state: list[tuple[Any, Any]], restored: Restored) -> Any:
+        """See `PerTime`."""
+        return [pair for pair in pairs_with_one_nan(state) if restored.is_mine(pair[0])] or NOTHING
+
+
 def state_machine(
     fold: Callable[[Any, Any, Any], tuple[Any, Iterable[Any]]], default: Callable[[], Any]
-) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
-    """The constructor of the operator, whose input is exchanged by key."""
+) -> tuple[
+    Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]],
+    StatesByKey,
+]:
+    """The constructor and the state of the operator, whose input is exchanged by key."""
+    kept = StatesByKey(default)
+    states, waiting = kept.states, kept.waiting
 
     def build(
         capability: Capability, _info: OperatorInfo
     ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
-        states: defaultdict[Any, Any] = defaultdict(default)
-        waiting: PerTime[list[tuple[Any, Any]]] = PerTime(list)
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
@@ -61,4 +96,4 @@ def state_machine(
 
         return logic
 
-    return build
+    return build, kept

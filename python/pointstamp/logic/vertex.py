@@ -5,19 +5,29 @@ After "Naiad: A Timely Dataflow System" (SOSP 2013), section 2.2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp._validation import suggesting
 from pointstamp.errors import CapabilityError
+from pointstamp.logic.declared_state import declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Declares
+    from pointstamp.logic.planned import PlannedOperator
+    from pointstamp.lowering.scope import BuildingScope
+    from pointstamp.pacts import Pact
     from pointstamp.types import Time
 
 __all__ = ["Vertex"]
+
+_CURE = (
+    "give the class snapshot(), which returns pairs (key, state), and restore(pairs, version); or give "
+    'vertex state="none" where it keeps nothing but its notifications'
+)
 
 
 @suggesting
@@ -27,6 +37,10 @@ class Vertex:
     Both callbacks may send, and request notifications, at times at or after theirs. `on_recv` is called
     with each message, `on_notify` once for each requested time when no more messages with that time, or
     an earlier one, can come.
+
+    Where checkpoints are made, a vertex has two methods more: `snapshot`, which returns pairs of a key and a
+    state, and `restore`, which takes such pairs back with the class's `version` (1 if it has none). Its
+    notifications come back by themselves. A vertex that keeps nothing else is given ``state="none"``.
 
     Examples:
         >>> import pointstamp as ps
@@ -51,10 +65,29 @@ class Vertex:
             edge: The input that it came by, from 0.
             messages: Its records.
             time: Their time.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> class Upper(ps.Vertex):
+            ...     def on_recv(self, edge, messages, time):
+            ...         self.send_by(0, [word.upper() for word in messages], time)
+            >>> ps.example(lambda scope: scope.to_stream(["a", "b"]).vertex(Upper).capture()).extract()
+            [(0, ['A', 'B'])]
         """
 
     def on_notify(self, time: Time) -> None:
-        """Called once, for a time that was requested, when it is closed."""
+        """Called once, for a time that was requested, when it is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> class Ends(ps.Vertex):
+            ...     def on_recv(self, edge, messages, time):
+            ...         self.notify_at(time)
+            ...     def on_notify(self, time):
+            ...         print("complete:", time)
+            >>> ps.example(lambda scope: scope.to_stream(["a", "b"]).vertex(Ends)) and None
+            complete: 0
+        """
 
     def send_by(self, output: int, messages: Iterable[Any], time: Time) -> None:
         """Sends records on an output.
@@ -67,6 +100,14 @@ class Vertex:
         Raises:
             TimeError: If the time is before the callback's.
             CapabilityError: If no callback is running.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> class Tomorrow(ps.Vertex):
+            ...     def on_recv(self, edge, messages, time):
+            ...         self.send_by(0, messages, time + 1)
+            >>> ps.example(lambda scope: scope.to_stream(["a", "b"]).vertex(Tomorrow).capture()).extract()
+            [(1, ['a', 'b'])]
         """
         self._running().send(output, messages, time)
 
@@ -79,6 +120,16 @@ class Vertex:
         Raises:
             TimeError: If the time is before the callback's.
             CapabilityError: If no callback is running.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> class Later(ps.Vertex):
+            ...     def on_recv(self, edge, messages, time):
+            ...         self.notify_at(time + 5)
+            ...     def on_notify(self, time):
+            ...         self.send_by(0, ["done"], time)
+            >>> ps.example(lambda scope: scope.to_stream(["a", "b"]).vertex(Later).capture()).extract()
+            [(5, ['done'])]
         """
         self._running().request(time)
 
@@ -91,9 +142,10 @@ class Vertex:
 class _Driver:
     """Runs a vertex's callbacks, and holds the capabilities that they need."""
 
-    __slots__ = ("current", "outputs", "requested")
+    __slots__ = ("current", "outputs", "requested", "vertex")
 
     def __init__(self) -> None:
+        self.vertex: Vertex | None = None
         self.current: Capability | CapabilityRef | None = None
         self.outputs: tuple[OutputPort[Any], ...] = ()
         self.requested: dict[Time, Capability] = {}
@@ -114,19 +166,61 @@ class _Driver:
         if time not in self.requested:
             self.requested[time] = self.current.delayed(time)
 
+    def held(self) -> list[Capability]:
+        """Returns the capability of each request; see `declared_state.Requests`."""
+        return list(self.requested.values())
+
+    def take_back(self, held: list[Capability]) -> None:
+        """Makes requests again."""
+        for capability in held:
+            self.requested.setdefault(capability.time, capability)
+
 
 def drive(
+    scope: BuildingScope,
+    name: str,
     make: Callable[[], Vertex],
-) -> Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]]:
-    """The constructor of a `unary_frontier` operator that runs a vertex."""
+    pact: Pact,
+    state: Literal["none"] | None,
+) -> tuple[
+    Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]], Declares
+]:
+    """Returns the constructor of a `unary_frontier` operator that runs a vertex, and what says its state.
+
+    Args:
+        scope: Where it is.
+        name: What it is called.
+        make: Makes the vertex.
+        pact: How records come to it.
+        state: "none" for one that keeps nothing but its notifications.
+
+    Raises:
+        TypeError: If the state is something else.
+    """
+    if state not in (None, "none"):
+        raise TypeError(
+            f"the state of a vertex is its own: give vertex {name!r} snapshot() and restore(), or "
+            f'state="none", and not {state!r:.100}'
+        )
+    driver = _Driver()
+
+    def declare(core: PlannedOperator) -> None:
+        vertex: Any = make()
+        driver.vertex = vertex
+        vertex._driver = driver
+        has_state = any(hasattr(vertex, method) for method in ("snapshot", "restore"))
+        if has_state and state == "none":
+            raise TypeError(f'vertex {name!r} has snapshot() or restore(), and state="none": leave that out')
+        declaration(
+            scope, name, (lambda: vertex) if has_state else state, [type(pact)], requests=driver, cure=_CURE
+        )(core)
 
     def build(
         capability: Capability, _info: OperatorInfo
     ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
-        vertex = make()
-        driver = _Driver()
-        vertex._driver = driver
+        vertex = driver.vertex
+        assert vertex is not None
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             driver.outputs = (output,)
@@ -146,4 +240,4 @@ def drive(
 
         return logic
 
-    return build
+    return build, declare

@@ -15,12 +15,13 @@ from pointstamp.lowering import passes
 from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
-from pointstamp.plan.identity import columns_of
+from pointstamp.plan.identity import columns_of, form_of
 from pointstamp.plan.node import Form, Node, Output, Read
 from pointstamp.plan.plan import Plan, PlanScope, placed_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pointstamp.plan.node import Kind
 
@@ -35,6 +36,7 @@ class Building:
         scopes: The engine's scope for each of the plan's.
         prefix: The titles within which nodes are appended now: what their names have in front.
         noted: What was made, in order, for `steps`.
+        checkpoints: The folder of the checkpoints; None where none are made.
         lowered: Whether operators were made of the whole plan.
         title: What the node is called whose operators are being made, unless the program names it.
     """
@@ -47,6 +49,7 @@ class Building:
         "_line",
         "_made",
         "_wanted",
+        "checkpoints",
         "lowered",
         "noted",
         "plan",
@@ -59,6 +62,7 @@ class Building:
     def __init__(self, root: _core.Scope) -> None:
         self.plan = Plan()
         self.root = root
+        self.checkpoints: Path | None = None
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self.noted: list[Noted] = []
         self.lowered = False
@@ -132,7 +136,8 @@ class Building:
     @contextmanager
     def making(self, title: str, name: str | None) -> Iterator[None]:
         """Names operators that are made at once: that with the title gets the name."""
-        self.root.lowering(title, self.prefixed(title, name), self._line)
+        form = title if self.root.recording is not None else None
+        self.root.lowering(title, self.prefixed(title, name), self._line, form)
         try:
             yield
         finally:
@@ -167,6 +172,12 @@ class Building:
 
     def _lower_all(self) -> None:
         nodes = self.plan.nodes
+        if self.root.recording is not None:
+            passes.check_recorded(nodes)
+            if self.root.index == 0:
+                from pointstamp.lowering.closures import warn_of_kept  # only where checkpoints are made
+
+                warn_of_kept(nodes)
         self._chains = passes.chains(nodes)
         self._instead = passes.left_out(nodes)
         self._wanted = passes.wanted(nodes, self._chains, self._instead)
@@ -215,7 +226,8 @@ class Building:
 
     def _begin(self, node: Node) -> None:
         self.title = node.kind.name
-        self.root.lowering(node.kind.name, node.name, node.line)
+        form = form_of(node) if self.root.recording is not None else None
+        self.root.lowering(node.kind.name, node.name, node.line, form)
 
     def _lower_chain(self, chain: list[Node]) -> None:
         """Makes one operator of functions over records; only what others read gets an output."""

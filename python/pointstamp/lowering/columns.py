@@ -24,8 +24,6 @@ __all__: list[str] = []
     columns.WITH_COLUMNS,
     columns.WITH_ONE_KEY,
     columns.TO_ARROW,
-    columns.SORT,
-    columns.LIMIT,
 )
 def map_batches(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Calls a function with each batch."""
@@ -88,7 +86,10 @@ def partition(_building: Building, node: Node, stream: _core.Stream) -> list[_co
 def aggregate(building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Aggregates per time and key: of an exchange that was left out, the rows before it."""
     in_place = building.source_of(node.inputs[0].output).placed == node["key"]
-    return _core.aggregate_columns(stream, _read_schema(node), node["by"], node["aggregations"], in_place)
+    divisible = building.root.recording is not None
+    return _core.aggregate_columns(
+        stream, _read_schema(node), node["by"], node["aggregations"], in_place, divisible
+    )
 
 
 @rule(columns.DISTINCT)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from pointstamp.errors import GraphError
 from pointstamp.plan import columns, shape
+from pointstamp.plan.plan import placed_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pointstamp.plan.node import Form, Node, Output
 
-__all__ = ["Wanted", "chains", "left_out", "wanted"]
+__all__ = ["Wanted", "chains", "check_recorded", "left_out", "wanted"]
 
 Wanted: TypeAlias = "dict[Output, dict[Form, Node]]"
 """For each output the forms in which it is read, each with its first reader."""
@@ -102,3 +104,24 @@ def wanted(
             else:
                 readers[form] = node
     return found
+
+
+_UNRECORDED = {
+    shape.CAPTURE: "what it keeps in memory is lost with the process: write(sink) to where results stay",
+    shape.CAPTURE_INTO: "a checkpoint does not know what was written: write(sink) shows each result once",
+    shape.REPLAY: "a checkpoint does not know how far it has read: read(source) from what has offsets",
+}
+
+
+def check_recorded(nodes: Sequence[Node]) -> None:
+    """Refuses operators that have no part in checkpoints, where they are made.
+
+    Raises:
+        GraphError: It says what to use instead.
+    """
+    for node in nodes:
+        if node.kind in _UNRECORDED:
+            raise GraphError(
+                f"operator '{node.title}'{placed_at(node)} has no part in checkpoints: "
+                f"{_UNRECORDED[node.kind]}, or run without Config(checkpoint=)"
+            )

@@ -6,7 +6,7 @@ streams, need nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
 from pointstamp.errors import GraphError
@@ -132,12 +132,23 @@ class BuildingScope:
         self._append(shape.WATCH, [output], probe=probe, activator=activator, retained=retained)
 
     def _input_from(
-        self, handle: InputHandle[Any], kind: _core.StreamKind, output: Output, name: str | None
+        self,
+        handle: InputHandle[Any],
+        kind: _core.StreamKind,
+        output: Output,
+        name: str | None,
+        resume: Literal["repeat", "continue"] = "repeat",
     ) -> Output:
-        """The stream of an input, which may be used at once."""
+        """The stream of an input, which may be used at once.
+
+        Raises:
+            ValueError: If `resume` is neither of its values.
+        """
+        if resume not in ("repeat", "continue"):
+            raise ValueError(f'resume is "repeat" or "continue", not {resume!r}')
         self._plan_scope.check_building()
         with self._building.making("input", name):
-            made = self._engine.input_from(handle, kind)
+            made = self._engine.input_from(handle, kind, resume == "repeat")
         return self._building.reserve(self._append(shape.INPUT, [], output, name=name), made).output
 
     def _feedback(

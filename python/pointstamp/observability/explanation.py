@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from pointstamp.observability.graph import less_equal
 from pointstamp.observability.holders import Holder, Look, Stamp, silence, written
-from pointstamp.observability.told import Silent, Told
+from pointstamp.observability.statistics import Silent, Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pointstamp.observability.graph import Place
-    from pointstamp.observability.told import Standing
+    from pointstamp.observability.statistics import Standing
     from pointstamp.types import Time
 
 __all__ = ["Explanation", "Holder", "explain"]
@@ -38,6 +38,17 @@ class Explanation:
         causes: What holds it.
         waiting: What waits for the causes in turn, and holds it, too.
         silent: Workers that have not answered, which therefore may hold it.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         words, stream = scope.new_input(name="words")
+        ...         probe = stream.probe()
+        ...     explanation = worker.explain(probe, 1)
+        ...     return [cause.operator for cause in explanation.causes], explanation.silent
+        >>> ps.execute(main)
+        [(['words'], ())]
     """
 
     def __init__(
@@ -65,7 +76,18 @@ class Explanation:
         return self.text(SHOWN)
 
     def text(self, most: int) -> str:
-        """The explanation for people, with so many of its causes at most."""
+        """The explanation for people, with so many of its causes at most.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words, stream = scope.new_input(name="words")
+            ...         probe = stream.probe()
+            ...     print(worker.explain(probe, 1).text(most=1).splitlines()[0])
+            >>> ps.execute(main) and None
+            A time before 1 is still possible: at the probe the frontier is [0]. What holds it:
+        """
         lines = [self.subject]
         if not self.causes and not self.silent:
             return self.subject
@@ -99,7 +121,7 @@ class Explanation:
 
 
 def explain(
-    tellers: Sequence[Told | Silent],
+    tellers: Sequence[Statistics | Silent],
     own: int,
     *,
     at: Iterable[Place] | None = None,
@@ -118,7 +140,7 @@ def explain(
         beyond: What is at or after one of these times there is not asked about; all else is, with or without
             `before` and a frontier.
     """
-    said = {teller.worker: teller for teller in tellers if isinstance(teller, Told)}
+    said = {teller.worker: teller for teller in tellers if isinstance(teller, Statistics)}
     silent = [teller for teller in tellers if isinstance(teller, Silent)]
     places = None if at is None else list(at)
     asked = _asked(before, frontier, beyond)

@@ -20,7 +20,20 @@ Coordinates = tuple[int, ...]
 
 
 class Place(NamedTuple):
-    """A port of an operator, by the operator's address."""
+    """A port of an operator, by the operator's address.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     scope.to_stream([1]).map(abs).probe()
+        ...     return scope
+        >>> graph = ps.example(build).graph
+        >>> [operator] = [one for one in graph.operators.values() if one.name == "map"]
+        >>> from pointstamp.observability.graph import Place
+        >>> place = Place(operator.address, output=False, port=0)
+        >>> place in graph.reached(place, (0,)).times
+        True
+    """
 
     address: tuple[int, ...]
     output: bool
@@ -37,6 +50,15 @@ class Operator(NamedTuple):
         outputs: How many outputs.
         made: Where the program made it, as ``"file.py:12"``; empty where that is not known.
         steps: From input to output, what happens to a time: ``(input, output, keep, increments)``.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     scope.to_stream([1]).map(abs).probe()
+        ...     return scope
+        >>> graph = ps.example(build).graph
+        >>> [(operator.name, operator.inputs, operator.outputs) for operator in graph.operators.values()]
+        [('to_stream', 0, 1), ('map', 1, 1), ('probe', 1, 1)]
     """
 
     address: tuple[int, ...]
@@ -52,6 +74,14 @@ class Edge(NamedTuple):
 
     `pact` says how records move: ``"pipeline"``, ``"exchange"``, ``"broadcast"``, across a boundary
     (``"enter"``, ``"leave"``), or not at all (``"watch"``: the frontier alone).
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     scope.to_stream([1]).exchange(abs).probe()
+        ...     return scope
+        >>> [edge.pact for edge in ps.example(build).graph.edges]
+        ['exchange', 'pipeline']
     """
 
     scope: tuple[int, ...]
@@ -63,7 +93,17 @@ class Edge(NamedTuple):
 
 
 class ScopeOf(NamedTuple):
-    """A scope: a dataflow, or a part of one that is an operator to what is around it."""
+    """A scope: a dataflow, or a part of one that is an operator to what is around it.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.iterative("loop") as inner:
+        ...         scope.to_stream([1]).enter(inner).leave().probe()
+        ...     return scope
+        >>> [(one.name, one.dims) for one in ps.example(build).graph.scopes.values()]
+        [('Dataflow', 1), ('loop', 2)]
+    """
 
     address: tuple[int, ...]
     name: str
@@ -74,7 +114,17 @@ class ScopeOf(NamedTuple):
 
 
 class Graph:
-    """The operators, scopes and edges of a dataflow."""
+    """The operators, scopes and edges of a dataflow.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     scope.to_stream([1]).map(abs).probe()
+        ...     return scope
+        >>> graph = ps.example(build).graph
+        >>> len(graph.operators), len(graph.edges)
+        (3, 2)
+    """
 
     def __init__(
         self, scopes: Iterable[ScopeOf], operators: Iterable[Operator], edges: Iterable[Edge]
@@ -116,7 +166,18 @@ class Graph:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Graph:
-        """The graph that `to_data` described."""
+        """The graph that `to_data` described.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.observability.graph import Graph
+            >>> def build(scope):
+            ...     scope.to_stream([1]).map(abs).probe()
+            ...     return scope
+            >>> graph = ps.example(build).graph
+            >>> Graph.from_data(graph.to_data()).operators == graph.operators
+            True
+        """
         return cls(
             [ScopeOf(tuple(address), *rest) for address, *rest in data["scopes"]],
             [
@@ -134,7 +195,16 @@ class Graph:
         )
 
     def to_data(self) -> dict[str, Any]:
-        """The graph as lists, numbers and texts, for JSON."""
+        """The graph as lists, numbers and texts, for JSON.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     scope.to_stream([1]).map(abs).probe()
+            ...     return scope
+            >>> sorted(ps.example(build).graph.to_data())
+            ['edges', 'operators', 'scopes']
+        """
         return {
             "scopes": [list(scope) for scope in self.scopes.values()],
             "operators": [list(operator) for operator in self.operators.values()],
@@ -142,14 +212,36 @@ class Graph:
         }
 
     def name(self, address: tuple[int, ...]) -> str:
-        """The name of an operator or scope; a boundary's is its scope's."""
+        """The name of an operator or scope; a boundary's is its scope's.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     scope.to_stream([1]).map(abs, name="sizes").probe()
+            ...     return scope
+            >>> graph = ps.example(build).graph
+            >>> "sizes" in [graph.name(address) for address in graph.operators]
+            True
+        """
         found = self.operators.get(address) or self.scopes.get(address)
         if found is None and address[-1:] == (0,):
             return self.name(address[:-1])
         return found.name if found is not None else f"operator {list(address)}"
 
     def loops(self, address: tuple[int, ...]) -> list[ScopeOf]:
-        """The scopes around an operator that append coordinates, from the outermost."""
+        """The scopes around an operator that append coordinates, from the outermost.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     with scope.iterative("loop") as inner:
+            ...         scope.to_stream([1]).enter(inner).map(abs, name="inside").leave().probe()
+            ...     return scope
+            >>> graph = ps.example(build).graph
+            >>> [address] = [address for address, one in graph.operators.items() if one.name == "inside"]
+            >>> [scope.name for scope in graph.loops(address)]
+            ['loop']
+        """
         around = [self.scopes.get(address[:depth]) for depth in range(2, len(address))]
         return [scope for scope in around if scope is not None and scope.dims > self._outer_dims(scope)]
 
@@ -161,7 +253,19 @@ class Graph:
         self._steps.setdefault(source, []).append((target, keep, increments))
 
     def reached(self, start: Place, time: Coordinates) -> Reached:
-        """All that could result from a pointstamp: the least times at each port, and the ways there."""
+        """All that could result from a pointstamp: the least times at each port, and the ways there.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.observability.graph import Place
+            >>> def build(scope):
+            ...     scope.to_stream([1]).map(abs).probe()
+            ...     return scope
+            >>> graph = ps.example(build).graph
+            >>> [address] = [address for address, one in graph.operators.items() if one.name == "to_stream"]
+            >>> len(graph.reached(Place(address, True, 0), (5,)).times) > 1
+            True
+        """
         found = Reached({start: [time]}, {})
         waiting = deque([(start, time)])
         while waiting:
@@ -182,7 +286,20 @@ class Graph:
         return found
 
     def way(self, reached: Reached, place: Place, time: Coordinates) -> list[str]:
-        """The names of the operators on a way to a place, from where the search began."""
+        """The names of the operators on a way to a place, from where the search began.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> from pointstamp.observability.graph import Place
+            >>> def build(scope):
+            ...     scope.to_stream([1]).map(abs).probe()
+            ...     return scope
+            >>> graph = ps.example(build).graph
+            >>> at = {one.name: address for address, one in graph.operators.items()}
+            >>> reached = graph.reached(Place(at["to_stream"], True, 0), (5,))
+            >>> graph.way(reached, Place(at["probe"], False, 0), (5,))
+            ['probe']
+        """
         at: tuple[Place, Coordinates] | None = (place, time)
         names: list[tuple[tuple[int, ...], str]] = []
         while at is not None:
@@ -199,13 +316,27 @@ class Reached(NamedTuple):
     Attributes:
         times: By port, the least times that could appear there.
         before: For each of them, where it comes from.
+
+    Examples:
+        >>> from pointstamp.observability.graph import Place, Reached
+        >>> port = Place((0, 1), True, 0)
+        >>> Reached({port: [(2,)]}, {}).by(port, (3,))
+        (2,)
     """
 
     times: dict[Place, list[Coordinates]]
     before: dict[tuple[Place, Coordinates], tuple[Place, Coordinates]]
 
     def by(self, place: Place, time: Coordinates) -> Coordinates | None:
-        """A time at a place that is not after this one."""
+        """A time at a place that is not after this one.
+
+        Examples:
+            >>> from pointstamp.observability.graph import Place, Reached
+            >>> port = Place((0, 1), True, 0)
+            >>> reached = Reached({port: [(2,)]}, {})
+            >>> reached.by(port, (3,)), reached.by(port, (1,))
+            ((2,), None)
+        """
         return next((found for found in self.times.get(place, ()) if less_equal(found, time)), None)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.observability.graph import Graph, Place, Reached
-from pointstamp.observability.told import Standing
+from pointstamp.observability.statistics import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pointstamp.observability.told import Silent, Told
+    from pointstamp.observability.statistics import Silent, Statistics
     from pointstamp.types import Time
 
 __all__ = ["Holder", "Look", "Stamp", "called", "outside", "silence", "written"]
@@ -48,6 +48,17 @@ class Holder(NamedTuple):
         what: What holds the time, in a sentence or two.
         cure: What to do about it.
         way: The names of the operators from there to the probe.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         words, stream = scope.new_input(name="words")
+        ...         probe = stream.probe()
+        ...     [holder] = worker.explain(probe, 1).causes
+        ...     return holder.kind, holder.operator, holder.worker, holder.time
+        >>> ps.execute(main)
+        [('input', 'words', 0, 0)]
     """
 
     kind: str
@@ -78,7 +89,7 @@ class Stamp(NamedTuple):
 class Look:
     """The workers' answers about the pointstamps of one dataflow."""
 
-    def __init__(self, standing: Standing, said: dict[int, Told], silent: Sequence[Silent]) -> None:
+    def __init__(self, standing: Standing, said: dict[int, Statistics], silent: Sequence[Silent]) -> None:
         self._standing = standing
         self._graph = standing.graph
         self._said = said
@@ -123,7 +134,7 @@ class Look:
         if not found or (known < stamp.amount and any(not silent.ended for silent in self._silent)):
             yield self._elsewhere(stamp)
 
-    def _input(self, stamp: Stamp, told: Told) -> Holder:
+    def _input(self, stamp: Stamp, told: Statistics) -> Holder:
         name, made = self._named(stamp)
         when = written(outside(stamp.time))
         what = (
@@ -140,7 +151,7 @@ class Look:
         )
         return self._holder("input", stamp, told, 1, None, made, what, cure)
 
-    def _kept(self, stamp: Stamp, told: Told, held: Sequence[Any]) -> Holder:
+    def _kept(self, stamp: Stamp, told: Statistics, held: Sequence[Any]) -> Holder:
         name, made = self._named(stamp)
         operator = self._graph.operators[stamp.place.address]
         oldest = max(held, key=lambda kept: kept.seconds)
@@ -194,7 +205,7 @@ class Look:
                 )
         return self._holder(kind, stamp, told, len(held), oldest.seconds, oldest.made, what, cure)
 
-    def _paused(self, stamp: Stamp, told: Told) -> Holder:
+    def _paused(self, stamp: Stamp, told: Statistics) -> Holder:
         name, made = self._named(stamp)
         what = (
             f"The source '{name}'{_made(made)} on worker {told.worker} pauses at time "
@@ -204,7 +215,7 @@ class Look:
         cure = "See which operator does not keep up, or raise high_water in the Config."
         return self._holder("pressure", stamp, told, 1, None, made, what, cure)
 
-    def _native(self, stamp: Stamp, told: Told) -> Holder:
+    def _native(self, stamp: Stamp, told: Statistics) -> Holder:
         name, made = self._named(stamp)
         operator = self._graph.operators.get(stamp.place.address)
         if stamp.place.address in self._standing_of(told).paused:
@@ -226,7 +237,7 @@ class Look:
         cure = "It sends that, and lets go, when its input has passed the time." if not told.busy else ""
         return self._holder("capability", stamp, told, 1, None, made, what, cure)
 
-    def _unbuilt(self, stamp: Stamp, told: Told) -> Holder:
+    def _unbuilt(self, stamp: Stamp, told: Statistics) -> Holder:
         name, _ = self._named(stamp)
         dataflow = self._graph.name(stamp.place.address[:1])
         what = (
@@ -253,7 +264,7 @@ class Look:
         if not found:
             yield self._elsewhere(stamp)
 
-    def _queued(self, stamp: Stamp, told: Told, records: int) -> Holder:
+    def _queued(self, stamp: Stamp, told: Statistics, records: int) -> Holder:
         name, made = self._named(stamp)
         ran = told.ran.get(stamp.place.address)
         when = written(outside(stamp.time))
@@ -346,7 +357,7 @@ class Look:
         self,
         kind: str,
         stamp: Stamp,
-        told: Told,
+        told: Statistics,
         count: int,
         seconds: float | None,
         made: str,
@@ -363,7 +374,7 @@ class Look:
         operator = self._graph.operators.get(stamp.place.address)
         return self._graph.name(stamp.place.address), operator.made if operator is not None else ""
 
-    def _standing_of(self, told: Told) -> Standing:
+    def _standing_of(self, told: Statistics) -> Standing:
         return told.dataflows.get(self._number, _EMPTY)
 
     @property
@@ -402,7 +413,7 @@ def _short(line: str) -> str:
     return f"{short if len(short) < len(path) else path}:{number}"
 
 
-def _where(told: Told) -> str:
+def _where(told: Statistics) -> str:
     line, _, function = told.at.partition(" in ")
     return f"Its main is at {_short(line)} in {function}."
 

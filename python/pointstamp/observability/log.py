@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pointstamp._files import open_plain, written_whole
 from pointstamp.errors import ConfigError, PointstampError
-from pointstamp.observability.logfiles import Made, batches_of, files_of, path_of
+from pointstamp.observability.log_files import Made, batches_of, files_of, path_of
 from pointstamp.runtime.threads import Helper, join
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
 
-__all__ = ["Writer", "read_log", "to_perfetto"]
+__all__ = ["read_log", "to_perfetto"]
 
 EVERY = 0.2
 """Seconds between two looks at what the workers did."""
@@ -224,6 +224,18 @@ def read_log(folder: str | PathLike[str]) -> pa.Table:
         PointstampError: If there is no log, or a file cannot be read.
         CodecError: If a file is something else, or its events contradict each other or say what cannot be; it
             names the file and the row.
+
+    Examples:
+        >>> import tempfile
+        >>> import pointstamp as ps
+        >>> from pointstamp.observability.log import read_log
+        >>> folder = tempfile.mkdtemp()
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream(range(3)).map(str).probe()
+        >>> ps.execute(main, config=ps.Config(log=folder)) and None
+        >>> "send" in read_log(folder)["kind"].to_pylist()
+        True
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -247,6 +259,18 @@ def to_perfetto(folder: str | PathLike[str], target: str | PathLike[str]) -> int
 
     Returns:
         How many events the trace has.
+
+    Examples:
+        >>> import os, tempfile
+        >>> import pointstamp as ps
+        >>> from pointstamp.observability.log import to_perfetto
+        >>> folder = tempfile.mkdtemp()
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream(range(3)).map(str).probe()
+        >>> ps.execute(main, config=ps.Config(log=folder)) and None
+        >>> to_perfetto(folder, os.path.join(folder, "trace.json")) > 0
+        True
     """
     table = read_log(folder)
     names: dict[tuple[int, int], str] = {}

@@ -35,6 +35,17 @@ class PlannedNode(NamedTuple):
         state: What its operator keeps: ``"none"``, ``"by key"``, ...
         line: Where the program made it, as ``"file.py:12"``; empty where that is not known.
         reads: The identities of the nodes that it reads.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     scope.to_stream(["a"]).map(len).probe()
+        ...     return scope.plan()
+        >>> for node in ps.example(build).nodes:
+        ...     print(node.identity, node.kind, node.reads)
+        Dataflow/to_stream to_stream ()
+        Dataflow/map map ('Dataflow/to_stream',)
+        Dataflow/probe probe ('Dataflow/map',)
     """
 
     identity: str
@@ -133,11 +144,29 @@ class PlanView:
         return f"<PlanView of {len(self.nodes)} nodes>"
 
     def to_mermaid(self) -> str:
-        """The plan as a flowchart of Mermaid."""
+        """The plan as a flowchart of Mermaid.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     scope.to_stream(["a"]).map(len).probe()
+            ...     return scope.plan()
+            >>> print(ps.example(build).to_mermaid().splitlines()[0])
+            flowchart LR
+        """
         return to_mermaid(self._graph(), (0,))
 
     def to_dot(self) -> str:
-        """The plan in the language of Graphviz."""
+        """The plan in the language of Graphviz.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     scope.to_stream(["a"]).map(len).probe()
+            ...     return scope.plan()
+            >>> print(ps.example(build).to_dot().split()[0])
+            digraph
+        """
         return to_dot(self._graph(), (0,))
 
     def _repr_html_(self) -> str:

@@ -20,15 +20,15 @@ from pointstamp import _core
 from pointstamp._core import ProbeHandle
 from pointstamp._interrupts import too_early
 from pointstamp.errors import add_note
-from pointstamp.observability.asking import PATIENCE
+from pointstamp.observability.collector import PATIENCE
 from pointstamp.runtime.threads import Helper, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pointstamp.observability.asking import Asking
+    from pointstamp.observability.collector import Collector
     from pointstamp.observability.explanation import Explanation
-    from pointstamp.observability.told import Silent, Told
+    from pointstamp.observability.statistics import Silent, Statistics
     from pointstamp.types import Time
 
 __all__ = [
@@ -60,28 +60,33 @@ STUCK = 5
 SAYING = 15
 """Seconds that the handler has to say what is waited for."""
 
+STOPPING = 120
+"""Seconds that a last checkpoint may take; then the program just ends."""
+
 Asked = list[tuple[ProbeHandle, "Time | None"]]
 
 
 def explained(
-    asking: Asking, worker: _core.Worker | None, probes: Asked, seconds: float | None = None
+    collector: Collector, worker: _core.Worker | None, probes: Asked, seconds: float | None = None
 ) -> Explanation:
     """Asks every worker, and explains what probes wait for, or without probes what all dataflows do.
 
     Args:
-        asking: Who is asked.
+        collector: Who is asked.
         worker: The worker on whose thread this is called, whose view counts.
         probes: The probes, and the times that are asked about.
         seconds: How long the workers of this process have to answer.
     """
     from pointstamp.observability.explanation import explain  # explaining takes more modules than running
     from pointstamp.observability.graph import Place
-    from pointstamp.observability.told import Told
+    from pointstamp.observability.statistics import Statistics
 
-    tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds)
-    own = next((one for one in tellers if isinstance(one, Told)), None)
+    tellers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds)
+    own = next((one for one in tellers if isinstance(one, Statistics)), None)
     if worker is not None:
-        own = next((one for one in tellers if isinstance(one, Told) and one.worker == worker.index), own)
+        own = next(
+            (one for one in tellers if isinstance(one, Statistics) and one.worker == worker.index), own
+        )
     number = -1 if own is None else own.worker
     explanations = []
     for probe, time in probes:
@@ -108,12 +113,12 @@ class Awaited(NamedTuple):
 
 
 def what_holds(
-    asking: Asking, worker: _core.Worker | None, awaited: Awaited | None, seconds: float | None = None
+    collector: Collector, worker: _core.Worker | None, awaited: Awaited | None, seconds: float | None = None
 ) -> Explanation:
     """Asks every worker, and explains what holds up what is waited for, or without it what all dataflows do.
 
     Args:
-        asking: Who is asked.
+        collector: Who is asked.
         worker: The worker on whose thread this is called.
         awaited: What is waited for.
         seconds: How long the workers of this process have to answer, and those of others then; None for as
@@ -121,10 +126,10 @@ def what_holds(
     """
     from pointstamp.observability.explanation import explain
     from pointstamp.observability.graph import Place
-    from pointstamp.observability.told import Told
+    from pointstamp.observability.statistics import Statistics
 
-    tellers = asking.everyone(worker) if seconds is None else asking.everyone(worker, seconds, seconds)
-    told = [one for one in tellers if isinstance(one, Told)]
+    tellers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds, seconds)
+    told = [one for one in tellers if isinstance(one, Statistics)]
     own = told[0].worker if told else -1
     if awaited is None:
         return explain(tellers, own)
@@ -167,14 +172,14 @@ def waits_for_probes(condition: Callable[[], Any]) -> bool:
     )
 
 
-def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], Any] | None) -> bool:
+def say_forgotten(collector: Collector, worker: _core.Worker, condition: Callable[[], Any] | None) -> bool:
     """Says on standard error that a wait of `main` cannot end, since it has left inputs open.
 
     Of several workers, the first that has such an input says it. Nothing is said where something else is
     waited for, too: a source, an operator, or a worker that runs the program's own code.
 
     Args:
-        asking: Asks the workers.
+        collector: Asks the workers.
         worker: The worker of this thread.
         condition: What `step_while` waits for; None for `run`.
 
@@ -182,7 +187,7 @@ def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], 
         Whether there is nothing to be said any more.
     """
     try:
-        explanation = explained(asking, worker, [] if condition is None else probes_of(condition), BRIEF)
+        explanation = explained(collector, worker, [] if condition is None else probes_of(condition), BRIEF)
     except Exception:  # the computation may have ended meanwhile, and says why itself
         return True
     causes = explanation.causes
@@ -196,54 +201,64 @@ def say_forgotten(asking: Asking, worker: _core.Worker, condition: Callable[[], 
     cure = "Close it" if condition is None else "Advance it, or close it,"
     say(
         f"{waits} waits for an input that main has left open, and nothing has happened for "
-        f"{asking.patience:g} s. {cure} before {waits}.\n{explanation}"
+        f"{collector.patience:g} s. {cure} before {waits}.\n{explanation}"
     )
     return True
 
 
-def interrupted(asking: Asking, worker: _core.Worker | None, error: BaseException) -> None:
+def interrupted(collector: Collector, worker: _core.Worker | None, error: BaseException) -> None:
     """Notes on Ctrl-C what was waited for, once.
 
     Args:
-        asking: Who is asked.
+        collector: Who is asked.
         worker: The worker on whose thread this is called; None on any other thread.
         error: What interrupted the wait.
     """
     if isinstance(error, KeyboardInterrupt) and not getattr(error, "__notes__", None):
-        note(error, str(explained(asking, worker, [], QUICK)))
+        note(error, str(explained(collector, worker, [], QUICK)))
 
 
 class Report:
     """Says on standard error what a computation waits for, where the program has not asked from inside.
 
     Args:
-        asking: Who is asked.
+        collector: Who is asked.
         worker: The worker of the main thread, once there is one; None where workers have threads of their
         own.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
         self._process = os.getpid()
         self._answering: list[Helper] = []
         self.worker: _core.Worker | None = None
         self.guard: _core.Guard | None = None
+        self.stop: Callable[[], None] | None = None  # makes a checkpoint, and ends
+        self.terminated = False  # whether it was called
 
     def text(self, *, here: bool, seconds: float | None = None) -> str:
         """Explains what all dataflows wait for; `here` on the thread of the worker that is known."""
         worker = self.worker if here else None
-        return str(explained(self._asking, worker, [], seconds))
+        return str(explained(self._collector, worker, [], seconds))
 
     def on_interruption(self, error: BaseException) -> None:
         """Notes on Ctrl-C what was waited for."""
-        interrupted(self._asking, self.worker, error)
+        interrupted(self._collector, self.worker, error)
 
     def on_terminate(self, number: int, frame: object) -> None:
         """Says what is waited for, and ends as the signal would have ended this process; another does now.
 
+        Where checkpoints are made, it has one made after which all workers end.
+
         So does the guard, where saying takes too long. A process that was forked has nothing to say.
         """
         signal.signal(number, signal.SIG_DFL)
+        if self.stop is not None and os.getpid() == self._process:
+            if self.guard is not None:
+                self.guard.renew(STOPPING)
+            self.terminated = True
+            self.stop()
+            return
         if os.getpid() == self._process:
             if self.guard is not None:
                 self.guard.renew(SAYING)
@@ -269,24 +284,24 @@ class Report:
     def watch(self, seconds: float, ended: threading.Event) -> None:
         """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
         from pointstamp.observability.explanation import explain
-        from pointstamp.observability.told import Told
+        from pointstamp.observability.statistics import Statistics
 
         before: object = None
         since = monotonic()
         said = False
         idle: set[int] = set()
         while not ended.wait(seconds / 4):
-            tellers = self._asking.everyone(seconds=min(seconds / 4, PATIENCE))
+            tellers = self._collector.everyone(seconds=min(seconds / 4, PATIENCE))
             now = standing(tellers, idle)
             if now != before:
                 before, since, said = now, monotonic(), False
             elif now and not said and monotonic() - since >= seconds:
                 said = True
-                own = next((one.worker for one in tellers if isinstance(one, Told)), -1)
+                own = next((one.worker for one in tellers if isinstance(one, Statistics)), -1)
                 say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
 
 
-def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
+def standing(tellers: Sequence[Statistics | Silent], idle: set[int]) -> object:
     """Returns a value that changes whenever something moves; it is empty where nothing is outstanding.
 
     A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
@@ -297,11 +312,11 @@ def standing(tellers: Sequence[Told | Silent], idle: set[int]) -> object:
         tellers: What each worker said, and who said nothing.
         idle: The workers that had nothing outstanding when they last answered; kept up to date.
     """
-    from pointstamp.observability.told import Told
+    from pointstamp.observability.statistics import Statistics
 
     parts: list[object] = []
     for one in tellers:
-        if isinstance(one, Told):
+        if isinstance(one, Statistics):
             idle.add(one.worker)
             for number, dataflow in one.dataflows.items():
                 held = tuple(sorted((stamp, count) for stamp, count in dataflow.pointstamps.items() if count))

@@ -17,14 +17,12 @@ __all__ = [
     "INSPECT_BATCH",
     "INTERVAL_JOIN",
     "JOIN",
-    "LIMIT",
     "MAP_BATCHES",
     "OWN_TIMES",
     "PARTITION",
     "RENAME",
     "SCAN",
     "SELECT",
-    "SORT",
     "TABLE_JOIN",
     "TO_ARROW",
     "TO_COLLECTION",
@@ -49,8 +47,6 @@ RENAME = _kind("rename")
 WITH_COLUMNS = _kind("with_columns")
 WITH_ONE_KEY = _kind("with_one_key")
 TO_ARROW = _kind("to_arrow")
-SORT = _kind("sort")
-LIMIT = _kind("limit")
 
 INSPECT_BATCH = _kind("inspect_batch")
 TO_RECORDS = _kind("to_records")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pointstamp.plan.node import Node, Output
     from pointstamp.plan.plan import PlanScope
 
-__all__ = ["columns_of", "digest", "identities"]
+__all__ = ["columns_of", "digest", "form_of", "identities"]
 
 
 def _text(schema: Schema) -> str:
@@ -52,6 +52,22 @@ def identities(nodes: Sequence[Node]) -> dict[Node, str]:
         return paths[scope]
 
     return {node: counted(f"{path_of(node.scope)}/{node.title}") for node in nodes}
+
+
+def form_of(node: Node) -> str:
+    """Describes what a node is: its kind, and the columns and keys of its outputs.
+
+    A checkpoint has it, so that a program that has changed is not given the state of another operator.
+    """
+    parts = [node.kind.name]
+    for output in node.outputs:
+        if output.schema is not None:
+            text = f"columns {_text(output.schema)}"
+            if output.placed is not None:
+                names = output.schema.to_pyarrow().names
+                text += f", placed by {', '.join(names[place] for place in output.placed)}"
+            parts.append(text)
+    return "; ".join(parts)
 
 
 def digest(nodes: Sequence[Node]) -> str:

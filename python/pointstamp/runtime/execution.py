@@ -18,10 +18,11 @@ from pointstamp._weak import weakly
 from pointstamp.config import Config, checked_stall_report
 from pointstamp.errors import ConfigError, in_words
 from pointstamp.observability import diagnostics
-from pointstamp.observability.asking import Asking
-from pointstamp.observability.showing import Showing
+from pointstamp.observability.collector import Collector
+from pointstamp.observability.exporters import Exporters
 from pointstamp.observability.stalls import FORGOTTEN, Report, reporting
 from pointstamp.runtime.bootstrap.workers import form
+from pointstamp.runtime.checkpoints import checkpoints_of, place_of, recording
 from pointstamp.runtime.exit import StoppedAtExit
 from pointstamp.runtime.threads import Helper, join, raise_deferred
 from pointstamp.runtime.worker import Worker
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from pointstamp import _core
     from pointstamp.api.scope import Scope
+    from pointstamp.restart import Restart
 
 __all__ = ["example", "execute", "execute_from_args"]
 
@@ -54,6 +56,7 @@ def execute(
     config: Config | None = None,
     listener: socket | None = None,
     stall_report: float | Literal[False] | None = None,
+    restart: Restart | None = None,
 ) -> list[R]:
     """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
 
@@ -81,6 +84,10 @@ def execute(
             on standard error what is waited for. None says so after 10 seconds where `Worker.run`, or a
             `Worker.step_while` of probes, waits for nothing but inputs that `main` has left open, and not
             where a source, an operator or `main` itself may still move something. False never does.
+        restart: With `processes` and checkpoints: has all of them started again from the last checkpoint when
+            one is lost; left out, as the configuration says.
+
+    Where checkpoints are made, SIGTERM has a last one made; then all workers end, and `SystemExit` is raised.
 
     Raises:
         ConfigError: If the configuration cannot work, or both `workers` and `config` are given.
@@ -109,7 +116,9 @@ def execute(
         [[(0, [0, 4, 16, 36, 64])], [(0, [1, 9, 25, 49, 81])]]
     """
     if processes is not None:
-        return _on_processes(main, processes, workers, config, listener, stall_report)
+        return _on_processes(main, processes, workers, config, listener, stall_report, restart)
+    if restart is not None:
+        raise ConfigError("restart= starts processes again: say with processes= how many there are")
     with listener if listener is not None else nullcontext():  # closed, however this goes
         main_of("execute", main)
         if config is None:
@@ -120,24 +129,33 @@ def execute(
             raise ConfigError("give the number of workers in the config, or without one, not both")
         stall = checked_stall_report(stall_report)
         diagnostics.keep()
+        checkpoints = checkpoints_of(config)
         cluster = form(config, listener)
-    asking = Asking(cluster, config.process, config.processes, config.workers)
+    collector = Collector(cluster, config.process, config.processes, config.workers)
     if stall_report is None:
-        asking.patience = FORGOTTEN
-    report = Report(asking)
-    showing = Showing(config, asking)
+        collector.patience = FORGOTTEN
+    report = Report(collector)
+    if checkpoints is not None:
+        report.stop = checkpoints.stop
+    exporters = Exporters(config, collector)
     with StoppedAtExit(cluster):
         try:
-            with reporting(report, stall, alone=config.process == 0), showing:
-                results = _run(cluster, main, config, report, showing)
-            if config.processes > 1:
-                cluster.leave()
-                while not cluster.wait_for_others(_PATIENCE):
-                    pass  # where an interruption of this thread is raised
+            with (
+                reporting(report, stall, alone=config.process == 0),
+                exporters,
+                recording(checkpoints, cluster),
+            ):
+                results = _run(cluster, main, config, report, exporters, checkpoints)
+                if config.processes > 1:
+                    cluster.leave()
+                    while not cluster.wait_for_others(_PATIENCE):
+                        pass  # where an interruption of this thread is raised
         finally:
             cluster.close()
             diagnostics.pass_on()
         cluster.raise_failure()
+    if report.terminated:
+        raise SystemExit(0)  # the last checkpoint is made
     return results  # type: ignore[return-value]  # only a failure leaves one out
 
 
@@ -148,6 +166,7 @@ def _on_processes(
     config: Config | None,
     listener: socket | None,
     stall_report: float | Literal[False] | None,
+    restart: Restart | None,
 ) -> list[R]:
     main_of("execute", main)
     if config is None:
@@ -162,25 +181,41 @@ def _on_processes(
     Config(processes=processes)  # which says what is wrong with the number
     from pointstamp.runtime.launcher.spawning import run_on_processes
 
-    return run_on_processes(main, processes, config, stall_report)
+    run = partial(run_on_processes, main, processes, config, stall_report)
+    restart = config.restart if restart is None else restart
+    if restart is None:
+        return run()
+    if config.checkpoint is None:
+        raise ConfigError(
+            "restart= goes on from the last checkpoint, and none is made: give the config checkpoint="
+        )
+    from pointstamp.runtime.launcher.restarting import restarting
+
+    return restarting(run, restart)
 
 
 def _run(
-    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, showing: Showing
+    cluster: _core.Cluster,
+    main: Callable[[Worker], R],
+    config: Config,
+    report: Report,
+    exporters: Exporters,
+    checkpoints: _core.Checkpoints | None,
 ) -> list[R | None]:
     if config.workers > 1:
-        return _run_on_threads(cluster, main, config, report, showing)
+        return _run_on_threads(cluster, main, config, report, exporters, checkpoints)
     signals = threading.current_thread() is threading.main_thread()
 
     def wrap(core: _core.Worker) -> Worker:
         report.worker = core
-        showing.begins(core)
-        return Worker(core, showing.asking)
+        exporters.begins(core)
+        return Worker(core, exporters.collector, place_of(config))
 
     def run() -> list[R | None]:
         ident = threading.get_ident()
         try:
-            result = cluster.run(0, wrap, main, ident, signals, weakly(report.on_interruption))
+            heard = weakly(report.on_interruption)
+            result = cluster.run(0, wrap, main, ident, signals, heard, checkpoints=checkpoints)
             early.tell()
             return [result]
         finally:
@@ -211,18 +246,24 @@ def _watch(cluster: _core.Cluster, ended: threading.Event) -> None:
 
 
 def _run_on_threads(
-    cluster: _core.Cluster, main: Callable[[Worker], R], config: Config, report: Report, showing: Showing
+    cluster: _core.Cluster,
+    main: Callable[[Worker], R],
+    config: Config,
+    report: Report,
+    exporters: Exporters,
+    checkpoints: _core.Checkpoints | None,
 ) -> list[R | None]:
     results: list[R | None] = [None] * config.workers
     ended = threading.Semaphore(0)
 
     def wrap(core: _core.Worker) -> Worker:
-        showing.begins(core)
-        return Worker(core, showing.asking)
+        exporters.begins(core)
+        return Worker(core, exporters.collector, place_of(config))
 
     def run(index: int) -> None:
         try:
-            results[index] = cluster.run(index, wrap, main, threading.get_ident(), False)
+            ident = threading.get_ident()
+            results[index] = cluster.run(index, wrap, main, ident, False, checkpoints=checkpoints)
             early.tell()
         except BaseException as error:  # before `main` began, or after it: the others stop waiting
             cluster.fail(index, error)
@@ -279,6 +320,11 @@ def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = 
 
     Raises:
         ConfigError: If the arguments cannot work.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> ps.execute_from_args(lambda worker: worker.index, ["-w", "2", "--colour", "red"])
+        [0, 1]
     """
     config, _rest = Config.from_args(sys.argv[1:] if argv is None else argv)
     if config.processes > 1:

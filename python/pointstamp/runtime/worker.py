@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from pointstamp._core import InputHandle, ProbeHandle
 from pointstamp._validation import suggesting, without_with
 from pointstamp.api.scope import Scope
-from pointstamp.errors import GraphError, StallError
+from pointstamp.errors import CheckpointError, GraphError, StallError
 from pointstamp.info import Traffic
 from pointstamp.observability.stalls import explained, interrupted, probes_of, say_forgotten, waits_for_probes
 from pointstamp.pacts import Broadcast, Exchange
@@ -17,13 +17,15 @@ from pointstamp.runtime.threads import raise_deferred
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
     from pointstamp import _core
     from pointstamp.api.arrow_stream import ArrowStream
-    from pointstamp.observability.asking import Asking
+    from pointstamp.checkpoint import CheckpointHandle, Resumed
+    from pointstamp.observability.collector import Collector
     from pointstamp.observability.explanation import Explanation
-    from pointstamp.observability.streaming import Log, Logs
+    from pointstamp.observability.log_stream import Log, Logs
     from pointstamp.types import Time
 
 __all__ = ["Sequencer", "Worker"]
@@ -38,16 +40,22 @@ class Worker:
     Attributes:
         index: Its number, from 0.
         peers: How many workers there are, in all processes.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> ps.execute(lambda worker: (worker.index, worker.peers), workers=2)
+        [(0, 2), (1, 2)]
     """
 
-    __slots__ = ("_asking", "_engine", "_logs", "index", "peers")
+    __slots__ = ("_checkpoints", "_collector", "_engine", "_logs", "index", "peers")
 
     index: int
     peers: int
 
-    def __init__(self, core: _core.Worker, asking: Asking) -> None:
+    def __init__(self, core: _core.Worker, collector: Collector, checkpoints: Path | None = None) -> None:
         self._engine = core
-        self._asking = asking
+        self._checkpoints = checkpoints
+        self._collector = collector
         self._logs: Logs | None = None
         self.index = core.index
         self.peers = core.peers
@@ -64,16 +72,38 @@ class Worker:
 
         Raises:
             GraphError: At the end of the block, if the graph cannot run or another worker's differs.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow("squares") as scope:
+            ...         squares = scope.to_stream(range(3)).map(lambda x: x * x).capture()
+            ...     worker.run()
+            ...     return squares.extract()
+            >>> ps.execute(main)
+            [[(0, [0, 1, 4])]]
         """
         if dims < 0:
             raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
-        return _Building(self._engine, name, dims)
+        return _Building(self._engine, name, dims, self._checkpoints)
 
     def step(self) -> bool:
         """Runs every operator that has something to do once.
 
         Returns:
             False once no dataflow is left.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         probe = scope.to_stream(range(3)).inspect(print).probe()
+            ...     while not probe.done():
+            ...         worker.step()
+            >>> ps.execute(main) and None
+            0
+            1
+            2
         """
         return self._engine.step()
 
@@ -85,6 +115,17 @@ class Worker:
 
         Returns:
             False once no dataflow is left.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         probe = scope.to_stream(range(3)).probe()
+            ...     while worker.step_or_park(timeout=1.0):
+            ...         pass
+            ...     return probe.done()
+            >>> ps.execute(main)
+            [True]
         """
         return self._engine.step_or_park(timeout)
 
@@ -98,14 +139,31 @@ class Worker:
         Raises:
             StallError: When the condition still holds after that time. It says what is waited for: which
                 input, operator or worker holds which time, since when, and what to do about it.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         probe = stream.inspect(lambda n: print("seen:", n)).probe()
+            ...     for time in range(2):
+            ...         numbers.send(time)
+            ...         numbers.advance_to(time + 1)
+            ...         worker.step_while(lambda: probe.less_than(time + 1))
+            ...         print("complete:", time)
+            >>> ps.execute(main) and None
+            seen: 0
+            complete: 0
+            seen: 1
+            complete: 1
         """
         try:
             over = self._engine.step_while(condition, timeout, self._lasting(condition))
         except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
-            interrupted(self._asking, self._engine, error)
+            interrupted(self._collector, self._engine, error)
             raise
         if not over:
-            explanation = explained(self._asking, self._engine, probes_of(condition))
+            explanation = explained(self._collector, self._engine, probes_of(condition))
             raise StallError(
                 f"the condition of step_while still holds after {timeout:g} s\n{explanation}", explanation
             )
@@ -139,20 +197,33 @@ class Worker:
             >>> ps.execute(main) and None
             input input 0 ('input', 'map', 'probe')
         """
-        return explained(self._asking, self._engine, [(probe, time)])
+        return explained(self._collector, self._engine, [(probe, time)])
 
     def run(self) -> None:
         """Steps until every dataflow is complete. Inputs that are open keep theirs from completing.
 
         After 10 seconds in which nothing happens, a line on standard error says so if all that is waited for
         are inputs that `main` has left open. `execute` has `stall_report=` for other waits.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         doubled = stream.map(lambda n: 2 * n).capture()
+            ...     numbers.send_batch([1, 2])
+            ...     numbers.close()
+            ...     worker.run()
+            ...     return doubled.extract()
+            >>> ps.execute(main)
+            [[(0, [2, 4])]]
         """
         if self._logs is not None:
             self._logs.close()
         try:
             self._engine.run(self._lasting(None))
         except KeyboardInterrupt as error:  # of a step; that of a sleep has been noted
-            interrupted(self._asking, self._engine, error)
+            interrupted(self._collector, self._engine, error)
             raise
 
     def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], bool]] | None:
@@ -161,10 +232,10 @@ class Worker:
         Args:
             condition: That of `step_while`; None for `run`.
         """
-        patience = self._asking.patience
+        patience = self._collector.patience
         if patience is None or (condition is not None and not waits_for_probes(condition)):
             return None
-        return patience, partial(say_forgotten, self._asking, self._engine, condition)
+        return patience, partial(say_forgotten, self._collector, self._engine, condition)
 
     def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
         """A stream of record batches of what this worker does from now on, in one of its dataflows.
@@ -203,22 +274,106 @@ class Worker:
             [2000]
         """
         if self._logs is None:
-            from pointstamp.observability.streaming import Logs
+            from pointstamp.observability.log_stream import Logs
 
             self._logs = Logs(self._engine)
         return self._logs.add(scope, every, name)
 
     def installed_dataflows(self) -> list[int]:
-        """The numbers of the dataflows that are not complete."""
+        """The numbers of the dataflows that are not complete.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         scope.to_stream(range(3)).probe()
+            ...     before = len(worker.installed_dataflows())
+            ...     worker.run()
+            ...     return before, len(worker.installed_dataflows())
+            >>> ps.execute(main)
+            [(1, 0)]
+        """
         return self._engine.installed_dataflows()
 
     def drop_dataflow(self, dataflow: int) -> None:
-        """Removes a dataflow, complete or not. Every worker must."""
+        """Removes a dataflow, complete or not. Every worker must.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         stream.probe()
+            ...     [dataflow] = worker.installed_dataflows()
+            ...     worker.drop_dataflow(dataflow)
+            ...     return worker.installed_dataflows()
+            >>> ps.execute(main)
+            [[]]
+        """
         self._engine.drop_dataflow(dataflow)
         raise_deferred()  # what has interrupted an operator's end
 
+    @property
+    def resumed(self) -> Resumed | None:
+        """The checkpoint that this run goes on from; None where it starts from the beginning."""
+        recording = self._engine.recording
+        if recording is None or recording.resumed is None:
+            return None
+        from datetime import datetime, timezone
+
+        from pointstamp.checkpoint import Resumed
+
+        number, made, workers = recording.resumed
+        return Resumed(number, datetime.fromtimestamp(made / 1000, timezone.utc), workers)
+
+    def checkpoint(self, *, stop: bool = False) -> CheckpointHandle:
+        """Asks for a checkpoint now, and returns at once. It is made while the worker steps.
+
+        Args:
+            stop: Ends all workers once the checkpoint is made, without ending sources and inputs: the next
+                run takes what has come since. `main` is left in its next step, and `execute` has None for
+                its result.
+
+        Raises:
+            CheckpointError: If no checkpoints are made: see `Config`.
+
+        Examples:
+            >>> import tempfile
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         numbers, stream = scope.new_input()
+            ...         probe = stream.map(lambda n: n + 1).probe()
+            ...     numbers.send(1)
+            ...     made = worker.checkpoint()
+            ...     worker.step_while(lambda: not made.done)
+            ...     return made.number > 0
+            >>> config = ps.Config(checkpoint=ps.Checkpoint(tempfile.mkdtemp(), every=None))
+            >>> ps.execute(main, config=config)
+            [True]
+        """
+        from pointstamp.checkpoint import CheckpointHandle
+
+        recording = self._engine.recording
+        if recording is None:
+            raise CheckpointError(
+                "no checkpoints are made: give execute a config=Config(checkpoint=Checkpoint('state/'))"
+            )
+        return CheckpointHandle(recording, stop=stop)
+
     def barrier(self) -> None:
-        """Returns once every worker has called it as often as this one."""
+        """Returns once every worker has called it as often as this one.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> begun = []
+            >>> def main(worker):
+            ...     begun.append(worker.index)
+            ...     worker.barrier()
+            ...     return len(begun)
+            >>> ps.execute(main, workers=2)
+            [2, 2]
+        """
         # A dataflow of its own each time: one that stayed would keep `run` from ever returning.
         arrived: InputHandle[Any] = InputHandle()
         probe = ProbeHandle()
@@ -236,11 +391,31 @@ class Worker:
 
         Args:
             of: The type of the items, as in `Scope.new_input`.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     commands = worker.sequencer(of=str)
+            ...     commands.push(f"from worker {worker.index}")
+            ...     worker.step_while(lambda: (command := commands.next()) is None or print(command))
+            >>> ps.execute(main) and None
+            from worker 0
         """
+        if self._engine.recording is not None:
+            raise GraphError(
+                "a sequencer's order is not kept by checkpoints, and checkpoints are on: send the items on "
+                "an input, and exchange them to one worker"
+            )
         return Sequencer(self)
 
     def traffic(self) -> Traffic:
-        """Returns the traffic of this process to the others so far; zeros where there are none."""
+        """Returns the traffic of this process to the others so far; zeros where there are none.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> ps.execute(lambda worker: worker.traffic().data_bytes)
+            [0]
+        """
         return Traffic(*self._engine.traffic())
 
     def __repr__(self) -> str:
@@ -250,10 +425,11 @@ class Worker:
 class _Building:
     """The block in which a dataflow is built."""
 
-    __slots__ = ("_dims", "_ended", "_name", "_scope", "_worker")
+    __slots__ = ("_checkpoints", "_dims", "_ended", "_name", "_scope", "_worker")
 
-    def __init__(self, worker: _core.Worker, name: str, dims: int) -> None:
+    def __init__(self, worker: _core.Worker, name: str, dims: int, checkpoints: Path | None) -> None:
         self._worker = worker
+        self._checkpoints = checkpoints
         self._name = name
         self._dims = dims
         self._scope: Scope | None = None
@@ -268,6 +444,7 @@ class _Building:
         if self._scope is not None:
             raise GraphError("this dataflow was built already: call worker.dataflow() again for another")
         self._scope = Scope(self._worker.begin_dataflow(self._name, self._dims), None)
+        self._scope._building.checkpoints = self._checkpoints
         return self._scope
 
     def __exit__(
@@ -369,13 +546,37 @@ class Sequencer(Generic[T]):
 
         Raises:
             TypeError: If it is None, which from `next` says that nothing has arrived.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     words = worker.sequencer()
+            ...     words.push("tick")
+            ...     while (word := words.next()) is None:
+            ...         worker.step()
+            ...     return word
+            >>> ps.execute(main)
+            ['tick']
         """
         if item is None:
             raise TypeError("a sequencer's item cannot be None: next() returns that when nothing has arrived")
         self._input.send(item)
 
     def next(self) -> T | None:
-        """The next item of the order, or None when it has not arrived yet."""
+        """The next item of the order, or None when it has not arrived yet.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def main(worker):
+            ...     words = worker.sequencer()
+            ...     words.push("tick")
+            ...     first = words.next()  # nothing has arrived before the worker steps
+            ...     while (word := words.next()) is None:
+            ...         worker.step()
+            ...     return first, word
+            >>> ps.execute(main)
+            [(None, 'tick')]
+        """
         if self._expected not in self._arrived:
             return None
         self._expected += 1

@@ -4,13 +4,22 @@ The functions are those of `pointstamp.graphs`, with the same definitions. Edges
 columns ``src`` and ``dst`` of one type, or of integers of two widths, and the result is a DataFrame. Nothing
 runs before an action asks for it.
 
+Each call chooses its program. `connected_components`, `pagerank`, `bfs`, `shortest_paths` and `triangles`
+run as a batch program on columns where nodes are integers or strings: it keeps nothing for later changes, and
+is much faster. The other functions, other types of nodes, and all calls with `changes` run on collections.
+
+With ``changes="diff"``, a row adds an edge as many times as the integer in its column ``diff`` says, or takes
+it away where that is negative; ``time="t"`` names the integer column of when. The result then consists of
+changes, too, with the columns ``diff`` and ``time`` after its own. For Structured Streaming, pass a `build`
+that calls `pointstamp.graphs` to `Epochs`.
+
 A null is no node, as it matches nothing in Spark's joins: an edge with a null in ``src`` or ``dst`` is left
 out. A null weight is a `ValueError` of the action, which shows the row.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import graphs
 from pointstamp.errors import GraphError
@@ -18,7 +27,7 @@ from pointstamp.spark.calls.running import run
 from pointstamp.spark.compat import selected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -38,32 +47,75 @@ __all__ = [
 ]
 
 
-def bfs(edges: DataFrame, roots: Iterable[Any], *, num_workers: int | None = None) -> DataFrame:
+class _Changes(NamedTuple):
+    """The columns of a DataFrame of changes: how often an edge is added, and when, or None for at once."""
+
+    diff: str
+    time: str | None
+
+
+def bfs(
+    edges: DataFrame,
+    roots: Iterable[Any],
+    *,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
     """Counts the edges from the nearest root to each node that can be reached: ``(node, hops)``.
 
     Args:
-        edges: The edges, from ``src`` to ``dst``.
+        edges: The edges, followed from ``src`` to ``dst``. Of an undirected graph, each in both directions.
         roots: Nodes.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
         num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 3)], "src bigint, dst bigint")
+        >>> sorted(tuple(row) for row in graphs.bfs(edges, [1]).collect())
+        [(1, 0), (2, 1), (3, 2)]
     """
     given = _nodes(roots)
 
     def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.bfs(pairs, _once(pairs.scope, given))
 
-    return _call(edges, build, {"node": None, "hops": "int64"}, num_workers)
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        return _distances(rows, given, _schema(node, {"node": None, "hops": "int64"}), None)
+
+    columns = {"node": None, "hops": "int64"}
+    return _call("bfs", edges, build, columns, _changes(changes, time), num_workers, batch=batch)
 
 
 def shortest_paths(
-    edges: DataFrame, roots: Iterable[Any], *, weight: str = "weight", num_workers: int | None = None
+    edges: DataFrame,
+    roots: Iterable[Any],
+    *,
+    weight: str = "weight",
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
 ) -> DataFrame:
     """The length of the shortest path from a root to each node that can be reached: ``(node, distance)``.
 
+    Lengths are added up as doubles.
+
     Args:
-        edges: The edges, from ``src`` to ``dst``, with a column of weights, which are numbers of 0 or more.
+        edges: The edges, followed from ``src`` to ``dst``, with a column of weights, which are numbers of 0
+            or more. Of an undirected graph, each in both directions.
         roots: Nodes.
         weight: The name of the column of weights.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
         num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2, 0.5), (2, 3, 1.0)], "src bigint, dst bigint, weight double")
+        >>> sorted(tuple(row) for row in graphs.shortest_paths(edges, [1]).collect())
+        [(1, 0.0), (2, 0.5), (3, 1.5)]
     """
     given = _nodes(roots)
 
@@ -71,61 +123,292 @@ def shortest_paths(
         lengths = graphs.shortest_paths(weighted, _once(weighted.scope, given))
         return lengths.map(lambda pair: (pair[0], float(pair[1])))
 
-    return _call(edges, build, {"node": None, "distance": "float64"}, num_workers, weight)
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        return _distances(rows, given, _schema(node, {"node": None, "distance": "float64"}), weight)
+
+    columns = {"node": None, "distance": "float64"}
+    named = _changes(changes, time)
+    return _call("shortest_paths", edges, build, columns, named, num_workers, weight=weight, batch=batch)
 
 
-def connected_components(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
-    """The component of each node, whichever way its edges point: ``(node, component)``, its least node."""
-    return _call(edges, graphs.connected_components, {"node": None, "component": None}, num_workers)
+def connected_components(
+    edges: DataFrame,
+    *,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
+    """The component of each node: ``(node, component)``, its least node.
+
+    Args:
+        edges: The edges. Their direction does not matter.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
+        num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (3, 4)], "src bigint, dst bigint")
+        >>> sorted(tuple(row) for row in graphs.connected_components(edges).collect())
+        [(1, 1), (2, 1), (3, 3), (4, 3)]
+    """
+
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        from pointstamp.spark.programs.components import components
+
+        return components(rows, node)
+
+    columns = {"node": None, "component": None}
+    named, build = _changes(changes, time), graphs.connected_components
+    return _call("connected_components", edges, build, columns, named, num_workers, batch=batch)
 
 
-def strongly_connected_components(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
-    """The strong component of each node: ``(node, component)``, its least node."""
-    return _call(edges, graphs.strongly_connected_components, {"node": None, "component": None}, num_workers)
+def strongly_connected_components(
+    edges: DataFrame,
+    *,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
+    """The strong component of each node: ``(node, component)``, its least node.
+
+    Args:
+        edges: The edges, followed from ``src`` to ``dst``.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
+        num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 1), (2, 3)], "src bigint, dst bigint")
+        >>> sorted(tuple(row) for row in graphs.strongly_connected_components(edges).collect())
+        [(1, 1), (2, 1), (3, 3)]
+    """
+    columns = {"node": None, "component": None}
+    named, build = _changes(changes, time), graphs.strongly_connected_components
+    return _call("strongly_connected_components", edges, build, columns, named, num_workers)
 
 
 def pagerank(
-    edges: DataFrame, *, iterations: int = 20, damping: float = 0.85, num_workers: int | None = None
+    edges: DataFrame,
+    *,
+    iterations: int = 20,
+    damping: float = 0.85,
+    tolerance: float | None = None,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
 ) -> DataFrame:
-    """PageRank after so many turns: ``(node, rank)``; the ranks add up to 1.
+    """PageRank: ``(node, rank)``; the ranks add up to 1.
 
     Args:
-        edges: The edges, from ``src`` to ``dst``.
-        iterations: How many turns, from ranks that are all equal.
-        damping: What share of a rank is passed on along edges.
+        edges: The edges, from ``src`` to ``dst``; an edge that is there several times counts once. Of an
+            undirected graph, each in both directions.
+        iterations: The number of turns, from ranks that are all equal; with `tolerance`, the greatest.
+        damping: The share of a rank that is passed on along edges.
+        tolerance: Ends after a turn that changed all ranks together by this or less, as a part of 1. Left
+            out: no turn is left out. With `changes`, it is the step that ranks are rounded to, as in
+            `pointstamp.graphs.pagerank`.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
         num_workers: As for `run`.
+
+    Raises:
+        GraphError: If `iterations` is less than 0, or `damping` or `tolerance` not from 0 to 1; or if there
+            is a `tolerance`, and nodes are neither integers nor strings.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 1)], "src bigint, dst bigint")
+        >>> sorted((row.node, round(row.rank, 2)) for row in graphs.pagerank(edges).collect())
+        [(1, 0.5), (2, 0.5)]
     """
+    named = _changes(changes, time)
+    graphs._check_iterations("pagerank", iterations)
+    graphs._check_shares("pagerank", damping=damping, tolerance=tolerance or 0.0)
+    columns = {"node": None, "rank": "float64"}
 
     def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
-        # Nothing changes here, so nothing is to be gained by rounding.
-        return graphs.pagerank(pairs, iterations=iterations, damping=damping, tolerance=0)
+        if named is None and tolerance:
+            raise GraphError(
+                "graphs.pagerank: a tolerance needs nodes that are integers or strings: cast the columns "
+                "src and dst, or leave it out"
+            )
+        # Where nothing changes, nothing is to be gained by rounding.
+        least = 0.0 if named is None else 1e-4 if tolerance is None else tolerance
+        return graphs.pagerank(pairs, iterations=iterations, damping=damping, tolerance=least)
 
-    return _call(edges, build, {"node": None, "rank": "float64"}, num_workers)
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        from pointstamp.spark.programs.numbering import numbered
+        from pointstamp.spark.programs.ranks import ranks
+
+        until: dict[str, Any] = {"iterations": iterations, "damping": damping, "tolerance": tolerance or 0.0}
+        return ranks(numbered(rows, node), _schema(node, columns), **until)
+
+    return _call("pagerank", edges, build, columns, named, num_workers, batch=batch)
 
 
-def label_propagation(edges: DataFrame, *, iterations: int, num_workers: int | None = None) -> DataFrame:
-    """Communities by label propagation: ``(node, label)``."""
+def label_propagation(
+    edges: DataFrame,
+    *,
+    iterations: int,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
+    """Communities by label propagation: ``(node, label)``.
+
+    Args:
+        edges: The edges, which count in both directions. Of an undirected graph, each once.
+        iterations: The number of turns.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
+        num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 3), (1, 3)], "src bigint, dst bigint")
+        >>> sorted(tuple(row) for row in graphs.label_propagation(edges, iterations=3).collect())
+        [(1, 1), (2, 1), (3, 1)]
+    """
 
     def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.label_propagation(pairs, iterations=iterations)
 
-    return _call(edges, build, {"node": None, "label": None}, num_workers)
+    columns = {"node": None, "label": None}
+    return _call("label_propagation", edges, build, columns, _changes(changes, time), num_workers)
 
 
-def clustering_coefficients(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
-    """The share of the pairs of a node's neighbours that have an edge: ``(node, coefficient)``."""
+def clustering_coefficients(
+    edges: DataFrame,
+    *,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
+    """The share of the pairs of a node's neighbours that have an edge: ``(node, coefficient)``.
+
+    Args:
+        edges: The edges, from ``src`` to ``dst``. Of an undirected graph, each in both directions.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
+        num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 3), (1, 3)], "src bigint, dst bigint")
+        >>> sorted(tuple(row) for row in graphs.clustering_coefficients(edges).collect())
+        [(1, 0.5), (2, 0.5), (3, 0.5)]
+    """
     columns = {"node": None, "coefficient": "float64"}
-    return _call(edges, graphs.clustering_coefficients, columns, num_workers)
+    named, build = _changes(changes, time), graphs.clustering_coefficients
+    return _call("clustering_coefficients", edges, build, columns, named, num_workers)
 
 
-def triangles(edges: DataFrame, *, num_workers: int | None = None) -> DataFrame:
-    """The triangles of an undirected graph, each once: ``(a, b, c)`` in their order."""
-    return _call(edges, graphs.triangles, {"a": None, "b": None, "c": None}, num_workers)
+def triangles(
+    edges: DataFrame,
+    *,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
+    """The triangles of an undirected graph, each once: ``(a, b, c)`` in their order.
+
+    Every process holds the edges of the whole graph, 16 bytes each.
+
+    Args:
+        edges: The edges, in either direction or in both.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
+        num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 3), (1, 3)], "src bigint, dst bigint")
+        >>> [tuple(row) for row in graphs.triangles(edges).collect()]
+        [(1, 2, 3)]
+    """
+
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        from pointstamp.spark.programs import triangles as program
+        from pointstamp.spark.programs.numbering import numbered
+
+        return program.triangles(numbered(rows, node, by_degree=True))
+
+    columns = {"a": None, "b": None, "c": None}
+    named, build = _changes(changes, time), graphs.triangles
+    return _call("triangles", edges, build, columns, named, num_workers, batch=batch)
 
 
-def k_core(edges: DataFrame, k: int, *, num_workers: int | None = None) -> DataFrame:
-    """The edges among the nodes of the k-core of an undirected graph, each both ways: ``(src, dst)``."""
-    return _call(edges, lambda pairs: graphs.k_core(pairs, k), {"src": None, "dst": None}, num_workers)
+def k_core(
+    edges: DataFrame,
+    k: int,
+    *,
+    changes: str | None = None,
+    time: str | None = None,
+    num_workers: int | None = None,
+) -> DataFrame:
+    """The edges among the nodes of the k-core of an undirected graph, each both ways: ``(src, dst)``.
+
+    Args:
+        edges: The edges, in either direction or in both.
+        k: The least number of neighbours, 1 or more.
+        changes: The column that says how often a row adds its edge; see the module.
+        time: The column of the times of changes.
+        num_workers: As for `run`.
+
+    Examples:
+        >>> from pointstamp.spark import graphs
+        >>> edges = spark.createDataFrame([(1, 2), (2, 3), (1, 3), (3, 4)], "src bigint, dst bigint")
+        >>> sorted(tuple(row) for row in graphs.k_core(edges, 2).collect())
+        [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
+    """
+    columns = {"src": None, "dst": None}
+    named = _changes(changes, time)
+    return _call("k_core", edges, lambda pairs: graphs.k_core(pairs, k), columns, named, num_workers)
+
+
+def _distances(
+    rows: ps.ArrowStream, roots: list[Any], result: pa.Schema, weight: str | None
+) -> ps.ArrowStream:
+    """Runs the batch program of `bfs` and `shortest_paths`."""
+    import pyarrow as pa
+
+    from pointstamp.spark.programs.numbering import numbered
+    from pointstamp.spark.programs.paths import distances
+
+    node = result.field(0).type
+    try:
+        given = pa.array(roots, node)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TypeError(f"roots are nodes, of type {node} in these edges: {error}") from None
+    given = given.drop_null().unique()
+    weighed = None if weight is None else lambda batches: _weights(batches, weight)
+    return distances(numbered(rows, node, weighed=weighed, more=given), given, result)
+
+
+def _weights(batches: list[pa.RecordBatch], weight: str) -> Any:
+    """The weights of the edges of some batches, as doubles.
+
+    Raises:
+        ValueError: For a weight that is null, NaN or less than 0; it shows the edge.
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    found = [np.zeros(0)]
+    for batch in batches:
+        column = batch[weight]
+        if column.null_count:
+            [row] = batch.slice(pc.index(column.is_null(), True).as_py(), 1).to_pylist()
+            _weighted(row, weight)
+        weights = column.to_numpy()
+        wrong = np.flatnonzero(~(weights >= 0))
+        if len(wrong):
+            [row] = batch.slice(wrong[0], 1).to_pylist()
+            graphs._has_weight((row["src"], (row["dst"], row[weight])))
+        found.append(weights.astype(np.float64, copy=False))
+    return np.concatenate(found)
 
 
 def _once(scope: ps.Scope, nodes: list[Any]) -> ps.Collection[Any]:
@@ -143,14 +426,51 @@ def _nodes(roots: Iterable[Any]) -> list[Any]:
     return list(roots)
 
 
+def _changes(diff: str | None, time: str | None) -> _Changes | None:
+    """The columns of changes, where they are named."""
+    if diff is None:
+        if time is not None:
+            raise GraphError(
+                "time names the column of the times of changes, and needs changes=, the column that says "
+                "how often a row adds its edge: for edges that are only added, a column of ones"
+            )
+        return None
+    return _Changes(diff, time)
+
+
+def _schema(node: pa.DataType, columns: Mapping[str, str | None]) -> pa.Schema:
+    """The schema of a result; columns without a type have that of the nodes."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [(name, node if kind is None else pa.type_for_alias(kind)) for name, kind in columns.items()]
+    )
+
+
 def _call(
+    title: str,
     edges: DataFrame,
     function: Callable[[Any], ps.Collection[Any]],
-    columns: dict[str, str | None],
+    columns: Mapping[str, str | None],
+    changes: _Changes | None,
     num_workers: int | None,
+    *,
     weight: str | None = None,
+    batch: Callable[[ps.ArrowStream, pa.DataType], ps.ArrowStream] | None = None,
 ) -> DataFrame:
-    """The result of a function of edges; columns without a type have that of the nodes."""
+    """The result of a function of edges.
+
+    Args:
+        title: The name of the function.
+        edges: The edges.
+        function: Computes the result on collections.
+        columns: The columns of the result; those without a type have that of the nodes.
+        changes: The columns of changes, or None.
+        num_workers: As for `run`.
+        weight: The column of weights, or None.
+        batch: Computes the result on columns, of edges and the type of their nodes; None where there is no
+            such program.
+    """
     from pyspark import sql
 
     if not isinstance(edges, sql.DataFrame):
@@ -159,6 +479,8 @@ def _call(
             "makes one of rows, or of a frame of pandas"
         )
     named = ["src", "dst"] if weight is None else ["src", "dst", weight]
+    if changes is not None:
+        named += [name for name in changes if name is not None]
     missing = [name for name in named if name not in edges.columns]
     if missing:
         raise GraphError(
@@ -166,27 +488,61 @@ def _call(
             "withColumnRenamed"
         )
     _check_nodes(edges)
+    time = None if changes is None else changes.time
 
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         import pyarrow as pa
 
         node = _wider(rows.schema.field("src").type, rows.schema.field("dst").type)
-        pairs: ps.Collection[Any]
-        if weight is None and all(_plain(kind) for kind in rows.schema.types):
-            pairs = rows.to_collection().to_records()
+        numbers = weight is None or _number(rows.schema.field(weight).type)
+        if changes is None and batch is not None and numbers and _plain(node):
+            return batch(rows, node)
+        if changes is None and weight is None and all(_plain(kind) for kind in rows.schema.types):
+            pairs: ps.Collection[Any] = rows.to_collection().to_records()
         else:
             records: ps.Stream[Any] = rows.to_records()
-            if weight is None:
-                pairs = records.map(lambda row: (row["src"], row["dst"])).to_collection()
+            if changes is None:
+                pairs = records.map(lambda row: _edge(row, weight)).to_collection()
             else:
-                pairs = records.map(lambda row: _weighted(row, weight)).to_collection()
-        result = function(pairs).consolidate().updates().map(lambda update: update[0])
-        types = {name: node if kind is None else pa.type_for_alias(kind) for name, kind in columns.items()}
-        return result.to_arrow(pa.schema(list(types.items())))
+                diff = changes.diff
+                pairs = records.map(lambda row: (_edge(row, weight), _times(row, diff))).to_collection(
+                    diffs=True
+                )
+        updates = function(pairs).consolidate().updates()
+        schema = _schema(node, columns)
+        if changes is None:
+            return updates.map(lambda update: update[0]).to_arrow(schema)
+        schema = schema.append(pa.field("diff", pa.int64()))
+        return updates.map(lambda update: (*update[0], update[2])).to_arrow(schema)
 
     ends = selected(edges, named)
     ends = ends.where(ends["src"].isNotNull() & ends["dst"].isNotNull())
-    return run(ends, build, num_workers=num_workers)  # type: ignore[no-any-return]
+    name = f"graphs.{title}"
+    frame: DataFrame = run(
+        ends,
+        build,
+        time=time,
+        time_column=None if changes is None else "time",
+        num_workers=num_workers,
+        name=name,
+    )
+    return frame
+
+
+def _edge(row: dict[str, Any], weight: str | None) -> tuple[Any, Any]:
+    """The edge of a row."""
+    return (row["src"], row["dst"]) if weight is None else _weighted(row, weight)
+
+
+def _times(row: dict[str, Any], diff: str) -> int:
+    """Returns how often a row adds its edge."""
+    times = row[diff]
+    if not isinstance(times, int):
+        raise ValueError(
+            f"column '{diff}' says how often a row adds its edge, an integer, and is {times!r} in the "
+            f"row {row}"
+        )
+    return times
 
 
 def _weighted(row: dict[str, Any], weight: str) -> tuple[Any, tuple[Any, Any]]:
@@ -232,3 +588,10 @@ def _plain(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _number(kind: pa.DataType) -> bool:
+    """Whether weights of this type are added up as doubles on columns, too."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))

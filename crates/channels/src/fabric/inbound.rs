@@ -1,4 +1,4 @@
-//! What arrives from other processes: frames go to their queues, words to back-pressure and to the computation.
+//! Messages from other processes: frames go to their queues, words to back-pressure and to the computation.
 //!
 //! Called by the threads that read connections; nothing here waits for a worker.
 
@@ -88,7 +88,10 @@ impl Receive for Inbound {
         match arrived {
             Arrived::At(inlet, body) => inlet.deliver(worker, body),
             Arrived::Kept => fabric.gauge.add(fabric.gauge.others(), bytes),
-            Arrived::Dropped => {}
+            Arrived::Dropped => {
+                let messages = worker.map_or(workers, |_| 1);
+                fabric.gauge.taken(fabric.gauge.others(), messages);
+            }
         }
         fabric.pressure.weigh();
     }

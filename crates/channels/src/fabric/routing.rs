@@ -35,10 +35,13 @@ impl Fabric {
                 return self.local(&queues[to - self.first], worker);
             }
             let route = Recipient::Worker(id, (to % workers) as u32);
-            self.away(vec![to / workers], route)
+            self.away(worker, vec![to / workers], route)
         };
         let senders = (0..self.peers).map(sender).collect();
-        Ok((senders, Receiver(Arc::clone(&queues[worker - self.first]))))
+        Ok((
+            senders,
+            Receiver::new(Arc::clone(&queues[worker - self.first])),
+        ))
     }
 
     /// Opens a channel on `worker`: senders that together reach every worker but itself, and its own receiver. A message
@@ -57,9 +60,12 @@ impl Fabric {
         if let Some(uplink) = &self.uplink {
             // First: an error of encoding comes before anything was sent.
             let others = uplink.others().collect();
-            senders.insert(0, self.away(others, Recipient::Everyone(id)));
+            senders.insert(0, self.away(worker, others, Recipient::Everyone(id)));
         }
-        Ok((senders, Receiver(Arc::clone(&queues[worker - self.first]))))
+        Ok((
+            senders,
+            Receiver::new(Arc::clone(&queues[worker - self.first])),
+        ))
     }
 
     /// Opens a channel on `worker` whose messages go to every other worker, and are combined with those of the other workers
@@ -85,7 +91,7 @@ impl Fabric {
             }
         })?;
         let local = self.to_local_peers(&queues, worker);
-        let receiver = Receiver(Arc::clone(&queues[worker - self.first]));
+        let receiver = Receiver::new(Arc::clone(&queues[worker - self.first]));
         Ok((Combined { pot, local }, receiver))
     }
 
@@ -130,13 +136,14 @@ impl Fabric {
         others.map(|(queue, _)| self.local(queue, worker)).collect()
     }
 
-    fn away<T>(&self, processes: Vec<usize>, route: Recipient) -> Sender<T> {
+    fn away<T>(&self, from: usize, processes: Vec<usize>, route: Recipient) -> Sender<T> {
         let uplink = self
             .uplink
             .as_ref()
             .expect("workers elsewhere, and so a way there");
         Sender(Way::Away(Arc::new(Away {
             uplink: Arc::clone(uplink),
+            stripe: from - self.first,
             processes,
             route,
         })))
@@ -159,6 +166,9 @@ impl Fabric {
     fn forget(&self, removed: &[Entry]) {
         let waiting = removed.iter().map(Entry::waiting).sum();
         self.gauge.sub(self.gauge.others(), waiting);
+        let workers = self.doorbells.len();
+        let dropped = removed.iter().map(|entry| entry.messages(workers)).sum();
+        self.gauge.taken(self.gauge.others(), dropped);
         self.pressure.weigh();
     }
 }

@@ -1,4 +1,4 @@
-//! What workers tell the fabric of their steps, for the sake of the progress link and of back-pressure.
+//! Reports of workers to the fabric about their steps, for the sake of the progress link and of back-pressure.
 //!
 //! A worker alone in the computation pays one comparison for each of these calls.
 

@@ -1,4 +1,4 @@
-//! How much is kept of windows that have closed.
+//! Tests of the state that closed windows leave.
 
 use arrow_array::StringArray;
 
@@ -49,7 +49,7 @@ fn values_of_few_windows_that_have_closed_make_room() {
     };
     let schema = batch(0, 0, 1).schema();
     for (ends, open) in [(Ends::Silence(5), 3), (Ends::Rows(200), 0)] {
-        for (function, keeps) in [("list", true), ("count", false)] {
+        for (function, keeps) in [("collect", true), ("count", false)] {
             let named = [("at".to_owned(), function.to_owned())];
             let mut runs = Runs::new(&schema, &["key"], &named, "at", ends).unwrap();
             let (mut sizes, mut most) = (Vec::new(), 0);
@@ -109,7 +109,7 @@ fn values_of_few_wide_rows_that_have_closed_make_room() {
         RecordBatch::try_from_iter(columns).unwrap()
     };
     let schema = batch(0).schema();
-    let list = [("text".to_owned(), "list".to_owned())];
+    let list = [("text".to_owned(), "collect".to_owned())];
     for ends in [Ends::Silence(5), Ends::Rows(1)] {
         let mut runs = Runs::new(&schema, &["key"], &list, "at", ends).unwrap();
         let (mut results, mut most) = (0, 0);

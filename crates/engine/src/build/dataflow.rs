@@ -50,6 +50,17 @@ impl<P: Payload> Worker<P> {
     ) -> Result<usize, Error> {
         let index = scope.address()[0];
         scope.check_building()?;
+        let installed = self.install_now(scope, index, described);
+        self.is_built(index);
+        installed
+    }
+
+    fn install_now(
+        &self,
+        scope: &Scope<P>,
+        index: usize,
+        described: Vec<String>,
+    ) -> Result<usize, Error> {
         self.check().inspect_err(|_| self.discard(scope))?;
         scope.finish();
         if self.peers() > 1 {
@@ -70,6 +81,18 @@ impl<P: Payload> Worker<P> {
             self.discard(scope);
         })?;
         let edges = ClearOnDrop(Rc::clone(scope.tees()));
+        if self.is_ended_whole(index) {
+            drop((subgraph, edges)); // either may run user code
+            self.forget_dataflow(index);
+            self.cluster().completed(self.index(), index);
+            return Ok(index);
+        }
+        if let Err(error) = self.is_restored(index) {
+            drop((subgraph, edges));
+            self.cluster().dropped(self.index(), index);
+            self.discard(scope);
+            return Err(error.into());
+        }
         self.keep(index, subgraph, Box::new(edges));
         tracing::debug!(
             worker = self.index(),
@@ -86,6 +109,7 @@ impl<P: Payload> Worker<P> {
     pub fn discard(&self, scope: &Scope<P>) {
         let index = scope.address()[0];
         scope.discard();
+        self.is_built(index);
         self.forget_dataflow(index);
     }
 

@@ -54,6 +54,7 @@ impl<P: Payload> Scope<P> {
         let scope = stream.scope();
         let builder = scope.operator("watch")?;
         builder.notify();
+        builder.stateless();
         builder.start(); // of frontiers that are empty from the beginning it hears nothing
         let inputs: Rc<RefCell<Vec<InputPort<P>>>> = Rc::default();
         let place = probe.place(Point::minimum(scope.dims()));

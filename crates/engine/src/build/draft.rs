@@ -3,27 +3,36 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pointstamp_order::{Antichain, Point, Summary};
-use pointstamp_progress::Connectivity;
+use pointstamp_progress::{Connectivity, Port};
 
-use crate::error::{BuildError, Error};
+use crate::cut::{Form, Outstanding, State};
+use crate::error::{BuildError, Error, RestoreError};
 use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::run::activation::Activation;
-use crate::run::capability::OutputCore;
+use crate::run::capability::{Capability, OutputCore};
 use crate::run::closure::{ClosureOperator, Logic};
 use crate::run::notify::Notify;
 use crate::run::port::InputCore;
 use crate::run::schedule::Description;
 use crate::run::site::Site;
+use crate::run::taking::{Keeper, Keeps, Lends, Lent, Tray};
+use crate::worker::Beginning;
 
 /// How the shared part of an output is made.
 pub(super) type MakeOutput = fn(usize, Rc<Site>) -> Rc<OutputCore>;
 
+/// The capabilities of one worker, by output and time.
+type Own = Vec<(usize, Point, i64)>;
+
 /// An operator under construction.
-pub(crate) struct Draft<P> {
+pub(crate) struct Draft<P: Payload> {
     pub(super) name: String,
+    pub(super) identity: String,
+    pub(super) dataflow: usize,
     pub(super) dims: usize,
     pub(super) site: Rc<Site>,
     pub(super) inputs: Vec<Rc<InputCore<P>>>,
@@ -44,6 +53,22 @@ pub(crate) struct Draft<P> {
     pub(super) retains_forever: bool,
     /// Whether a source that acknowledges is upstream: known when the dataflow is complete.
     pub(super) asked: Rc<Cell<bool>>,
+    /// What it says of its state.
+    pub(super) keeps: Keeps,
+    /// What others read of it.
+    pub(super) lends: Option<Box<dyn Lends>>,
+    /// Of an input of main: how many records were sent at its time.
+    pub(super) position: Option<Box<dyn Fn() -> u64>>,
+    pub(super) tray: Rc<Tray<P>>,
+    /// Whether it pauses while sources are held: where nothing is said, as an operator without inputs.
+    pub(super) pauses: Option<bool>,
+    pub(super) peers: usize,
+    /// With what it begins. The state is taken out by who builds it.
+    pub(super) beginning: Beginning<P>,
+    /// What it is, for comparison with a checkpoint.
+    pub(super) form: Form,
+    /// The capabilities that it has held, by output, and that nobody has taken yet.
+    pub(super) purse: BTreeMap<usize, Vec<Capability>>,
     /// What is still missing.
     pub(super) missing: Option<BuildError>,
     pub(super) logic: Option<Logic>,
@@ -51,7 +76,14 @@ pub(crate) struct Draft<P> {
 
 impl<P: Payload> Draft<P> {
     /// What the operator tells its scope; ends the construction.
-    pub(crate) fn describe(&mut self) -> Result<Description, Error> {
+    ///
+    /// # Arguments
+    ///
+    /// `has_namesakes` says of an identity whether there are others of the same name, in the program or in the checkpoint.
+    pub(crate) fn describe(
+        &mut self,
+        has_namesakes: impl FnOnce(&str) -> bool,
+    ) -> Result<Description, Error> {
         if let Some(missing) = self.missing.take() {
             return Err(missing.into());
         }
@@ -84,7 +116,23 @@ impl<P: Payload> Draft<P> {
             *input.ticket.summaries.borrow_mut() = row;
             input.ticket.outputs.borrow_mut().clone_from(&self.outputs);
         }
-        let minimum = Point::minimum(self.dims);
+        let (initial, begins) = self.outstanding(has_namesakes)?;
+        let (finished, restored) = match self.beginning {
+            Beginning::Fresh | Beginning::New(..) => (false, false),
+            Beginning::Ended(_) => (true, false),
+            Beginning::Goes(..) => (false, true),
+        };
+        if let Some(lends) = self.lends.take()
+            && !self.identity.is_empty()
+        {
+            self.tray.lend(Lent {
+                dataflow: self.dataflow,
+                id: self.site.id,
+                identity: self.identity.clone(),
+                name: self.name.clone(),
+                lends,
+            });
+        }
         let named = |port| self.notify_by_input.get(&port).copied();
         let notify: Vec<_> = (0..inputs)
             .map(|port| named(port).unwrap_or(self.notify))
@@ -95,14 +143,13 @@ impl<P: Payload> Draft<P> {
             inputs,
             outputs,
             summary,
-            initial: self
-                .initial
-                .iter()
-                .map(|&port| (port, minimum.clone()))
-                .collect(),
+            initial,
+            begins,
+            finished,
+            pauses: self.pauses.unwrap_or(inputs == 0),
             local: true,
             notify,
-            start: self.start,
+            start: self.start || restored,
             id: self.site.id,
             progress: Rc::clone(&self.site.progress),
             operator: Box::new(ClosureOperator {
@@ -117,15 +164,112 @@ impl<P: Payload> Draft<P> {
                 site: Rc::clone(&self.site),
                 notify: hears,
                 logic: self.logic.take(),
+                keeper: Box::new(Keeper {
+                    tray: Rc::clone(&self.tray),
+                    keeps: std::mem::replace(&mut self.keeps, Keeps::Unsaid),
+                    position: self.position.take(),
+                    outputs: self.outputs.clone(),
+                    form: Arc::new(std::mem::take(&mut self.form)),
+                }),
                 moved: Vec::new(),
             }),
         })
     }
 
-    /// Hands out what the operator would have run: it will not be installed.
-    pub(crate) fn give_up(&mut self) -> Option<Logic> {
+    /// What is outstanding when it begins: the capabilities of this worker, and what all workers have together.
+    fn outstanding(
+        &mut self,
+        has_namesakes: impl FnOnce(&str) -> bool,
+    ) -> Result<(Own, Outstanding), Error> {
+        match &self.beginning {
+            Beginning::Fresh => {
+                let minimum = || Point::minimum(self.dims);
+                let own = self.initial.iter().map(|&port| (port, minimum(), 1));
+                let peers = self.peers as i64;
+                let all = self.initial.iter();
+                let all = all.map(|&port| (Port::Source(port), minimum(), peers));
+                Ok((own.collect(), all.collect()))
+            }
+            Beginning::Ended(_) => Ok((Vec::new(), Outstanding::new())),
+            Beginning::New(part, said) => {
+                let (operator, identity) = (self.name.clone(), part.identity.clone());
+                if matches!(self.keeps, Keeps::Nothing) {
+                    return Ok((Vec::new(), Outstanding::new()));
+                }
+                if self.inputs.is_empty() {
+                    return Err(RestoreError::NewSource { operator, identity }.into());
+                }
+                if !said {
+                    return Err(RestoreError::Unknown { operator, identity }.into());
+                }
+                Ok((Vec::new(), Outstanding::new()))
+            }
+            Beginning::Goes(part, totals) => {
+                let fits = totals.iter().all(|(at, time, _)| {
+                    let is_there = match *at {
+                        Port::Target(input) => input < self.inputs.len(),
+                        Port::Source(output) => output < self.outputs.len(),
+                    };
+                    is_there && time.dims() == self.dims
+                });
+                let operator = || (self.name.clone(), part.identity.clone());
+                let (before, now) = (&part.form.kind, &self.form.kind);
+                if !before.is_empty() && !now.is_empty() && before != now {
+                    let (operator, identity) = operator();
+                    let (before, now) = (before.clone(), now.clone());
+                    return Err(RestoreError::Kind {
+                        operator,
+                        identity,
+                        before,
+                        now,
+                    }
+                    .into());
+                }
+                if !matches!(self.keeps, Keeps::Nothing)
+                    && part.form.inputs != self.form.inputs
+                    && has_namesakes(&part.identity)
+                {
+                    let (operator, identity) = operator();
+                    let (before, now) = (part.form.inputs.join(", "), self.form.inputs.join(", "));
+                    return Err(RestoreError::Reads {
+                        operator,
+                        identity,
+                        before,
+                        now,
+                    }
+                    .into());
+                }
+                if !fits {
+                    let (operator, identity) = operator();
+                    return Err(RestoreError::Shape { operator, identity }.into());
+                }
+                if !matches!(part.state, None | Some(State::None)) {
+                    let (operator, identity) = operator();
+                    return Err(RestoreError::Left { operator, identity }.into());
+                }
+                let own = part.held.iter();
+                let own = own.map(|held| (held.port, held.time.clone(), held.count));
+                let (own, totals) = (own.collect(), totals.clone());
+                self.purse.clear(); // what nobody has taken is given up
+                Ok((own, totals))
+            }
+        }
+    }
+
+    /// Hands out what the operator would have run, and what it has: it will not be installed.
+    pub(crate) fn give_up(&mut self) -> impl Sized + use<P> {
         self.site.progress.close();
-        self.logic.take()
+        let keeps = std::mem::replace(&mut self.keeps, Keeps::Unsaid);
+        let beginning = std::mem::replace(&mut self.beginning, Beginning::Ended(None));
+        self.purse.clear();
+        let lends = self.lends.take();
+        (
+            self.logic.take(),
+            keeps,
+            lends,
+            self.position.take(),
+            beginning,
+        )
     }
 
     /// The output on which nothing is ever sent, and whose frontier is that of an input.

@@ -17,9 +17,14 @@ use crate::run::edge::Inbox;
 use crate::run::subgraph::{Child, Parts, Subgraph};
 
 impl<P: Payload> ChildDraft<P> {
-    fn install(&self, room: &Rc<Room>, peers: usize) -> Result<Box<Child>, Error> {
+    fn install(
+        &self,
+        around: &Scope<P>,
+        room: &Rc<Room>,
+        peers: usize,
+    ) -> Result<Box<Child>, Error> {
         match self {
-            ChildDraft::Operator(draft) => install_operator(draft, room, peers),
+            ChildDraft::Operator(draft) => install_operator(draft, around, room, peers),
             ChildDraft::Scope(scope) => {
                 let subgraph = scope.install()?;
                 Ok(scope.as_child(subgraph, room, peers))
@@ -44,11 +49,16 @@ impl<P: Payload> ChildDraft<P> {
 #[inline(never)]
 fn install_operator<P: Payload>(
     draft: &RefCell<Draft<P>>,
+    around: &Scope<P>,
     room: &Rc<Room>,
     peers: usize,
 ) -> Result<Box<Child>, Error> {
     let mut draft = draft.borrow_mut();
-    let (description, activation) = (draft.describe()?, draft.activation().clone());
+    let has_namesakes = |identity: &str| {
+        let dataflow = around.address()[0];
+        around.has_namesakes(identity) || around.worker().had_namesakes(dataflow, identity)
+    };
+    let (description, activation) = (draft.describe(has_namesakes)?, draft.activation().clone());
     Ok(Box::new(Child::new(
         description,
         activation,
@@ -61,12 +71,10 @@ impl<P: Payload> Scope<P> {
     #[inline(never)]
     fn as_child(&self, subgraph: Box<Subgraph>, room: &Rc<Room>, peers: usize) -> Box<Child> {
         let activation = self.0.activation.clone();
-        Box::new(Child::new(
-            subgraph.describe(),
-            activation,
-            Rc::clone(room),
-            peers,
-        ))
+        let mut description = subgraph.describe();
+        let dataflow = self.0.address[0];
+        description.finished = self.0.worker.has_ended(dataflow, self.identity());
+        Box::new(Child::new(description, activation, Rc::clone(room), peers))
     }
 
     /// Describes the scope and all in it, for the comparison between workers.
@@ -139,7 +147,7 @@ impl<P: Payload> Scope<P> {
         let (room, peers) = (self.0.worker.room(), self.0.worker.peers());
         let mut children = Vec::with_capacity(drafts.len());
         for draft in &drafts {
-            match draft.install(room, peers) {
+            match draft.install(self, room, peers) {
                 Ok(child) => children.push(*child),
                 Err(error) => {
                     drafts.iter().for_each(ChildDraft::give_up);

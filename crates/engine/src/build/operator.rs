@@ -15,17 +15,21 @@ use pointstamp_progress::{Source, Target};
 use super::draft::{Draft, MakeOutput};
 use super::scope::Scope;
 use crate::build::stream::Stream;
+use crate::cut::{Form, State};
 use crate::error::{BuildError, Error, UserResult};
 use crate::observe::OperatorId;
-use crate::payload::Payload;
+use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
 use crate::run::capability::{Capability, OutputCore};
 use crate::run::edge::Inbox;
-use crate::run::pact::{Connection, Pact};
+use crate::run::pact::{Connection, Pact, PactKind};
 use crate::run::port::{InputCore, InputPort, OutputPort, ReadyInputs, Ticket};
 use crate::run::queue::LocalQueue;
 use crate::run::site::Site;
+use crate::run::taking::Keeps;
+pub use crate::run::taking::Lends;
 use crate::run::wakeups::Activator;
+use crate::worker::Beginning;
 
 pub use crate::run::closure::Logic;
 pub use crate::run::notify::Notify;
@@ -44,6 +48,30 @@ impl<P: Payload> Clone for OperatorBuilder<P> {
             index: self.index,
             draft: Rc::clone(&self.draft),
         }
+    }
+}
+
+/// What an operator had at a checkpoint. The capabilities that are left in it are given up with it.
+#[derive(Default)]
+pub struct Restored {
+    /// What it kept.
+    pub state: State,
+    /// The capabilities that it held, apart from those that outputs have begun with, in order of outputs and times.
+    pub held: Vec<Capability>,
+    /// Whether it had ended, and others read what it kept: see [`lends`](OperatorBuilder::lends). It does not run again.
+    pub ended: bool,
+    pub(crate) position: Option<u64>,
+}
+
+impl Restored {
+    /// Takes a capability that it held on an output, or one at `time` by an earlier one. `None` where it held none that allows this.
+    pub fn capability(&mut self, output: usize, time: &Point) -> Option<Capability> {
+        let exact = |held: &Capability| held.port() == output && held.time() == time;
+        if let Some(at) = self.held.iter().position(exact) {
+            return Some(self.held.remove(at));
+        }
+        let mut of_output = self.held.iter().filter(|held| held.port() == output);
+        of_output.find_map(|held| held.delayed(time).ok())
     }
 }
 
@@ -67,8 +95,22 @@ impl<P: Payload> OperatorBuilder<P> {
             .renames(name)
             .unwrap_or_else(|| name.to_owned());
         let (failing, room) = (Rc::clone(worker.failing()), Rc::clone(worker.room()));
+        let identity = scope.identify(&name);
+        let (records, restores) = (worker.records(), worker.restores());
+        let beginning = if restores {
+            worker.beginning(scope.address()[0], &identity, &name, &scope.identities())
+        } else {
+            Beginning::Fresh
+        };
+        let described = (records || restores).then(|| worker.host().describes());
+        let form = Form {
+            kind: described.flatten().unwrap_or_default(),
+            inputs: Vec::new(),
+        };
         let draft = Rc::new(RefCell::new(Draft {
             name,
+            identity,
+            dataflow: scope.address()[0],
             dims: scope.dims(),
             site: Site::new(id, activation, failing, room),
             inputs: Vec::new(),
@@ -82,6 +124,15 @@ impl<P: Payload> OperatorBuilder<P> {
             silent: BTreeMap::new(),
             retains_forever: false,
             asked: Rc::default(),
+            keeps: Keeps::Unsaid,
+            lends: None,
+            position: None,
+            tray: Rc::clone(worker.tray()),
+            pauses: None,
+            peers: worker.peers(),
+            beginning,
+            form,
+            purse: BTreeMap::new(),
             missing: None,
             logic: None,
         }));
@@ -136,10 +187,10 @@ impl<P: Payload> OperatorBuilder<P> {
             port,
         };
         let worker = self.scope.worker();
-        let (copies, kind) = (pact.copies(worker.peers()), pact.name());
+        let (copies, kind, moves) = (pact.copies(worker.peers()), pact.name(), pact.kind());
         let reader = Rc::<str>::from(draft.name.as_str());
         let id = self.scope.add_edge(stream.source, target, copies, kind);
-        let (edge, inbox) = pact.connect(Connection {
+        let (mut edge, inbox) = pact.connect(Connection {
             label: self.scope.label(id),
             queue: Rc::clone(&queue),
             reader: Rc::clone(&reader),
@@ -153,6 +204,7 @@ impl<P: Payload> OperatorBuilder<P> {
             frontier: RefCell::default(),
             ticket: Ticket::new(draft.dims, Rc::clone(&draft.site)),
             edge: id,
+            pact: moves,
             reader,
         });
         if let Some(Inbox { id, receiver }) = inbox {
@@ -160,8 +212,30 @@ impl<P: Payload> OperatorBuilder<P> {
             let reader = Rc::clone(&core) as Rc<dyn Arrival>;
             worker.arrivals().expect(id, &reader);
         }
-        stream.tee.attach(edge);
+        let mut waited = Vec::new();
+        if let Beginning::Goes(part, _) = &mut draft.beginning {
+            let queued = part.queued.extract_if(.., |queued| queued.port == port);
+            waited.extend(queued);
+        }
         draft.inputs.push(Rc::clone(&core));
+        draft
+            .form
+            .inputs
+            .push(self.scope.source_text(stream.source));
+        drop(draft); // to route is user code
+        for queued in waited {
+            let message = Message {
+                time: queued.time,
+                data: queued.batch,
+            };
+            if queued.reroutes {
+                let routed = edge.push(message);
+                routed.map_err(|cause| worker.failing().fail_by(cause))?;
+            } else {
+                core.queue.push(message);
+            }
+        }
+        stream.tee.attach(edge);
         Ok(InputPort { core })
     }
 
@@ -180,9 +254,11 @@ impl<P: Payload> OperatorBuilder<P> {
             frontier: RefCell::default(),
             ticket: Ticket::new(draft.dims, Rc::clone(&draft.site)),
             edge,
+            pact: PactKind::Pipeline,
             reader: draft.name.as_str().into(),
         });
         draft.inputs.push(Rc::clone(&core));
+        draft.form.inputs.push(self.scope.source_text(source));
         InputPort { core }
     }
 
@@ -196,7 +272,9 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(self.output(OutputCore::new))
     }
 
-    /// Adds an output for which every worker begins with a capability at the minimum time.
+    /// Adds an output for which every worker begins with a capability at the minimum time. Where the dataflow goes on from a checkpoint, the
+    /// capability is one of those that the operator held; where it held none, the capability
+    /// [is revoked](Capability::is_revoked), and sends nothing.
     ///
     /// # Errors
     ///
@@ -216,8 +294,17 @@ impl<P: Payload> OperatorBuilder<P> {
         self.scope.check_building()?;
         let (output, stream) = self.output(make);
         let mut draft = self.draft.borrow_mut();
-        draft.initial.push(output.port());
-        let capability = Capability::initial(Point::minimum(draft.dims), Rc::clone(&output.core));
+        let (port, minimum) = (output.port(), Point::minimum(draft.dims));
+        if let Beginning::Fresh = draft.beginning {
+            draft.initial.push(port);
+            let capability = Capability::initial(minimum, Rc::clone(&output.core));
+            return Ok((output, stream, capability));
+        }
+        let purse = draft.purse.get_mut(&port);
+        let held = purse.filter(|held| !held.is_empty());
+        let capability = held.map(|held| held.remove(0));
+        let capability =
+            capability.unwrap_or_else(|| Capability::spent(minimum, Rc::clone(&output.core)));
         Ok((output, stream, capability))
     }
 
@@ -225,6 +312,15 @@ impl<P: Payload> OperatorBuilder<P> {
         let mut draft = self.draft.borrow_mut();
         let core = draft.add_output(make);
         let port = core.port;
+        let mut held = Vec::new();
+        if let Beginning::Goes(part, _) = &draft.beginning {
+            core.set_latest(part.latest.get(port).copied().unwrap_or(0));
+            for one in part.held.iter().filter(|held| held.port == port) {
+                let capability = || Capability::initial(one.time.clone(), Rc::clone(&core));
+                held.extend((0..one.count).map(|_| capability()));
+            }
+        }
+        draft.purse.insert(port, held);
         let tee = self.scope.tees().make();
         let source = Source {
             node: self.index,
@@ -276,6 +372,70 @@ impl<P: Payload> OperatorBuilder<P> {
     /// Runs the operator once at the start, with nothing received.
     pub fn start(&self) {
         self.draft.borrow_mut().start = true;
+    }
+
+    /// Says that the operator keeps nothing: it sends what it makes of a batch before its run ends.
+    pub fn stateless(&self) {
+        self.set_keeps(Keeps::Nothing);
+    }
+
+    /// Says how the operator's state is taken for a checkpoint. `take` is called between two runs, when nothing is in flight. The times that
+    /// the operator holds, and the batches at its inputs that it has not taken, are in the checkpoint by themselves.
+    pub fn keeps(&self, take: impl FnMut() -> UserResult<State> + 'static) {
+        self.set_keeps(Keeps::State(Box::new(take)));
+    }
+
+    /// Says how state is taken that others read and that outlives the operator: it is in checkpoints also when the operator, its scope or its
+    /// dataflow has ended. While the operator runs, [`keeps`](Self::keeps) has it.
+    pub fn lends(&self, lends: impl Lends + 'static) {
+        let before = self.draft.borrow_mut().lends.replace(Box::new(lends));
+        drop(before); // after the borrow: dropping it may run user code
+    }
+
+    /// Whether the operator had ended at the checkpoint from which the dataflow goes on: it does not run again.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.draft.borrow().beginning, Beginning::Ended(_))
+    }
+
+    fn set_keeps(&self, keeps: Keeps) {
+        let before = std::mem::replace(&mut self.draft.borrow_mut().keeps, keeps);
+        drop(before); // after the borrow: dropping it may run user code
+    }
+
+    /// What the operator had, where the dataflow goes on from a checkpoint and the operator had not ended, or others read what it kept: to be called
+    /// once, after its outputs were added.
+    pub fn restored(&self) -> Option<Restored> {
+        let mut draft = self.draft.borrow_mut();
+        let part = match &mut draft.beginning {
+            Beginning::Fresh => return None,
+            Beginning::Ended(lent) => {
+                return lent.take().map(|state| Restored {
+                    state,
+                    held: Vec::new(),
+                    ended: true,
+                    position: None,
+                });
+            }
+            Beginning::Goes(part, _) | Beginning::New(part, _) => part,
+        };
+        let (state, position) = (part.state.take(), part.position);
+        let held = std::mem::take(&mut draft.purse);
+        Some(Restored {
+            state: state.unwrap_or(State::None),
+            held: held.into_values().flatten().collect(),
+            ended: false,
+            position,
+        })
+    }
+
+    /// Says whether the operator pauses while sources are held for a checkpoint. Where nothing is said, operators without inputs do.
+    pub fn pauses(&self, pauses: bool) {
+        self.draft.borrow_mut().pauses = Some(pauses);
+    }
+
+    /// Says how many records were sent at the time that the operator holds, for an input of main.
+    pub(crate) fn set_position(&self, position: impl Fn() -> u64 + 'static) {
+        self.draft.borrow_mut().position = Some(Box::new(position));
     }
 
     /// Keeps a list of the inputs that have messages, for logic over many inputs.

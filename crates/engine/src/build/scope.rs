@@ -14,6 +14,7 @@ use rustc_hash::FxHashSet;
 pub use super::downstream::Found;
 use super::draft::Draft;
 use crate::error::{BuildError, Completed, Error, ScopePath};
+use crate::identity::Identities;
 use crate::observe::{EdgeId, OperatorId};
 use crate::payload::Payload;
 use crate::run::activation::Activation;
@@ -41,6 +42,11 @@ pub struct Scope<P: Payload>(pub(super) Rc<ScopeCore<P>>);
 
 pub(super) struct ScopeCore<P: Payload> {
     pub(super) name: String,
+    pub(super) identity: String,
+    /// Those of its nodes, where checkpoints are made.
+    pub(super) identities: Option<RefCell<Identities>>,
+    /// The identities of its nodes, in order, where there are any.
+    pub(super) nodes: RefCell<Vec<String>>,
     pub(super) address: Vec<usize>,
     pub(super) dims: usize,
     pub(super) parent: Option<Scope<P>>,
@@ -112,6 +118,7 @@ impl<P: Payload> Scope<P> {
         worker.host().begins(id);
         Self::new(
             name,
+            String::new(),
             vec![dataflow as usize],
             dims,
             None,
@@ -126,6 +133,7 @@ impl<P: Payload> Scope<P> {
     #[allow(clippy::too_many_arguments)] // the two ways to make a scope, side by side above and below
     fn new(
         name: &str,
+        identity: String,
         address: Vec<usize>,
         dims: usize,
         parent: Option<Scope<P>>,
@@ -137,6 +145,9 @@ impl<P: Payload> Scope<P> {
     ) -> Self {
         Scope(Rc::new(ScopeCore {
             name: name.to_owned(),
+            identity,
+            identities: (worker.restores() || worker.records()).then(RefCell::default),
+            nodes: RefCell::default(),
             address,
             dims,
             parent,
@@ -182,8 +193,10 @@ impl<P: Payload> Scope<P> {
         let (index, id, activation) = self.allocate_child()?;
         let mut address = self.0.address.clone();
         address.push(index);
+        let identity = self.identify(name);
         let scope = Self::new(
             name,
+            identity,
             address,
             self.0.dims + appended,
             Some(self.clone()),
@@ -241,6 +254,49 @@ impl<P: Payload> Scope<P> {
     /// The scope's number, as observers are told it.
     pub fn id(&self) -> OperatorId {
         self.0.id
+    }
+
+    /// The scope's identity, where checkpoints are made; empty otherwise, and for the dataflow.
+    pub(crate) fn identity(&self) -> &str {
+        &self.0.identity
+    }
+
+    /// The identity of the node that is begun next here, where checkpoints are made; empty otherwise.
+    pub(crate) fn identify(&self, name: &str) -> String {
+        let identities = self.0.identities.as_ref();
+        let Some(identities) = identities else {
+            return String::new();
+        };
+        let mut identities = identities.borrow_mut();
+        let identity = identities.next(&self.0.identity, name);
+        self.0.nodes.borrow_mut().push(identity.clone());
+        identity
+    }
+
+    /// Whether the program has several nodes here of the name that this identity has.
+    pub(crate) fn has_namesakes(&self, identity: &str) -> bool {
+        let identities = self.0.identities.as_ref();
+        identities.is_some_and(|it| it.borrow().have_namesakes(identity))
+    }
+
+    /// An output of a node, for comparison with a checkpoint.
+    pub(crate) fn source_text(&self, source: Source) -> String {
+        let nodes = self.0.nodes.borrow();
+        let node = source.node.checked_sub(1).and_then(|at| nodes.get(at));
+        format!("{}:{}", node.map_or("", String::as_str), source.port)
+    }
+
+    /// The identities of the scope and of those around it, without the dataflow's own.
+    pub(crate) fn identities(&self) -> Vec<&str> {
+        let mut identities = Vec::new();
+        let mut scope = Some(self);
+        while let Some(inner) = scope {
+            if inner.0.parent.is_some() {
+                identities.push(inner.identity());
+            }
+            scope = inner.0.parent.as_ref();
+        }
+        identities
     }
 
     /// The scope, as errors name it.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::blueprint::Blueprint;
+use crate::cut::Word;
 
 /// A message to every other process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,6 +23,12 @@ pub(crate) enum Control {
     Dropped { worker: usize, dataflow: usize },
     /// A worker is done with a dataflow.
     Ended { worker: usize, dataflow: usize },
+    /// Something about a checkpoint, for one worker of the process that gets it.
+    Word {
+        worker: usize,
+        to: usize,
+        word: Word,
+    },
     /// Something that the program around the engine says; the first worker of the process stands for it.
     Said { worker: usize, what: Vec<u8> },
 }
@@ -44,6 +51,7 @@ impl Control {
             | Control::Finished { worker }
             | Control::Dropped { worker, .. }
             | Control::Ended { worker, .. }
+            | Control::Word { worker, .. }
             | Control::Said { worker, .. } => workers.contains(worker),
         }
     }

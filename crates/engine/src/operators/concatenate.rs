@@ -23,6 +23,7 @@ pub fn concatenate<P: Payload>(
         .collect::<Result<Vec<_>, _>>()?;
     let (output, stream) = builder.new_output()?;
     let ready = builder.ready_inputs();
+    builder.stateless();
     builder.build(move || {
         while let Some(input) = ready.next(&inputs) {
             pass_on(input, &output)?;

@@ -16,6 +16,7 @@ impl<P: Payload> Stream<P> {
         let builder = self.scope().operator(name)?;
         let input = builder.new_input(self, pact)?;
         let (output, stream) = builder.new_output()?;
+        builder.stateless();
         builder.build(move || {
             pass_some(&input, &output, AT_ONCE)?;
             Ok(false)

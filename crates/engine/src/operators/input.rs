@@ -1,18 +1,55 @@
 //! An input that `main` drives.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pointstamp_order::Point;
 
+use crate::build::operator::Restored;
 use crate::build::scope::Scope;
 use crate::build::stream::Stream;
+use crate::cut::State as Kept;
 use crate::error::{BuildError, Error, check_advance, check_dims};
 use crate::payload::Payload;
 use crate::run::arrival::Close;
 use crate::run::capability::Capability;
 use crate::run::port::{OutputPort, SendError};
 use crate::worker::Worker;
+
+/// What `main` has given to an input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How many records, at the input's time.
+    pub sent: u64,
+    /// A digest of all records, which is a sum; `None` where it is not known.
+    pub digest: Option<u64>,
+}
+
+impl Standing {
+    fn to_bytes(self, peers: usize) -> Vec<u8> {
+        let known = u64::from(self.digest.is_some());
+        let words = [peers as u64, known, self.digest.unwrap_or(0)];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// What a worker had given, where there are as many workers as before.
+    fn restored(restored: &Restored, peers: usize) -> Self {
+        let sent = restored.position.unwrap_or(0);
+        let words = match restored.state.pieces() {
+            [piece] => piece.to_bytes().ok().and_then(|bytes| {
+                let words = bytes.chunks_exact(8);
+                let words = words.map(|word| word.try_into().map(u64::from_le_bytes));
+                words.collect::<Result<Vec<_>, _>>().ok()
+            }),
+            _ => None,
+        };
+        let digest = match words.as_deref() {
+            Some(&[before, 1, digest]) if before == peers as u64 => Some(digest),
+            _ => None,
+        };
+        Standing { sent, digest }
+    }
+}
 
 /// Introduces batches at its current time, into any number of dataflows. Clones are the same input.
 ///
@@ -21,6 +58,12 @@ pub struct Input<P: Payload>(Rc<RefCell<State<P>>>);
 
 struct State<P: Payload> {
     time: Option<Point>,
+    /// How many records were sent at that time.
+    records: u64,
+    /// Where it goes on from a checkpoint: the time, and how many records were sent at it.
+    resumed: Option<(Point, Standing)>,
+    /// What checkpoints are told, where the program counts.
+    told: Option<Rc<Cell<Standing>>>,
     outlets: Vec<(OutputPort<P>, Capability)>,
     closed: bool,
     /// A dataflow that it was to feed has been given up while it was built.
@@ -74,12 +117,20 @@ impl<P: Payload> Input<P> {
     pub fn new() -> Self {
         Input(Rc::new(RefCell::new(State {
             time: None,
+            records: 0,
+            resumed: None,
+            told: None,
             outlets: Vec::new(),
             closed: false,
             unbuilt: false,
             served: false,
             worker: None,
         })))
+    }
+
+    /// Says that the program counts what it gives, and digests it. To be called before the input is connected.
+    pub fn set_told(&self, told: Rc<Cell<Standing>>) {
+        self.0.borrow_mut().told = Some(told);
     }
 
     /// Connects the input to a scope, from its current time on.
@@ -101,7 +152,23 @@ impl<P: Payload> Input<P> {
         }
         let builder = scope.operator("input")?;
         let (output, stream, mut capability) = builder.new_held_output()?;
+        let own = Rc::downgrade(&self.0);
+        let peers = scope.worker().peers();
+        let told = self.0.borrow().told.clone();
+        if let Some(told) = told {
+            let position = Rc::clone(&told);
+            builder.set_position(move || position.get().sent);
+            builder.keeps(move || Ok(Kept::Parts(vec![told.get().to_bytes(peers).into()])));
+        } else {
+            builder.stateless();
+            builder.set_position(move || own.upgrade().map_or(0, |own| own.borrow().records));
+        }
         let mut state = self.0.borrow_mut();
+        if let Some(restored) = builder.restored().filter(|it| it.position.is_some()) {
+            let standing = Standing::restored(&restored, peers);
+            state.records = standing.sent;
+            state.resumed = Some((capability.time().clone(), standing));
+        }
         match &state.time {
             Some(time) => capability.downgrade(time)?,
             None => state.time = Some(capability.time().clone()),
@@ -111,13 +178,23 @@ impl<P: Payload> Input<P> {
             scope.worker().open_inputs().add(Rc::downgrade(&state));
         }
         state.worker = Some(scope.worker().clone());
-        state.outlets.push((output, capability));
+        if capability.is_revoked() {
+            state.served = true; // it was closed at the checkpoint: what is sent goes nowhere
+        } else {
+            state.outlets.push((output, capability));
+        }
         Ok(stream)
     }
 
     /// The time of the batches sent now; `None` before the input is connected.
     pub fn time(&self) -> Option<Point> {
         self.0.borrow().time.clone()
+    }
+
+    /// Where the input goes on from a checkpoint: at this time, at which so much was sent. What `main` sent before is in the
+    /// checkpoint, and not to be sent again.
+    pub fn resumed(&self) -> Option<(Point, Standing)> {
+        self.0.borrow().resumed.clone()
     }
 
     /// Whether nothing can be sent any more.
@@ -186,10 +263,14 @@ impl<P: Payload> Input<P> {
             if let Some(worker) = &state.worker {
                 worker.sends(&data)?;
             }
-            let Some(((last, _), others)) = state.outlets.split_last() else {
+            if state.outlets.is_empty() {
                 return Ok(()); // its dataflows have ended
-            };
+            }
             state.check_idle()?;
+            state.records += data.len() as u64;
+            let Some(((last, _), others)) = state.outlets.split_last() else {
+                return Ok(());
+            };
             // All at once, before a routing function runs: it may move the input on, or close it.
             for (output, _) in &state.outlets {
                 output.count(&time, data.len());
@@ -218,6 +299,9 @@ impl<P: Payload> Input<P> {
             return Ok(());
         };
         check_advance(now, time)?;
+        if time != now {
+            state.records = 0;
+        }
         state.forget_gone();
         for (_, capability) in &mut state.outlets {
             capability.downgrade(time)?;

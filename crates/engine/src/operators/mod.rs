@@ -11,7 +11,7 @@ mod unordered;
 pub use capture::{Event, capture};
 pub use concatenate::concatenate;
 pub use feedback::LoopHandle;
-pub use input::Input;
+pub use input::{Input, Standing};
 pub use unordered::UnorderedInput;
 
 pub use crate::run::probe::Probe;

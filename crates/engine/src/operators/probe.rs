@@ -26,6 +26,7 @@ impl Probe {
             place: self.place(Point::minimum(scope.dims())),
             probe: self.clone(),
         };
+        builder.stateless();
         builder.build(move || {
             let Attached { probe, place } = &attached;
             probe.set(*place, input.frontier().frontier());

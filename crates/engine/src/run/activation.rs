@@ -177,6 +177,11 @@ impl Activation {
         }
     }
 
+    /// Whether the node is to run.
+    pub(crate) fn is_asked_to_run(&self) -> bool {
+        self.0.flags.get() & RUN != 0
+    }
+
     /// Whether the node is running now.
     pub(crate) fn is_running(&self) -> bool {
         self.0.flags.get() & RUNNING != 0

@@ -11,6 +11,7 @@ use std::time::Instant;
 use pointstamp_channels::{ASK, Fabric};
 
 use crate::run::activation::Activation;
+use crate::run::holding::Holding;
 
 /// What the brake knows of one source: while it is put aside, since which release of the pressure.
 #[derive(Default)]
@@ -26,6 +27,8 @@ impl Gate {
 /// The sources of one worker that are put aside.
 pub(crate) struct Brake {
     fabric: Arc<Fabric>,
+    /// Whether they are held for another reason.
+    holding: Rc<Holding>,
     /// They may go on when the fabric has been released after they were put aside: then the number is another.
     aside: RefCell<Vec<(Activation, u64)>>,
     /// When to ask next whether anything moves.
@@ -33,12 +36,18 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    pub(crate) fn new(fabric: Arc<Fabric>) -> Rc<Self> {
+    pub(crate) fn new(fabric: Arc<Fabric>, holding: Rc<Holding>) -> Rc<Self> {
         Rc::new(Brake {
             fabric,
+            holding,
             aside: RefCell::default(),
             ask_at: Cell::new(None),
         })
+    }
+
+    /// Whether what feeds the computation is held so that it drains.
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.holding
     }
 
     /// Whether a source that is to run must wait.

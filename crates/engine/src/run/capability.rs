@@ -51,6 +51,11 @@ impl OutputCore {
         self.latest.set(self.latest.get().max(last));
     }
 
+    /// Goes on from a checkpoint at which this was the greatest last coordinate of what was sent.
+    pub(crate) fn set_latest(&self, latest: u64) {
+        self.latest.set(latest);
+    }
+
     /// The greatest last coordinate of all times at which something was sent.
     pub(crate) fn latest(&self) -> u64 {
         self.latest.get()
@@ -98,6 +103,8 @@ pub struct Capability {
     output: Rc<OutputCore>,
     /// For those who observe; 0 where there was no observer.
     number: u64,
+    /// Whether it was given up before a checkpoint that the computation goes on from: it is not counted, and sends nothing.
+    is_spent: bool,
 }
 
 impl Capability {
@@ -105,6 +112,16 @@ impl Capability {
     pub(crate) fn mint(time: Point, output: Rc<OutputCore>) -> Self {
         output.count(&time, 1);
         Self::made(time, output)
+    }
+
+    /// A capability that was given up before the checkpoint from which the computation goes on.
+    pub(crate) fn spent(time: Point, output: Rc<OutputCore>) -> Self {
+        Capability {
+            time,
+            output,
+            number: 0,
+            is_spent: true,
+        }
     }
 
     fn made(time: Point, output: Rc<OutputCore>) -> Self {
@@ -120,6 +137,7 @@ impl Capability {
             time,
             output,
             number,
+            is_spent: false,
         }
     }
 
@@ -172,7 +190,16 @@ impl Capability {
     /// [`Error::TimeGoesBack`] or [`Error::TimeDims`].
     pub fn delayed(&self, time: &Point) -> Result<Capability, Error> {
         check_advance(&self.time, time)?;
-        Ok(Capability::mint(time.clone(), Rc::clone(&self.output)))
+        Ok(self.another(time))
+    }
+
+    fn another(&self, time: &Point) -> Capability {
+        let make = if self.is_spent {
+            Capability::spent
+        } else {
+            Capability::mint
+        };
+        make(time.clone(), Rc::clone(&self.output))
     }
 
     /// Moves this capability to `time`, giving up what lies before.
@@ -182,7 +209,9 @@ impl Capability {
     /// [`Error::TimeGoesBack`] or [`Error::TimeDims`]; the capability stays as it was.
     pub fn downgrade(&mut self, time: &Point) -> Result<(), Error> {
         check_advance(&self.time, time)?;
-        if *time != self.time {
+        if self.is_spent {
+            self.time = time.clone();
+        } else if *time != self.time {
             self.output.count(time, 1);
             self.output.count(&self.time, -1);
             let OutputCore { port, site, .. } = &*self.output;
@@ -198,20 +227,23 @@ impl Capability {
         Ok(())
     }
 
-    /// Whether the worker took the capability back.
+    /// Whether the worker took the capability back, or it was given up before the checkpoint from which the computation goes on.
     pub fn is_revoked(&self) -> bool {
-        self.output.revoked.get()
+        self.is_spent || self.output.revoked.get()
     }
 }
 
 impl Clone for Capability {
     fn clone(&self) -> Self {
-        Capability::mint(self.time.clone(), Rc::clone(&self.output))
+        self.another(&self.time)
     }
 }
 
 impl Drop for Capability {
     fn drop(&mut self) {
+        if self.is_spent {
+            return;
+        }
         self.output.count(&self.time, -1);
         let OutputCore { port, site, .. } = &*self.output;
         site.room.tell(|| Observation::CapabilityDropped {

@@ -1,20 +1,23 @@
 //! An operator that runs: its logic, and what goes with a run of it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pointstamp_order::Point;
 
+use crate::cut::State;
 use crate::error::{Error, UserResult};
 use crate::payload::Payload;
 use crate::run::port::InputCore;
 use crate::run::schedule::{Inside, Schedule};
 use crate::run::site::Site;
+use crate::run::taking::{Keeper, Keeps, Kept, Taking};
 
 /// An operator's logic. `Ok(true)` keeps the dataflow from ending although no frontier shows why.
 pub type Logic = Box<dyn FnMut() -> UserResult<bool>>;
 
 /// Runs the logic of an operator.
-pub(crate) struct ClosureOperator<P> {
+pub(crate) struct ClosureOperator<P: Payload> {
     pub(crate) name: String,
     pub(crate) inputs: Vec<Rc<InputCore<P>>>,
     /// The inputs that other workers send to.
@@ -23,6 +26,8 @@ pub(crate) struct ClosureOperator<P> {
     /// Whether it is told of frontiers.
     pub(crate) notify: bool,
     pub(crate) logic: Option<Logic>,
+    /// How its part of a checkpoint is taken.
+    pub(crate) keeper: Box<Keeper<P>>,
     /// What moved of its frontiers, which the logic looks at itself; its room is used again.
     pub(crate) moved: Vec<(Point, i64)>,
 }
@@ -59,5 +64,39 @@ impl<P: Payload> Schedule for ClosureOperator<P> {
 
     fn inspect(&mut self, _address: &[usize]) -> Inside {
         Inside::Operator(self.inputs.iter().map(|input| input.waiting()).collect())
+    }
+
+    fn pull(&mut self) -> Result<(), Error> {
+        self.remote.iter().try_for_each(|input| input.pull())
+    }
+
+    fn take(&mut self, _taking: &mut Taking) -> Result<(), Error> {
+        let Keeper {
+            tray,
+            keeps,
+            position,
+            outputs,
+            form,
+        } = &mut *self.keeper;
+        let state = match keeps {
+            Keeps::Unsaid => None,
+            Keeps::Nothing => Some(State::None),
+            Keeps::State(take) => {
+                let taken = take().map_err(|cause| Error::Operator {
+                    operator: self.name.clone(),
+                    cause,
+                })?;
+                Some(taken)
+            }
+        };
+        let kept = Kept {
+            form: Arc::clone(form),
+            queued: self.inputs.iter().flat_map(|it| it.queued()).collect(),
+            state,
+            latest: outputs.iter().map(|output| output.latest()).collect(),
+            position: position.as_ref().map(|position| position()),
+        };
+        tray.put(self.site.id, kept);
+        Ok(())
     }
 }

@@ -14,6 +14,17 @@ use crate::payload::Payload;
 pub(crate) use connection::{Connected, Connection};
 pub use route::Route;
 
+/// How records move between workers, without what moves them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PactKind {
+    /// As [`Pact::Pipeline`].
+    Pipeline,
+    /// As [`Pact::Exchange`].
+    Exchange,
+    /// As [`Pact::Broadcast`].
+    Broadcast,
+}
+
 /// How an edge moves records between workers.
 pub enum Pact<P> {
     /// Records stay on their worker.
@@ -28,6 +39,15 @@ impl<P> Pact<P> {
     /// An exchange by a router.
     pub fn exchange(router: impl Route<P> + 'static) -> Self {
         Pact::Exchange(Box::new(router))
+    }
+
+    /// The kind of contract.
+    pub fn kind(&self) -> PactKind {
+        match self {
+            Pact::Pipeline => PactKind::Pipeline,
+            Pact::Exchange(_) => PactKind::Exchange,
+            Pact::Broadcast => PactKind::Broadcast,
+        }
     }
 
     /// The contract's name, for messages.

@@ -18,11 +18,13 @@ use pointstamp_channels::Receiver;
 use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_order::{PartialOrder, PathSummary};
 
+use crate::cut::Queued;
 use crate::error::{BoxError, BuildError, CapabilityError, Error, check_dims};
 use crate::observe::{EdgeId, Observation};
 use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
 use crate::run::capability::{Capability, OutputCore};
+use crate::run::pact::PactKind;
 use crate::run::queue::LocalQueue;
 use crate::run::schedule::Waiting;
 use crate::run::site::Site;
@@ -52,6 +54,7 @@ pub(crate) struct InputCore<P> {
     pub(crate) ticket: Rc<Ticket>,
     /// The edge that leads here.
     pub(crate) edge: EdgeId,
+    pub(crate) pact: PactKind,
     /// The operator's name when the input was made.
     pub(crate) reader: Rc<str>,
 }
@@ -63,6 +66,34 @@ impl<P: Payload> InputCore<P> {
             here: self.queue.waiting(),
             remote: self.has_remote(),
         }
+    }
+
+    /// Takes in what waits from other workers, so that it can be seen.
+    pub(crate) fn pull(&self) -> Result<(), Error> {
+        let pulled = match &*self.remote.borrow() {
+            Some(remote) => remote.pull(),
+            None => Ok(()),
+        };
+        pulled.map_err(|cause| {
+            let operator = self.reader.to_string();
+            self.site().failing.fail(Error::Decode { operator, cause })
+        })
+    }
+
+    /// What waits, in the order in which it would be taken.
+    pub(crate) fn queued(&self) -> Vec<Queued<P>> {
+        let mut messages = self.queue.messages();
+        if let Some(remote) = &*self.remote.borrow() {
+            messages.extend(remote.pulled());
+        }
+        let queued = messages.into_iter().map(|Message { time, data }| Queued {
+            port: self.port,
+            time,
+            batch: data,
+            pact: self.pact,
+            reroutes: false,
+        });
+        queued.collect()
     }
 
     fn take_remote(&self) -> Result<Option<Message<P>>, Error> {

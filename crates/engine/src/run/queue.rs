@@ -57,6 +57,11 @@ impl<P> LocalQueue<P> {
 }
 
 impl<P: Payload> LocalQueue<P> {
+    /// Copies of the messages, the first one first.
+    pub(crate) fn messages(&self) -> Vec<Message<P>> {
+        self.messages.borrow().iter().cloned().collect()
+    }
+
     /// How many records wait in each batch, and at what time.
     pub(crate) fn waiting(&self) -> Vec<(Point, usize)> {
         let messages = self.messages.borrow();

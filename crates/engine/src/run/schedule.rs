@@ -11,11 +11,13 @@ use std::rc::Rc;
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Connectivity;
 
+use crate::cut::Outstanding;
 use crate::error::Error;
 use crate::inspect::ScopeState;
 use crate::observe::OperatorId;
 use crate::run::notify::Notify;
 use crate::run::progress::SharedProgress;
+use crate::run::taking::Taking;
 
 /// An operator that can be scheduled.
 pub(crate) trait Schedule {
@@ -24,6 +26,20 @@ pub(crate) trait Schedule {
 
     /// What is in it.
     fn inspect(&mut self, address: &[usize]) -> Inside;
+
+    /// Has every scope run, so that it sends what it has held back.
+    fn flush(&mut self) {}
+
+    /// Takes in the messages that operators leave at their inputs, so that they can be seen.
+    fn pull(&mut self) -> Result<(), Error>;
+
+    /// Takes what there is, for a checkpoint. Nothing is in flight.
+    fn take(&mut self, taking: &mut Taking) -> Result<(), Error>;
+
+    /// Adds the operators that have something to do.
+    fn busy(&self, busy: &mut Vec<(OperatorId, String)>) {
+        let _ = busy;
+    }
 }
 
 /// What is in an operator.
@@ -44,6 +60,10 @@ pub(crate) struct Waiting {
 }
 
 /// What an operator says of itself when its scope is installed.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing, and is read once"
+)]
 pub(crate) struct Description {
     pub(crate) id: OperatorId,
     pub(crate) name: String,
@@ -51,8 +71,14 @@ pub(crate) struct Description {
     pub(crate) outputs: usize,
     /// From each input to each output, what happens to a timestamp on the way.
     pub(crate) summary: Connectivity<Summary>,
-    /// Capabilities that every worker's instance begins with: `(output, time)`.
-    pub(crate) initial: Vec<(usize, Point)>,
+    /// Capabilities that the instance of this worker begins with: `(output, time, count)`.
+    pub(crate) initial: Vec<(usize, Point, i64)>,
+    /// What is outstanding at its ports when it begins, on all workers together.
+    pub(crate) begins: Outstanding,
+    /// Whether it has ended before it begins: the computation goes on from a checkpoint at which it had.
+    pub(crate) finished: bool,
+    /// Whether it pauses while sources are held.
+    pub(crate) pauses: bool,
     /// Whether the report is this worker's own, to be told to the others.
     pub(crate) local: bool,
     /// By input: whether the operator wants to know of its frontier.

@@ -11,6 +11,7 @@
 
 mod child;
 mod inspect;
+mod taking;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,6 +31,7 @@ use crate::run::edge::{EdgeShape, Inbox};
 use crate::run::notify::Notify;
 use crate::run::progress::{PortChanges, SharedProgress};
 use crate::run::schedule::{Description, Inside, Schedule};
+use crate::run::taking::Taking;
 use crate::run::view::{View, view};
 
 pub(crate) use child::Child;
@@ -135,7 +137,7 @@ impl Subgraph {
                 description.summary,
             );
             child.operator = Some(description.operator);
-            begins.push((description.initial, description.start));
+            begins.push((description.begins, description.start, description.finished));
         }
         let mut input_readers = vec![Vec::new(); inputs];
         for &EdgeShape {
@@ -158,11 +160,13 @@ impl Subgraph {
         let built = view(inner_dims, &graph, parts.mode, parts.peers);
         let (mut view, summary) = built.map_err(|error| refused(error, &children))?;
         let summary = summary.map(|summary| summary.truncate(outer_dims));
-        for (i, (initial, start)) in begins.into_iter().enumerate() {
-            for (port, time) in initial {
-                view.initial(Source { node: i + 1, port }, &time);
+        for (i, (begins, start, finished)) in begins.into_iter().enumerate() {
+            for (port, time, count) in begins {
+                view.begin(Location { node: i + 1, port }, &time, count);
             }
-            if start {
+            if finished {
+                children[i].shut_down();
+            } else if start {
                 children[i].activation.run();
             }
         }
@@ -222,6 +226,9 @@ impl Subgraph {
             summary: std::mem::replace(&mut self.summary, Connectivity::empty()),
             // Its capabilities at the start are in its report already, summed over the workers.
             initial: Vec::new(),
+            begins: Vec::new(),
+            finished: false,
+            pauses: false,
             local: false,
             notify: vec![Notify::Always; self.inputs],
             start: true,
@@ -381,6 +388,12 @@ impl Subgraph {
     fn visit(&mut self, index: usize) -> Result<(), Error> {
         let child = &mut self.children[index];
         let mut visit = child.activation.begin();
+        let holding = self.brake.holding();
+        let is_held = holding.is_on();
+        if visit.run && is_held && child.pauses {
+            visit.run = false;
+            holding.set_aside(&child.activation);
+        }
         if visit.run
             && let Some(gate) = &child.gate
         {
@@ -396,6 +409,9 @@ impl Subgraph {
         }
         let result = match &mut child.operator {
             Some(operator) if visit.run => {
+                if is_held && child.local {
+                    holding.runs(child.id, &child.name);
+                }
                 self.room
                     .tell(|| Observation::ScheduleBegins { id: child.id });
                 let result = operator.schedule();
@@ -472,9 +488,11 @@ impl Subgraph {
 
     /// Tells the other workers what this one did, unless it can wait.
     fn send_progress(&mut self) {
+        let drains = self.brake.holding().drains();
         let outgoing = match &self.links {
-            Some(_) => self.view.take_outgoing(),
-            None => self.view.flush_outgoing(), // alone: no peer to hold anything back from
+            Some(_) if !drains => self.view.take_outgoing(),
+            // In a drain all that is known is to be known everywhere; alone there is no peer to hold anything back from.
+            _ => self.view.flush_outgoing(),
         };
         if let Some(batch) = outgoing
             && let Some((links, _)) = &self.links
@@ -483,7 +501,11 @@ impl Subgraph {
                 scope: self.id,
                 changes: &batch,
             });
-            links.push(Changes(batch));
+            if drains {
+                links.push_at_once(Changes(batch));
+            } else {
+                links.push(Changes(batch));
+            }
         }
     }
 }
@@ -504,5 +526,21 @@ impl Schedule for Subgraph {
 
     fn inspect(&mut self, address: &[usize]) -> Inside {
         Inside::Scope(Box::new(Subgraph::inspect(self, address)))
+    }
+
+    fn flush(&mut self) {
+        self.flush_scopes();
+    }
+
+    fn pull(&mut self) -> Result<(), Error> {
+        self.pull_inputs()
+    }
+
+    fn take(&mut self, taking: &mut Taking) -> Result<(), Error> {
+        self.take_operators(taking)
+    }
+
+    fn busy(&self, busy: &mut Vec<(OperatorId, String)>) {
+        self.busy_operators(busy);
     }
 }

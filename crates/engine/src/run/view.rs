@@ -7,7 +7,7 @@
 
 use pointstamp_order::{Coords, Point, Shift, Summary, Timestamp};
 use pointstamp_progress::{
-    Connectivity, Graph, GraphError, Location, Mode, ProgressBatch, Protocol, Source,
+    Connectivity, Graph, GraphError, Location, Mode, ProgressBatch, Protocol,
 };
 
 use crate::observe::Change;
@@ -15,7 +15,7 @@ use crate::observe::Change;
 /// [`Protocol`] and its tracker, whatever they run on. The methods are theirs. Times have the scope's number of
 /// coordinates.
 pub(crate) trait View {
-    fn initial(&mut self, source: Source, time: &Point);
+    fn begin(&mut self, location: Location, time: &Point, count: i64);
     fn accept_frontier(&mut self, scope_input: usize, time: &Point, diff: i64);
     fn local(&mut self, location: Location, time: &Point, diff: i64);
     fn shared(&mut self, location: Location, time: &Point, diff: i64);
@@ -111,8 +111,8 @@ impl<const N: usize> Time for Coords<N> {
 }
 
 impl<T: Time> View for Protocol<T> {
-    fn initial(&mut self, source: Source, time: &Point) {
-        Protocol::initial(self, source, T::of(time));
+    fn begin(&mut self, location: Location, time: &Point, count: i64) {
+        Protocol::begin(self, location, T::of(time), count);
     }
 
     fn accept_frontier(&mut self, scope_input: usize, time: &Point, diff: i64) {
@@ -206,7 +206,7 @@ fn points<T: Time>(batch: ProgressBatch<T>) -> ProgressBatch<Point> {
 
 #[cfg(test)]
 mod tests {
-    use pointstamp_progress::Target;
+    use pointstamp_progress::{Source, Target};
 
     use super::*;
 
@@ -234,7 +234,7 @@ mod tests {
         let time = |last: u64| Point::minimum(dims).with_last(last);
         let (input, output) = (Location::target(1, 0), Location::source(1, 0));
         let mut said = Vec::new();
-        view.initial(Source::new(1, 0), &time(1));
+        view.begin(output, &time(1), 2);
         view.accept_frontier(0, &time(2), 1);
         view.accept_frontier(1, &time(0), 1);
         for round in 0..6 {

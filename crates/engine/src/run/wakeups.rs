@@ -11,10 +11,12 @@ use pointstamp_channels::{Doorbell, Ring};
 use rustc_hash::FxHashMap;
 
 use crate::run::activation::{Activation, WeakActivation};
+use crate::run::holding::Holding;
 
 /// The timers and the registry of one worker.
 pub struct Wakeups {
     doorbell: Doorbell,
+    holding: Rc<Holding>,
     next: Cell<u64>,
     timers: RefCell<BTreeSet<(Duration, u64)>>,
     /// What timers count from.
@@ -32,9 +34,10 @@ struct Registered {
 }
 
 impl Wakeups {
-    pub(crate) fn new(doorbell: Doorbell) -> Rc<Self> {
+    pub(crate) fn new(doorbell: Doorbell, holding: Rc<Holding>) -> Rc<Self> {
         Rc::new(Wakeups {
             doorbell,
+            holding,
             next: Cell::new(0),
             timers: RefCell::default(),
             start: Instant::now(),
@@ -75,14 +78,26 @@ impl Wakeups {
             registered.activation.upgrade()
         });
         match found {
-            Some(Some(activation)) => activation.run(),
+            Some(Some(activation)) => self.asks(&activation),
             Some(None) => drop(self.registered.borrow_mut().remove(&id)),
             None => {}
         }
     }
 
-    /// Activates what is due, and says when the next timer is.
+    /// Something outside of the dataflow asks for an operator to run: now, or when sources go on.
+    fn asks(&self, activation: &Activation) {
+        if self.holding.is_on() {
+            self.holding.set_aside(activation);
+        } else {
+            activation.run();
+        }
+    }
+
+    /// Activates what is due, and says when the next timer is; while sources are held, timers wait.
     pub(crate) fn fire(&self) -> Option<Instant> {
+        if self.holding.is_on() {
+            return None;
+        }
         loop {
             let (at, id) = *self.timers.borrow().first()?;
             let at = (self.start + at, id);
@@ -134,11 +149,24 @@ struct Registration {
 }
 
 impl Activator {
-    /// Asks for the operator to run in the worker's next step.
+    /// Asks for the operator to run in the worker's next step; while sources are held for a checkpoint, once they go on.
     pub fn activate(&self) {
+        if let Some(activation) = self.0.activation.upgrade() {
+            self.0.wakeups.asks(&activation);
+        }
+    }
+
+    /// Has the operator run again in the worker's next step, because it has stopped in the middle of work that its inputs have brought.
+    /// A checkpoint waits until no operator asks for this.
+    pub fn resume(&self) {
         if let Some(activation) = self.0.activation.upgrade() {
             activation.run();
         }
+    }
+
+    /// Returns true while dataflows of the checkpoint from which the worker goes on are still to be built.
+    pub fn awaits_dataflows(&self) -> bool {
+        self.0.wakeups.holding.restores()
     }
 
     /// Asks for the operator to run once `delay` has passed, or up to a 64th of it later: requests for about the same moment are
@@ -197,7 +225,7 @@ mod tests {
     #[test]
     fn timers_of_one_operator_do_not_pile_up() {
         let (_fabric, mailboxes) = pointstamp_channels::Fabric::in_process(1, 1 << 20);
-        let wakeups = Wakeups::new(mailboxes[0].doorbell());
+        let wakeups = Wakeups::new(mailboxes[0].doorbell(), Holding::new());
         let activation = Activation::root().child(1);
         let activator = Rc::clone(&wakeups).activator(&activation);
         for _ in 0..100_000 {

@@ -9,7 +9,11 @@ use crate::payload::Payload;
 impl<P: Payload> Worker<P> {
     /// Whether a step would find something to do now.
     pub fn has_work(&self) -> bool {
-        self.0.registry.root().has_active()
+        if self.0.cluster.has_words(self.0.index) || self.0.cutting.is_frozen() {
+            return self.0.cluster.has_words(self.0.index);
+        }
+        self.0.cutting.is_late()
+            || self.0.registry.root().has_active()
             || !self.0.mailbox.borrow().is_empty()
             || self.0.brake.is_released()
     }
@@ -23,7 +27,12 @@ impl<P: Payload> Worker<P> {
         if self.has_work() {
             return; // a timer was due
         }
-        let ours = [deadline, timer, self.0.brake.deadline()];
+        let ours = [
+            deadline,
+            timer,
+            self.0.brake.deadline(),
+            self.0.cutting.deadline(),
+        ];
         let ours = ours.into_iter().flatten().min();
         let mailbox = self.0.mailbox.borrow();
         if self.0.spin.look(ours, || !mailbox.is_empty()) {

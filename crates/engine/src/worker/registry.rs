@@ -5,9 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::error::Error;
 use crate::inspect::ScopeState;
 use crate::observe::{Observation, OperatorId, Room};
 use crate::run::activation::Activation;
+use crate::run::schedule::Schedule;
 use crate::run::subgraph::Subgraph;
 
 /// An installed dataflow.
@@ -68,6 +70,40 @@ impl Registry {
     /// The number of a new dataflow.
     pub(super) fn number(&self) -> usize {
         self.begun.replace(self.begun.get() + 1)
+    }
+
+    /// How many dataflows were begun.
+    pub(super) fn begun(&self) -> usize {
+        self.begun.get()
+    }
+
+    /// Has the scopes of all dataflows run, so that they send what they have held back.
+    pub(super) fn flush(&self) {
+        self.each(Schedule::flush);
+    }
+
+    /// Takes in the messages that operators leave at their inputs.
+    pub(super) fn pull(&self) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        self.each(|subgraph| {
+            if outcome.is_ok() {
+                outcome = subgraph.pull();
+            }
+        });
+        outcome
+    }
+
+    /// Adds the operators that have something to do.
+    pub(super) fn busy(&self, busy: &mut Vec<(OperatorId, String)>) {
+        self.each(|subgraph| subgraph.busy(busy));
+    }
+
+    fn each(&self, mut visit: impl FnMut(&mut Subgraph)) {
+        let mut dataflows = self.dataflows.borrow_mut();
+        let subgraphs = dataflows
+            .values_mut()
+            .filter_map(|it| it.subgraph.as_deref_mut());
+        subgraphs.for_each(&mut visit);
     }
 
     /// Takes a dataflow in. When it ends, `edges` are dropped with it.

@@ -10,7 +10,7 @@ use pointstamp_channels::Ring;
 
 use super::Worker;
 use super::abandoned::Abandoned;
-use crate::error::Error;
+use crate::error::{Error, RestoreError};
 use crate::observe::Observation;
 use crate::payload::Payload;
 use crate::run::schedule::Schedule;
@@ -21,6 +21,8 @@ pub(super) enum Sleep {
     No,
     /// Until there is, or until then.
     Until(Instant),
+    /// Until there is, while the worker takes part in a checkpoint.
+    Held,
     /// Until there is, as long as what others have dropped leaves something to wait for.
     Waiting(Abandoned),
 }
@@ -65,6 +67,7 @@ impl<P: Payload> Worker<P> {
             return Err(Error::Reentrant); // before it sleeps, for ever, where it is called
         }
         let host = &*self.0.host;
+        let mut sleep = sleep;
         host.before_step().map_err(|cause| Error::Host { cause })?;
         loop {
             let patience = host.patience();
@@ -75,11 +78,21 @@ impl<P: Payload> Worker<P> {
                 outcome = Some(run.and_then(|outcome| outcome));
             });
             match outcome.expect("a host calls what it is given") {
-                Ok(Turned::Stepped(more)) => return Ok(more),
+                Ok(Turned::Stepped(more)) => {
+                    if !self.0.cutting.is_held() {
+                        return Ok(more);
+                    }
+                    sleep = Sleep::Held;
+                    host.while_held().map_err(|cause| Error::Host { cause })?;
+                }
                 Ok(Turned::Slept(due)) => {
                     host.interrupted(due)
                         .map_err(|cause| Error::Host { cause })?;
-                    host.before_step().map_err(|cause| Error::Host { cause })?;
+                    let next = match sleep {
+                        Sleep::Held => host.while_held(),
+                        _ => host.before_step(),
+                    };
+                    next.map_err(|cause| Error::Host { cause })?;
                 }
                 Err(error @ (Error::Reentrant | Error::Ended { .. })) => return Err(error),
                 Err(error) => return Err(self.0.failing.fail(error)),
@@ -89,11 +102,12 @@ impl<P: Payload> Worker<P> {
 
     /// Sleeps and steps; only sleeps where it was time to ask for an interruption before there was something to do.
     fn sleep_and_step(&self, sleep: Sleep, patience: Option<Duration>) -> Result<Turned, Error> {
-        if !matches!(sleep, Sleep::No) && !self.has_work() && self.has_dataflows() {
+        let waits = self.has_dataflows() || matches!(sleep, Sleep::Held);
+        if !matches!(sleep, Sleep::No) && !self.has_work() && waits {
             let deadline = match sleep {
                 Sleep::Until(deadline) => Some(deadline),
                 Sleep::Waiting(which) => self.check_abandoned(which)?,
-                Sleep::No => None,
+                Sleep::No | Sleep::Held => None,
             };
             let slice = patience.map(|patience| Instant::now() + patience);
             self.park([deadline, slice].into_iter().flatten().min());
@@ -120,6 +134,27 @@ impl<P: Payload> Worker<P> {
     fn step_inner(&self) -> Result<bool, Error> {
         self.check()?;
         self.receive_events();
+        if self.0.cluster.has_words(self.0.index) {
+            self.hear_words()?;
+        }
+        if self.0.cutting.attends() {
+            return self.step_attending();
+        }
+        self.run_active()?;
+        Ok(self.has_dataflows())
+    }
+
+    /// A step while a cut is attempted.
+    fn step_attending(&self) -> Result<bool, Error> {
+        if !self.0.cutting.is_frozen() {
+            self.run_active()?;
+        }
+        self.attend()?;
+        Ok(self.has_dataflows())
+    }
+
+    /// Visits the active dataflows once each.
+    fn run_active(&self) -> Result<(), Error> {
         self.0.wakeups.fire();
         self.0.brake.check();
         let mut outcome = Ok(());
@@ -129,8 +164,7 @@ impl<P: Payload> Worker<P> {
             outcome = self.visit(index);
         }
         self.0.registry.root().end_pass();
-        outcome?;
-        Ok(self.has_dataflows())
+        outcome
     }
 
     fn receive_events(&self) {
@@ -239,6 +273,12 @@ impl<P: Payload> Worker<P> {
         self.check()?;
         let sent = self.0.host.before_end();
         sent.map_err(|cause| Error::Host { cause })?;
+        let dataflows = self.unrestored();
+        if !dataflows.is_empty() {
+            let worker = self.0.index;
+            let error = RestoreError::NotBuilt { worker, dataflows };
+            return Err(self.0.failing.fail(error.into()));
+        }
         self.0.open_inputs.close();
         let finished = self.0.cluster.finish(self.0.index);
         finished.map_err(|error| self.0.failing.fail(error))?;

@@ -1,4 +1,4 @@
-//! How clusters form, and how they do not.
+//! Tests of clusters that form, and of clusters that do not.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 mod broken;
 mod forming;
+mod message_link;
 mod parsing;
 mod relay;
 mod running;
-mod sealed;
 mod strangers;
 mod support;
 mod tls;

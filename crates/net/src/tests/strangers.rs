@@ -1,4 +1,4 @@
-//! Who does not belong to the cluster gets nothing out of it, and disturbs nothing.
+//! Strangers get nothing out of the cluster, and disturb nothing.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

@@ -1,4 +1,4 @@
-//! What the tests of clusters share: free ports, members, a receiver that writes down what it is told.
+//! Helpers of the tests of clusters: free ports, members, a receiver that writes down what it is told.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};

@@ -19,19 +19,21 @@ use pointstamp_arrange::{Origin, Source, Trace as Reader, TraceWriter};
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::scope::Scope;
-use pointstamp_order::{Antichain, Point};
+use pointstamp_engine::wakeups::Activator;
+use pointstamp_order::Point;
 use pointstamp_rows::Cells;
 
 use super::follow::{Followers, Publisher};
 use super::fuel::instalment;
+use super::kept::{Beginning, Keeper, LentArrangement, Parts, least};
 use super::route::{By, exchange};
 use super::sealed::Sealed;
 use super::send;
 use super::staging::Staging;
-use super::time::ScopeTime;
+use super::time::{ScopeTime, frontier_of};
 use super::updates::{Builder, Updates};
 use crate::Error;
-use crate::batch::Batch;
+use crate::batch::{Batch, Content};
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;
 
@@ -46,7 +48,34 @@ pub enum Form {
 
 /// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
 /// arrangement is then, and holds nothing back before. The operator owns it: one that never runs leaves none behind.
+///
+/// Where the dataflow goes on from a checkpoint, readers begin with what the checkpoint has, also those of dataflows that are built
+/// after this one, and of a `main` that takes a trace later: until all dataflows are built and the input's frontier has moved on,
+/// and for good where nothing more comes.
 pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Cells, Cells, T>>>>;
+
+/// Lets go of a template when an operator runs, if that is the time.
+///
+/// `begins` is the frontier of the input at the checkpoint.
+pub(crate) fn let_go<T: ScopeTime, I: Content>(
+    template: &Template<T>,
+    begins: Option<&[Point]>,
+    input: &Input<I>,
+    activator: &Activator,
+) {
+    let mut template = template.borrow_mut();
+    if template.is_none() {
+        return;
+    }
+    let moved = |begins: &[Point]| {
+        let frontier = input.port().frontier();
+        let frontier = frontier_of::<T>(frontier.frontier());
+        !frontier.is_empty() && frontier != frontier_of(begins)
+    };
+    if begins.is_none_or(|begins| moved(begins) && !activator.awaits_dataflows()) {
+        template.take();
+    }
+}
 
 /// An arrangement of rows with times of one type.
 pub struct Arranged<T: ScopeTime> {
@@ -78,6 +107,8 @@ pub(crate) trait Readers<T: ScopeTime> {
 /// Makes readers of an arrangement in its own scope.
 struct OwnReaders<T: ScopeTime> {
     template: Weak<RefCell<Option<Reader<Cells, Cells, T>>>>,
+    /// The template where the dataflow goes on from a checkpoint: the operator may end before a trace is taken, or have ended.
+    _restored: Option<Template<T>>,
     followers: Followers<T>,
     /// Where readers come from once the dataflow runs.
     origin: Origin<Cells, Cells, T>,
@@ -109,6 +140,7 @@ impl<T: ScopeTime> Arranged<T> {
         stream: Typed<Sealed>,
         form: Form,
         template: &Template<T>,
+        is_restored: bool,
         followers: Followers<T>,
         origin: Origin<Cells, Cells, T>,
         keeps: Option<Keeps>,
@@ -119,6 +151,7 @@ impl<T: ScopeTime> Arranged<T> {
             form,
             readers: Rc::new(OwnReaders {
                 template: Rc::downgrade(template),
+                _restored: is_restored.then(|| Rc::clone(template)),
                 followers,
                 origin,
             }),
@@ -133,8 +166,26 @@ impl<T: ScopeTime> Arranged<T> {
         let (output, result) = Output::new(&builder)?;
         builder.notify();
         builder.retains_forever();
-        let least = Antichain::from_elem(T::of(&Point::minimum(dims)));
-        let (mut writer, trace) = TraceWriter::new(least);
+        let (mut keeper, mut staging) = (Keeper::new(scope), Staging::<T>::new(by, dims, name));
+        let restored = Beginning::of(&builder, &mut keeper)?;
+        let mut begins = None;
+        let (mut writer, trace) = if let Some(mut restored) = restored {
+            if !restored.has_ended {
+                staging.restore(&mut restored.held, &mut restored.parts)?;
+            }
+            begins = Some(
+                restored
+                    .parts
+                    .upper
+                    .iter()
+                    .map(T::point)
+                    .collect::<Vec<_>>(),
+            );
+            let (kept, was_read) = restored.parts.take_arrangement();
+            TraceWriter::restored(kept, was_read)
+        } else {
+            TraceWriter::new(least(dims))
+        };
         let (origin, held) = (trace.origin(), Rc::new(trace.origin()));
         let template = Rc::new(RefCell::new(Some(trace)));
         let form = match by {
@@ -148,14 +199,39 @@ impl<T: ScopeTime> Arranged<T> {
             let held = kept.upgrade()?;
             Some((held.len(), held.bytes()))
         });
-        let arranged = Arranged::new(result, form, &template, followers, origin, Some(keeps));
+        let arranged = Arranged::new(
+            result,
+            form,
+            &template,
+            begins.is_some(),
+            followers,
+            origin.clone(),
+            Some(keeps),
+        );
         let activator = builder.activator();
         let remote = activator.remote();
         writer.when_stale(move || remote.activate());
-        let mut staging = Staging::<T>::new(by, dims, name);
+        let keeper = Rc::new(RefCell::new(keeper));
+        builder.lends(LentArrangement {
+            origin: origin.clone(),
+            keeper: Rc::clone(&keeper),
+            operator: Rc::downgrade(&held),
+        });
+        let staging = Rc::new(RefCell::new(staging));
+        let kept = (Rc::clone(&staging), origin.clone());
+        builder.keeps(move || {
+            let (staged, upper) = kept.0.borrow_mut().kept()?;
+            Ok(keeper.borrow_mut().take(Parts {
+                arrangement: kept.1.kept(),
+                upper,
+                staged,
+                pending: None,
+            }))
+        });
         builder.build(move || {
             let _while_it_runs = &held;
-            template.borrow_mut().take();
+            let_go(&template, begins.as_deref(), &input, &activator);
+            let mut staging = staging.borrow_mut();
             let mut fuel = staging.receive(&input)?;
             writer.pay(&mut fuel)?;
             while let Some((frontier, parts)) = staging.seal(&input, &mut fuel)? {
@@ -170,7 +246,7 @@ impl<T: ScopeTime> Arranged<T> {
             }
             let compacted = writer.compact(&mut instalment())?;
             if !compacted || staging.has_more(&input) || writer.owes() {
-                activator.activate();
+                activator.resume();
             }
             Ok(false)
         });

@@ -6,12 +6,15 @@
 //!
 //! Cost: `O(n log n)` for `n` updates, in instalments; memory for the updates of times that are not complete.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use pointstamp_arrange::Rows;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 
+use super::kept::{Beginning, Keeper, Parts};
 use super::route::{By, exchange};
 use super::staged::Run;
 use super::staging::Staging;
@@ -35,8 +38,20 @@ pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
     let activator = builder.activator();
     by_dims!(scope.dims(), T => {
         let mut staging = Staging::<T>::new(By::Record, scope.dims(), name);
+        let mut keeper = Keeper::new(scope);
+        if let Some(mut restored) = Beginning::of(&builder, &mut keeper)? {
+            staging.restore(&mut restored.held, &mut restored.parts)?;
+        }
+        let staging = Rc::new(RefCell::new(staging));
+        let kept = Rc::clone(&staging);
+        builder.keeps(move || {
+            let (staged, upper) = kept.borrow_mut().kept()?;
+            let (arrangement, pending) = (None, None);
+            Ok(keeper.take(Parts { arrangement, upper, staged, pending }))
+        });
         let mut waiting = Waiting::<T>::default();
         builder.build(move || {
+            let mut staging = staging.borrow_mut();
             let mut fuel = staging.receive(&input)?;
             waiting.send(&mut fuel, &output)?;
             while waiting.is_empty()
@@ -46,7 +61,7 @@ pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
                 waiting.send(&mut fuel, &output)?;
             }
             if staging.has_more(&input) || !waiting.is_empty() {
-                activator.activate();
+                activator.resume();
             }
             Ok(false)
         });

@@ -76,7 +76,7 @@ impl<T: ScopeTime> Followers<T> {
                 return false;
             };
             follower.instructions.borrow_mut().push_back(instruction());
-            follower.activator.activate();
+            follower.activator.resume();
             true
         });
     }

@@ -67,7 +67,7 @@ impl Allowance {
         }
         self.end(left);
         if left {
-            activator.activate();
+            activator.resume();
         }
         Ok(())
     }

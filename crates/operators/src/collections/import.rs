@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use pointstamp_arrange::Trace as Reader;
 use pointstamp_engine::capability::Capability;
+use pointstamp_engine::cut::State;
 use pointstamp_engine::error::{BoxError, BuildError, Error as EngineError};
 use pointstamp_engine::scope::Scope;
 use pointstamp_order::Point;
@@ -35,20 +36,32 @@ pub(crate) fn import<T: ScopeTime>(
     followers: &Followers<T>,
     form: Form,
 ) -> Result<Arranged<T>, Error> {
-    if followers.are_lost() && !trace.upper().is_empty() {
+    let builder = scope.operator("import")?;
+    if followers.are_lost() && !trace.upper().is_empty() && !builder.has_ended() {
         return Err(Error::TraceDropped);
     }
-    let builder = scope.operator("import")?;
     let (output, stream, capability) = builder.new_held_output()?;
     let (output, stream) = (Output::assume(output), Typed::assume(stream));
     builder.start();
+    builder.pauses(false); // it follows what an arrangement does, as a message does
+    builder.keeps(|| Ok(State::Parts(Vec::new()))); // the arrangement has all but the times that are held
     let follower = Follower::new(builder.activator());
-    let least = Point::minimum(scope.dims());
+    let restored = builder.restored();
     {
         let mut instructions = follower.instructions.borrow_mut();
-        let there = trace.follow().into_iter();
         // Operators that are made later, when more may have come, follow from here, too.
-        instructions.extend(there.map(|sealed| Instruction::Batch(least.clone(), sealed)));
+        if restored.is_some() {
+            for sealed in trace.follow_restored() {
+                let times = sealed.batch.times().iter().cloned();
+                let least = times.reduce(|a, b| a.meet(&b));
+                let least = least.map_or_else(|| Point::minimum(scope.dims()), |time| time.point());
+                instructions.push_back(Instruction::Batch(least, sealed));
+            }
+        } else {
+            let least = Point::minimum(scope.dims());
+            let there = trace.follow().into_iter();
+            instructions.extend(there.map(|sealed| Instruction::Batch(least.clone(), sealed)));
+        }
         instructions.push_back(Instruction::Upper(
             trace.upper().iter().map(T::point).collect(),
         ));
@@ -60,13 +73,19 @@ pub(crate) fn import<T: ScopeTime>(
         stream,
         form,
         &template,
+        restored.is_some() || builder.has_ended(),
         followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
         origin,
         None,
     );
+    let is_restored = restored.is_some();
+    let activator = builder.activator();
     let mut capabilities = vec![capability];
+    capabilities.extend(restored.into_iter().flat_map(|restored| restored.held));
     builder.build(move || {
-        template.borrow_mut().take();
+        if !is_restored || !activator.awaits_dataflows() {
+            template.borrow_mut().take();
+        }
         run(&follower, &mut capabilities, &output)?;
         Ok(false)
     });

@@ -21,6 +21,7 @@ use pointstamp_rows::{Cells, Row, RowBuf};
 
 use super::arrange::{Arranged, Arrangement};
 use super::fuel::{Allowance, instalment};
+use super::kept::{is_restored, keeps_nothing_of_its_own};
 use super::sealed::Sealed;
 use super::send;
 use super::time::{ScopeTime, frontier_of};
@@ -91,7 +92,13 @@ fn build<T: ScopeTime>(
     let (output, joined) = Output::new(&builder)?;
     builder.notify();
     let activator = builder.activator();
-    let join = Join::new(left.readers.source()?, right.readers.source()?);
+    keeps_nothing_of_its_own(&builder);
+    let sources = (left.readers.source()?, right.readers.source()?);
+    let join = if is_restored(&builder) {
+        Join::restored(sources.0, sources.1)
+    } else {
+        Join::new(sources.0, sources.1)
+    };
     let mut joining = Joining {
         join,
         result,

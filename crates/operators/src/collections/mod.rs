@@ -18,6 +18,7 @@ mod follow;
 mod fuel;
 mod import;
 mod join;
+mod kept;
 mod project;
 mod reduce;
 mod reducers;

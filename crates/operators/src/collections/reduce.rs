@@ -16,12 +16,12 @@ use pointstamp_arrange::{Error as KernelError, Lists, Reduce, Reducer as Kernel}
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::pact::Pact;
-use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::Cells;
 
-use super::arrange::{Arranged, Arrangement, Form, Keeps, map_arranged};
+use super::arrange::{Arranged, Arrangement, Form, Keeps, let_go, map_arranged};
 use super::follow::{Followers, Publisher};
 use super::fuel::{Allowance, instalment};
+use super::kept::{Beginning, Keeper, LentArrangement, Parts, capabilities, least};
 use super::sealed::Sealed;
 use super::staged::{delayed, hold};
 use super::time::{ScopeTime, frontier_of};
@@ -76,12 +76,26 @@ fn build<T: ScopeTime>(
     let (output, result) = Output::new(&builder)?;
     builder.notify();
     let activator = builder.activator();
-    let least = Antichain::from_elem(T::of(&Point::minimum(scope.dims())));
-    let mut reduce = Reduce::new(input.readers.source()?, least, reducer);
+    let (mut keeper, mut held) = (Keeper::<T>::new(scope), Vec::new());
+    let source = input.readers.source()?;
+    let mut begins = None;
+    let (mut reduce, trace) = if let Some(mut restored) = Beginning::of(&builder, &mut keeper)? {
+        let mut parts = restored.parts;
+        if let Some(pending) = &parts.pending {
+            let times = pending.times().iter().cloned().collect();
+            held = capabilities(&mut restored.held, &times)?;
+        }
+        begins = Some(parts.upper.iter().map(T::point).collect::<Vec<_>>());
+        let pending = parts.pending.take();
+        Reduce::restored(source, parts.take_arrangement(), pending.as_ref(), reducer)
+    } else {
+        let reduce = Reduce::new(source, least(scope.dims()), reducer);
+        let trace = reduce.trace();
+        (reduce, trace)
+    };
     let remote = activator.remote();
     reduce.when_stale(move || remote.activate());
-    let trace = reduce.trace();
-    let origin = trace.origin();
+    let (origin, lent) = (trace.origin(), trace.origin());
     let template = Rc::new(RefCell::new(Some(trace)));
     let reduce = Rc::new(RefCell::new(reduce));
     let followers = Followers::default();
@@ -91,17 +105,41 @@ fn build<T: ScopeTime>(
         let trace = kept.upgrade()?.borrow().trace();
         Some((trace.len(), trace.bytes()))
     });
-    let arranged = Arranged::new(result, form, &template, followers, origin, Some(keeps));
+    let arranged = Arranged::new(
+        result,
+        form,
+        &template,
+        begins.is_some(),
+        followers,
+        origin,
+        Some(keeps),
+    );
+    let keeper = Rc::new(RefCell::new(keeper));
+    builder.lends(LentArrangement {
+        origin: lent,
+        keeper: Rc::clone(&keeper),
+        operator: Rc::downgrade(&reduce),
+    });
+    let taken = Rc::clone(&reduce);
+    builder.keeps(move || {
+        let (reduce, trace) = (taken.borrow(), taken.borrow().trace());
+        Ok(keeper.borrow_mut().take(Parts {
+            arrangement: trace.origin().kept(),
+            upper: trace.upper(),
+            staged: Vec::new(),
+            pending: Some(reduce.pending()),
+        }))
+    });
     let mut reducing = Reducing {
         reduce,
-        capabilities: Vec::new(),
+        capabilities: held,
         publisher,
         allowance: Allowance::default(),
     };
     builder.build(move || {
-        template.borrow_mut().take();
+        let_go(&template, begins.as_deref(), &port, &activator);
         if reducing.run(&port, &output)? {
-            activator.activate();
+            activator.resume();
         }
         Ok(false)
     });

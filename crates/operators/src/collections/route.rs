@@ -1,4 +1,4 @@
-//! The worker that an update goes to: by the stable hash of its record's term, or of its key's.
+//! The worker that an update goes to: by the key group of the stable hash of its record's term, or of its key's.
 //!
 //! Invariant: equal keys go to one worker, in every process and every run.
 //!
@@ -7,6 +7,7 @@
 use pointstamp_columnar::hash::hash_bytes;
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
+use pointstamp_order::worker_of_hash;
 use pointstamp_rows::{Cutter, Row, RowBuf};
 
 use super::updates::{Builder, Updates};
@@ -74,14 +75,15 @@ impl Router {
                 None => return Err(not_a_pair(row, &self.reader)),
             },
         };
-        self.term.clear();
-        key.put_term(&mut self.term);
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "below the number of workers"
-        )]
-        Ok((hash_bytes(&self.term) % workers as u64) as usize)
+        Ok(worker_of_hash(hash_of(key, &mut self.term), workers))
     }
+}
+
+/// The stable hash of a row, by its term, for which there is memory.
+pub(crate) fn hash_of(row: Row<'_>, term: &mut Vec<u8>) -> u64 {
+    term.clear();
+    row.put_term(term);
+    hash_bytes(term)
 }
 
 /// Returns the error for a record without a key.

@@ -7,17 +7,23 @@
 //!
 //! Cost: `O(n log n)` for `n` updates; the number of capabilities is that of incomparable least times.
 
-use pointstamp_arrange::{Batch as Sorted, Batcher, Rows};
+use std::sync::Arc;
+
+use pointstamp_arrange::{Batcher, Overflow, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operator::Restored;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::{Antichain, PartialOrder, Point};
 
+pub(crate) use super::kept::Run;
+use super::kept::{Parts as Kept, capabilities};
 use super::time::ScopeTime;
+use crate::Error;
 use pointstamp_rows::{Cells, Layout, Row};
 
-/// Sorted updates of pairs of rows.
-pub(crate) type Run<T> = Sorted<Cells, Cells, T>;
+/// Updates in sorted runs, and the frontier before which there are none.
+pub(crate) type Waiting<T> = (Vec<Arc<Run<T>>>, Antichain<T>);
 
 /// What became complete, each part with the right to send it.
 pub(crate) type Parts<T> = Vec<(Capability, Run<T>)>;
@@ -35,6 +41,20 @@ impl<T: ScopeTime> Staged<T> {
             batcher: Batcher::new(Antichain::from_elem(least)),
             capabilities: Vec::new(),
         }
+    }
+
+    /// Goes on with what a checkpoint has.
+    pub(crate) fn restored(restored: &mut Restored, parts: &mut Kept<T>) -> Result<Self, Error> {
+        let batcher = Batcher::restored(parts.upper.clone(), std::mem::take(&mut parts.staged));
+        Ok(Staged {
+            capabilities: capabilities(restored, batcher.frontier())?,
+            batcher,
+        })
+    }
+
+    /// The updates, and the frontier before which they were sealed.
+    pub(crate) fn kept(&mut self) -> Result<Waiting<T>, Overflow> {
+        Ok((self.batcher.runs()?, self.batcher.lower().clone()))
     }
 
     /// Keeps the right to send at a message's time or later.

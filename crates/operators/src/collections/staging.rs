@@ -5,12 +5,15 @@
 //! was not consumed when the activation began, so that what waits is at or after it. Waiting for an empty queue would
 //! wait as long as input keeps coming.
 
+use pointstamp_arrange::Overflow;
 use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operator::Restored;
 use pointstamp_order::{Antichain, Point};
 
 use super::fuel::{MOST, fuel};
+use super::kept::Parts as Kept;
 use super::route::{By, not_a_pair};
-use super::staged::{Parts, Staged};
+use super::staged::{Parts, Staged, Waiting};
 use super::time::{ScopeTime, frontier_of};
 use super::updates::Updates;
 use crate::Error;
@@ -41,6 +44,22 @@ impl<T: ScopeTime> Staging<T> {
             cutter: Cutter::default(),
             most: 0,
         }
+    }
+
+    /// Goes on with what a checkpoint has.
+    pub(crate) fn restore(
+        &mut self,
+        restored: &mut Restored,
+        parts: &mut Kept<T>,
+    ) -> Result<(), Error> {
+        self.staged = Staged::restored(restored, parts)?;
+        self.frontier = parts.upper.iter().map(T::point).collect();
+        Ok(())
+    }
+
+    /// The updates, and the frontier before which they were sealed. Nothing is under way.
+    pub(crate) fn kept(&mut self) -> Result<Waiting<T>, Overflow> {
+        self.staged.kept()
     }
 
     /// Stages the updates of messages that wait, up to a bounded number: twice that of the activation before if that was

@@ -18,6 +18,7 @@ use pointstamp_rows::{Cells, RowBuf};
 
 use super::arrange::Arrangement;
 use super::fuel::{Allowance, instalment};
+use super::kept::{is_restored, keeps_nothing_of_its_own};
 use super::sealed::Sealed;
 use super::send;
 use super::time::{ScopeTime, frontier_of};
@@ -49,8 +50,14 @@ impl Arrangement {
         let (output, result) = Output::new(&builder)?;
         builder.notify();
         let activator = builder.activator();
+        keeps_nothing_of_its_own(&builder);
+        let source = arranged.readers.source()?;
         let mut counting = Counting {
-            totals: Totals::new(arranged.readers.source()?),
+            totals: if is_restored(&builder) {
+                Totals::restored(source)
+            } else {
+                Totals::new(source)
+            },
             makes: total,
             count: RowBuf::default(),
         };

@@ -71,6 +71,8 @@ impl Variable {
         } = self;
         builder.set_summary(0, 0, vec![summary.clone()])?;
         builder.fulfil();
+        builder.stateless(); // what waits at its input is the engine's
+        builder.pauses(true); // one turn of the loop drains, and not its fixed point
         builder.build(move || {
             while let Some((capability, updates)) = input.next()? {
                 let passed = |time| EngineError::TimeOverflow {

@@ -3,17 +3,21 @@
 //! Where rows move between workers there are two operators. The first aggregates the rows of its own worker, where that
 //! pays, and otherwise lets rows pass; the second, on the worker of the key, aggregates both.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use arrow_array::RecordBatch;
 use pointstamp_columnar::aggregate::{Plan, Table};
 use pointstamp_columnar::partial::{Experience, Fate, Limits, Partial};
 use pointstamp_engine::capability::Capability;
-use pointstamp_engine::error::{BoxError, Error as EngineError};
-use pointstamp_engine::operator::Notify;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operator::{Notify, OperatorBuilder};
 use pointstamp_engine::pact::Pact;
 
 use super::route::{by_columns, placed};
 use crate::Error;
 use crate::batch::Batch;
+use crate::kept::{Division, Entry, Restored, keep};
 use crate::per_time::PerTime;
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;
@@ -21,6 +25,7 @@ use crate::unary::Unary;
 const NAME: &str = "aggregate";
 
 /// Aggregates the rows of each time by key, as a plan says; rows are exchanged by key unless they are `in_place`.
+/// Where it is `divisible`, one worker has the operators that several have, so that a checkpoint fits any number of workers.
 ///
 /// # Errors
 ///
@@ -29,8 +34,10 @@ pub fn aggregate(
     stream: &Typed<RecordBatch>,
     plan: Plan,
     in_place: bool,
+    divisible: bool,
 ) -> Result<Typed<RecordBatch>, Error> {
-    let made = if in_place || plan.keeps_values() || stream.scope().worker().peers() == 1 {
+    let alone = stream.scope().worker().peers() == 1 && !divisible;
+    let made = if in_place || plan.keeps_values() || alone {
         let pact = placed(plan.key(), in_place);
         here(stream, plan, pact)?
     } else {
@@ -45,11 +52,12 @@ fn here(
     stream: &Typed<RecordBatch>,
     plan: Plan,
     pact: Pact<Batch>,
-) -> Result<Typed<RecordBatch>, EngineError> {
+) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, NAME, pact)?;
-    let mut tables: PerTime<(Capability, Table)> = PerTime::new();
+    let tables = kept_tables(unary.builder(), &plan)?;
     Ok(
         unary.on_messages_and_closing(move |input: &Input<RecordBatch>, output| {
+            let mut tables = tables.borrow_mut();
             while let Some((message, batch)) = input.next()? {
                 let (_, table) = tables.at(message.time(), || {
                     Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
@@ -68,15 +76,16 @@ fn here(
 fn partial(
     stream: &Typed<RecordBatch>,
     plan: Plan,
-) -> Result<(Typed<RecordBatch>, Typed<RecordBatch>), EngineError> {
+) -> Result<(Typed<RecordBatch>, Typed<RecordBatch>), Error> {
     let builder = stream.scope().operator(NAME)?;
     let input = Input::new(&builder, stream, Pact::Pipeline)?;
     let (passed, rows) = Output::new(&builder)?;
     let (known, states) = Output::new(&builder)?;
     builder.notify();
     let mut experience = Experience::new(Limits::default());
-    let mut times: PerTime<(Option<Capability>, Partial)> = PerTime::new();
+    let times = kept_partials(&builder, &plan, known.port().port())?;
     builder.build(move || {
+        let mut times = times.borrow_mut();
         while let Some((message, batch)) = input.next()? {
             let (capability, partial) =
                 times.at(message.time(), || Ok::<_, BoxError>(Default::default()))?;
@@ -109,7 +118,7 @@ fn total(
     rows: &Typed<RecordBatch>,
     states: &Typed<RecordBatch>,
     plan: Plan,
-) -> Result<Typed<RecordBatch>, EngineError> {
+) -> Result<Typed<RecordBatch>, Error> {
     let builder = rows.scope().operator("aggregate: total")?;
     let rows = Input::new(&builder, rows, by_columns(plan.key()))?;
     let states = Input::new(&builder, states, by_columns(&plan.state_key()))?;
@@ -117,8 +126,9 @@ fn total(
     for input in [&rows, &states] {
         builder.notify_of(input.port().port(), Notify::WhileHolding);
     }
-    let mut tables: PerTime<(Capability, Table)> = PerTime::new();
+    let tables = kept_tables(&builder, &plan)?;
     builder.build(move || {
+        let mut tables = tables.borrow_mut();
         for (input, add) in [
             (&rows, Table::update as fn(&mut _, &_) -> _),
             (&states, Table::merge),
@@ -140,4 +150,80 @@ fn total(
         Ok(false)
     });
     Ok(result)
+}
+
+/// The tables of times, each with a capability to send its results.
+type Tables = Rc<RefCell<PerTime<(Capability, Table)>>>;
+
+/// Returns the tables of an operator on the workers of keys, which checkpoints take.
+fn kept_tables(builder: &OperatorBuilder<Batch>, plan: &Plan) -> Result<Tables, Error> {
+    let tables = Tables::default();
+    if let Some((mut restored, entries)) = Restored::of(builder)? {
+        for entry in entries {
+            let time = entry.time(0);
+            for states in entry.contents::<RecordBatch>()? {
+                if let Some(states) = restored.mine(&states, &plan.state_key())? {
+                    let mut tables = tables.borrow_mut();
+                    let (_, table) = tables.at(&time, || {
+                        Ok::<_, Error>((restored.capability(0, &time)?, Table::new(plan)?))
+                    })?;
+                    table.merge(&states)?;
+                }
+            }
+        }
+    }
+    let kept = Rc::clone(&tables);
+    keep(builder, Division::Groups, move || {
+        let tables = kept.borrow();
+        let tables = tables.iter();
+        let entries = tables
+            .map(|(time, (_, table))| Ok(Entry::new(time.coords().to_vec(), states_of(table)?)));
+        entries.collect()
+    });
+    Ok(tables)
+}
+
+/// The rows of times that are aggregated before they move, and capabilities of those that have a table.
+type Partials = Rc<RefCell<PerTime<(Option<Capability>, Partial)>>>;
+
+/// Returns the tables of a senders' operator, which checkpoints take. The first number of an entry is that of the rows.
+fn kept_partials(
+    builder: &OperatorBuilder<Batch>,
+    plan: &Plan,
+    output: usize,
+) -> Result<Partials, Error> {
+    let times = Partials::default();
+    if let Some((mut restored, entries)) = Restored::of(builder)? {
+        for entry in entries {
+            let (time, rows) = (entry.time(1), entry.numbers.first().copied().unwrap_or(0));
+            let mut times = times.borrow_mut();
+            let (capability, partial) = times.at(&time, || Ok::<_, Error>(Default::default()))?;
+            if capability.is_none() {
+                *capability = Some(restored.capability(output, &time)?);
+            }
+            let states: Vec<RecordBatch> = entry.contents()?;
+            partial.put(&states, usize::try_from(rows).unwrap_or(usize::MAX), plan)?;
+        }
+    }
+    let kept = Rc::clone(&times);
+    keep(builder, Division::Parts, move || {
+        let mut entries = Vec::new();
+        for (time, (_, partial)) in kept.borrow().iter() {
+            if let Some((table, rows)) = partial.table() {
+                let numbers = std::iter::once(rows as u64).chain(time.coords().iter().copied());
+                entries.push(Entry::new(numbers.collect(), states_of(table)?));
+            }
+        }
+        Ok(entries)
+    });
+    Ok(times)
+}
+
+fn states_of(table: &Table) -> Result<Vec<RecordBatch>, Error> {
+    let mut states = Vec::new();
+    table.states(|batch| {
+        states.push(batch);
+        Ok::<_, Error>(())
+    })?;
+    Ok(states)
 }

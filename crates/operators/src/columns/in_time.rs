@@ -22,6 +22,7 @@ use pointstamp_order::Point;
 use super::event_time::{bound_of, frontier_of, instant, latest_of};
 use crate::Error;
 use crate::batch::Batch;
+use crate::kept::{Division, Entry, Restored, keep};
 use crate::typed::{Input, Output, Typed};
 
 /// A kernel that an operator feeds and that the host may list. Nobody keeps the lock while it waits for something else.
@@ -101,6 +102,13 @@ impl InTime {
             inputs.push((Input::new(&builder, &rows, pact)?, times));
         }
         let (port, stream, capability) = builder.new_held_output()?;
+        if let Some((restored, entries)) = Restored::of(&builder)? {
+            give_back(&mut *kernel.lock(), &restored, entries)?;
+        }
+        let kept = Shared::clone(&kernel);
+        keep(&builder, Division::Groups, move || {
+            Ok(entries_of(&*kept.lock())?)
+        });
         // Without a restored state nothing is sent that no row has come for.
         let waits = kernel.lock().next_instant().is_some();
         let needs_all = kernel.lock().needed(0).is_none();
@@ -152,6 +160,51 @@ impl InTime {
         });
         self.result
     }
+}
+
+/// What the entries of a kernel's state are, by their first numbers: rows that wait, of the side of the second number; or rows of the kind
+/// of the second number that the kernel keeps.
+const WAITS: u64 = 0;
+const KEPT: u64 = 1;
+
+fn entries_of(kernel: &dyn Kernel) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    for (kind, rows) in (0..).zip(kernel.kept()?) {
+        entries.push(Entry::new(vec![KEPT, kind], [rows]));
+    }
+    for (side, rows) in kernel.waiting() {
+        let side = u64::from(matches!(side, join::Side::Right));
+        entries.push(Entry::new(vec![WAITS, side], [rows]));
+    }
+    Ok(entries)
+}
+
+fn give_back(
+    kernel: &mut dyn Kernel,
+    restored: &Restored,
+    entries: Vec<Entry>,
+) -> Result<(), Error> {
+    let keys = kernel.kept_keys();
+    for entry in entries {
+        let (what, number) = match entry.numbers.as_slice() {
+            &[what, number] => (what, usize::try_from(number).unwrap_or(usize::MAX)),
+            _ => return Err(Error::NotABatch),
+        };
+        for rows in entry.contents::<RecordBatch>()? {
+            if what == KEPT {
+                let key = keys.get(number).ok_or(Error::NotABatch)?;
+                if let Some(rows) = restored.mine(&rows, key)? {
+                    kernel.put(number, &rows)?;
+                }
+                continue;
+            }
+            let side = [join::Side::Left, join::Side::Right][number.min(1)];
+            if let Some(rows) = restored.mine(&rows, kernel.key(side))? {
+                kernel.add(side, rows, 0)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 struct Feeding {

@@ -1,17 +1,21 @@
 //! Operators with state by key: distinct rows, per time and across times, and joins of rows at their times.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_columnar::distinct::{Distinct, SoFar};
 use pointstamp_columnar::join::{Join, Plan, Side};
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::capability::Capability;
-use pointstamp_engine::error::BoxError;
+use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_order::{PartialOrder, Point};
 
 use super::outbox::Outbox;
 use super::route::placed;
 use crate::Error;
+use crate::kept::{Division, Entry, Restored, keep};
 use crate::per_time::PerTime;
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;
@@ -29,10 +33,33 @@ pub fn distinct(
 ) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, "distinct", placed(key, in_place))?;
     let (schema, key) = (SchemaRef::clone(schema), key.to_vec());
-    let mut times: PerTime<Distinct> = PerTime::new();
+    let times = Rc::new(RefCell::new(PerTime::<Distinct>::new()));
+    let of_key: Vec<usize> = (0..key.len()).collect();
+    if let Some((restored, entries)) = Restored::of(unary.builder())? {
+        for entry in entries {
+            let time = entry.time(0);
+            for keys in entry.contents::<RecordBatch>()? {
+                if let Some(keys) = restored.mine(&keys, &of_key)? {
+                    let mut times = times.borrow_mut();
+                    times
+                        .at(&time, || Distinct::new(&schema, key.clone()))?
+                        .put(&keys)?;
+                }
+            }
+        }
+    }
+    let kept = Rc::clone(&times);
+    keep(unary.builder(), Division::Groups, move || {
+        let times = kept.borrow();
+        let entries = times
+            .iter()
+            .map(|(time, seen)| Ok(Entry::new(time.coords().to_vec(), seen.kept()?)));
+        entries.collect()
+    });
     let mut outbox = Outbox::new(0);
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
+            let mut times = times.borrow_mut();
             while let Some((message, batch)) = input.next()? {
                 let seen = times.at(message.time(), || Distinct::new(&schema, key.clone()))?;
                 if let Some(first) = seen.first_rows(&batch)? {
@@ -61,10 +88,20 @@ pub fn distinct_so_far(
 ) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, "distinct_so_far", placed(key, in_place))?;
     unary.builder().retains_forever();
-    let mut seen = Some(SoFar::new(schema, key.to_vec())?);
-    let mut waiting: PerTime<(Capability, Vec<RecordBatch>)> = PerTime::new();
+    let state = Rc::new(RefCell::new(SeenSoFar {
+        seen: Some(SoFar::new(schema, key.to_vec())?),
+        waiting: PerTime::new(),
+    }));
+    if let Some((mut restored, entries)) = Restored::of(unary.builder())? {
+        state.borrow_mut().give_back(&mut restored, entries, key)?;
+    }
+    let kept = Rc::clone(&state);
+    keep(unary.builder(), Division::Groups, move || {
+        kept.borrow().entries()
+    });
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
+            let SeenSoFar { seen, waiting } = &mut *state.borrow_mut();
             // Batches that come while this runs are not before those that the frontier has now.
             let ready = input.port().frontier().frontier().to_vec();
             while let Some((message, batch)) = input.next()? {
@@ -74,7 +111,7 @@ pub fn distinct_so_far(
                 batches.push(batch);
             }
             let before = |time: &Point| ready.iter().any(|least| least.less_than(time));
-            let Some(known) = &mut seen else {
+            let Some(known) = seen else {
                 return Ok(());
             };
             for (capability, batches) in waiting.closed_unless(before) {
@@ -88,11 +125,72 @@ pub fn distinct_so_far(
             }
             known.advance(&ready);
             if ready.is_empty() {
-                seen = None; // nothing can come any more
+                *seen = None; // nothing can come any more
             }
             Ok(())
         }),
     )
+}
+
+/// The keys that were given, and the batches that wait.
+struct SeenSoFar {
+    /// `None` when nothing can come any more.
+    seen: Option<SoFar>,
+    waiting: PerTime<(Capability, Vec<RecordBatch>)>,
+}
+
+/// What the entries of [`SeenSoFar`] are, by their first numbers. Their times follow.
+const WAITS: u64 = 0;
+const GIVEN: u64 = 1;
+
+impl SeenSoFar {
+    fn entries(&self) -> UserResult<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for (time, keys) in self.seen.as_ref().map_or(Ok(Vec::new()), SoFar::kept)? {
+            entries.push(Entry::new(numbers(GIVEN, &time), [keys]));
+        }
+        for (time, (_, batches)) in self.waiting.iter() {
+            entries.push(Entry::new(numbers(WAITS, time), batches.iter().cloned()));
+        }
+        Ok(entries)
+    }
+
+    fn give_back(
+        &mut self,
+        restored: &mut Restored,
+        entries: Vec<Entry>,
+        key: &[usize],
+    ) -> Result<(), Error> {
+        let of_key: Vec<usize> = (0..key.len()).collect();
+        for entry in entries {
+            let time = entry.time(1);
+            let waits = entry.numbers.first() == Some(&WAITS);
+            for batch in entry.contents::<RecordBatch>()? {
+                let key = if waits { key } else { &of_key };
+                let Some(batch) = restored.mine(&batch, key)? else {
+                    continue;
+                };
+                if !waits {
+                    if let Some(seen) = &mut self.seen {
+                        seen.put(&time, &batch)?;
+                    }
+                    continue;
+                }
+                let (_, batches) = self.waiting.at(&time, || {
+                    Ok::<_, Error>((restored.capability(0, &time)?, Vec::new()))
+                })?;
+                batches.push(batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number, and the coordinates of a time.
+fn numbers(first: u64, time: &Point) -> Vec<u64> {
+    std::iter::once(first)
+        .chain(time.coords().iter().copied())
+        .collect()
 }
 
 /// Joins the rows of two streams with equal keys, at the least upper bounds of their times; the rows of a side are exchanged
@@ -113,9 +211,33 @@ pub fn join(
     let (output, joined) = Output::new(&builder)?;
     builder.notify();
     builder.retains_forever();
-    let mut join = Join::new(plan)?;
+    let join = Rc::new(RefCell::new(Join::new(plan)?));
+    if let Some((restored, entries)) = Restored::of(&builder)? {
+        let of_key: Vec<usize> = (0..join.borrow().plan().left_key().len()).collect();
+        for entry in entries {
+            let side = [Side::Left, Side::Right][usize::from(entry.numbers.first() == Some(&1))];
+            let time = entry.time(1);
+            for rows in entry.contents::<RecordBatch>()? {
+                if let Some(rows) = restored.mine(&rows, &of_key)? {
+                    join.borrow_mut().put(side, &time, &rows)?;
+                }
+            }
+        }
+    }
+    let kept = Rc::clone(&join);
+    keep(&builder, Division::Groups, move || {
+        let join = kept.borrow();
+        let mut entries = Vec::new();
+        for (number, side) in [(0, Side::Left), (1, Side::Right)] {
+            for (time, rows) in join.kept(side)? {
+                entries.push(Entry::new(numbers(number, &time), [rows]));
+            }
+        }
+        Ok(entries)
+    });
     let mut outbox = Outbox::new(0);
     builder.build(move || {
+        let mut join = join.borrow_mut();
         for (input, side) in [(&left, Side::Left), (&right, Side::Right)] {
             while let Some((message, batch)) = input.next()? {
                 join.update(side, message.time(), &batch, |time, pairs| {

@@ -48,6 +48,7 @@ pub fn partition(
         outputs.push((Outbox::new(part), output));
         streams.push(stream);
     }
+    builder.stateless();
     builder.build(move || {
         while let Some((message, batch)) = input.next()? {
             let mut sent: Result<(), BoxError> = Ok(());

@@ -1,5 +1,8 @@
 //! Aggregations per key and window of event time, updated as rows arrive.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_columnar::aggregate::Plan;
@@ -11,6 +14,7 @@ use pointstamp_order::Point;
 use super::event_time::{bound_of, frontier_of, instant, latest_of};
 use super::route::placed;
 use crate::Error;
+use crate::kept::{Division, Entry, Restored, keep};
 use crate::typed::{Input, Typed};
 use crate::unary::Unary;
 
@@ -47,12 +51,30 @@ pub fn window(
 ) -> Result<Typed<RecordBatch>, Error> {
     let pact = placed(plan.key(), in_place);
     let at = time_column(schema, column)?;
-    let mut windows = Windows::new(schema, plan, column, layout)?;
+    let of_key = plan.state_key();
+    let windows = Rc::new(RefCell::new(Windows::new(schema, plan, column, layout)?));
     let unary = Unary::new(stream, "window", pact)?;
-    let retention = unary.retention()?;
     let mut held: Option<Capability> = None;
+    if let Some((mut restored, entries)) = Restored::of(unary.builder())? {
+        for entry in entries {
+            for states in entry.contents::<RecordBatch>()? {
+                if let Some(states) = restored.mine(&states, &of_key)? {
+                    windows.borrow_mut().put_kept(&states)?;
+                }
+            }
+        }
+        if let Some(last) = windows.borrow().next_last() {
+            held = Some(restored.capability(0, &Point::new(&[last.unsigned_abs()]))?);
+        }
+    }
+    let kept = Rc::clone(&windows);
+    keep(unary.builder(), Division::Groups, move || {
+        Ok(vec![Entry::new(Vec::new(), [kept.borrow().kept()?])])
+    });
+    let retention = unary.retention()?;
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
+            let mut windows = windows.borrow_mut();
             while let Some((message, rows)) = input.next()? {
                 let least = message.time().last().unwrap_or_default();
                 windows.update(&rows, least)?;

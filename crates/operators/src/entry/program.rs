@@ -18,8 +18,8 @@ use super::value::Value;
 use crate::Error;
 use crate::batch::Batch;
 use crate::collections::{
-    Aggregate, By, Combine, Exotic, Form, JoinResult, Reducer, Reduction, Total, Updates, Variable,
-    arrange, check_pairs, consolidate, filter, negate, project, reducer,
+    Aggregate, Arrangement, By, Combine, Exotic, Form, JoinResult, Reducer, Reduction, Total,
+    Updates, Variable, arrange, check_pairs, consolidate, filter, negate, project, reducer,
 };
 use crate::typed::Typed;
 
@@ -68,6 +68,8 @@ pub(crate) enum Step {
     Entered(usize, usize, usize),
     /// The least label that reaches each node along edges, in a loop whose times have so many more coordinates.
     Reach(usize, usize, usize),
+    /// The least label that reaches each node along edges in both directions: along them in a loop inside of a loop that goes against them.
+    Nested(usize, usize),
 }
 
 /// The result of a join.
@@ -200,7 +202,8 @@ impl Step {
             12 => Step::Kinds(a),
             13 => Step::Distinct(a),
             14 if dims == 1 => Step::Total(a, draw.one_of(&[Total::Distinct, Total::Count])),
-            15 if small => Step::Reach(a, b, 1 + deeper % 2),
+            15 if small && deeper == 2 => Step::Nested(a, b),
+            15 if small => Step::Reach(a, b, 1 + deeper),
             16 => {
                 let parts = |draw: &mut Draw<'_>| {
                     let all = [Aggregate::Count, Aggregate::Min, Aggregate::Max];
@@ -277,7 +280,7 @@ impl Step {
                 ],
                 weight: shapes[*a].weight * shapes[*b].weight,
             },
-            Step::Reach(a, b, _) => Shape {
+            Step::Reach(a, b, _) | Step::Nested(a, b) => Shape {
                 whole: [false; 2],
                 weight: 2 * (shapes[*a].weight + shapes[*b].weight),
             },
@@ -351,22 +354,12 @@ impl Step {
             Step::Total(a, Total::Count) => {
                 model::reduce(&bags[*a], |list| model::reduced(&Reduction::Count, list))
             }
-            Step::Reach(a, b, _) => {
-                let (edges, roots) = (model::distinct(&bags[*a]), model::distinct(&bags[*b]));
-                let mut labels = Bag::new();
-                loop {
-                    let proposed = model::join(&labels, &edges, |[_, label, target]| {
-                        Value::pair(target, label)
-                    });
-                    let all = roots.iter().chain(&proposed);
-                    let all = model::bag(all.map(|(pair, count)| (pair.clone(), *count)));
-                    let least = Reduction::Min { any_order: true };
-                    let next = model::reduce(&all, |list| model::reduced(&least, list));
-                    if next == labels {
-                        return labels;
-                    }
-                    labels = next;
-                }
+            Step::Reach(a, b, _) => reached(&model::distinct(&bags[*a]), &bags[*b]),
+            Step::Nested(a, b) => {
+                let edges = model::distinct(&bags[*a]);
+                let back = model::map(&edges, |pair| Value::pair(pair.part(1), pair.part(0)));
+                let both = edges.into_iter().chain(back);
+                reached(&model::distinct(&model::bag(both)), &bags[*b])
             }
         }
     }
@@ -447,23 +440,85 @@ impl Step {
                 let inner = scope.nested("loop", *deeper)?;
                 let edges = edges.enter(&inner)?;
                 let roots = Typed::assume(inner.enter(roots.stream())?);
-                let summary = Summary::step(inner.dims(), 1);
-                let (variable, labels) = Variable::new(&inner, summary, "no end".to_owned())?;
-                let swapped = tuple([Expr::Source(Source::Right), Expr::Source(Source::Left)]);
-                let swapped =
-                    JoinResult::Expression(Box::new(Projection::new(swapped, Nulls::Value)));
-                let proposed =
-                    arrange(&labels, By::Key, "labels")?.join(&edges, swapped, "propose")?;
-                let all = both(&inner, &roots, &proposed)?;
-                let next = reduced(&all, By::Key, &Reduction::Min { any_order: true })?;
-                let input = variable.input(&next)?;
-                variable.connect(input)?;
+                let next = closed(&inner, &edges, &roots)?;
                 let left = scope_left(scope, &inner, &next)?;
                 inner.close();
                 Ok(left)
             }
+            Step::Nested(a, b) => nested(scope, &made[*a], &made[*b]),
         }
     }
+}
+
+/// The least label that reaches each node along edges in both directions.
+fn nested(
+    scope: &Scope<Batch>,
+    edges: &Typed<Updates>,
+    roots: &Typed<Updates>,
+) -> Result<Typed<Updates>, Error> {
+    let edges = reduced(edges, By::Record, &Reduction::Distinct)?;
+    let back = project(&edges, swap(Source::Record, [1, 0]), "back")?;
+    let (edges, back) = (
+        arrange(&edges, By::Key, "edges")?,
+        arrange(&back, By::Key, "edges")?,
+    );
+    let roots = reduced(roots, By::Record, &Reduction::Distinct)?;
+    let outer = scope.nested("outer", 1)?;
+    let (edges, back) = (edges.enter(&outer)?, back.enter(&outer)?);
+    let roots = Typed::assume(outer.enter(roots.stream())?);
+    let summary = Summary::step(outer.dims(), 1);
+    let (variable, labels) = Variable::new(&outer, summary, "no end".to_owned())?;
+    let all = both(&outer, &roots, &propagated(&labels, &back)?)?;
+    let inner = outer.nested("inner", 1)?;
+    let (edges, all) = (edges.enter(&inner)?, inner.enter(all.stream())?);
+    let next = closed(&inner, &edges, &Typed::assume(all))?;
+    let next = scope_left(&outer, &inner, &next)?;
+    inner.close();
+    let input = variable.input(&next)?;
+    variable.connect(input)?;
+    let left = scope_left(scope, &outer, &next)?;
+    outer.close();
+    Ok(left)
+}
+
+/// The least label that reaches each node along edges.
+fn reached(edges: &Bag, roots: &Bag) -> Bag {
+    let (roots, mut labels) = (model::distinct(roots), Bag::new());
+    loop {
+        let proposed = model::join(&labels, edges, |[_, label, target]| {
+            Value::pair(target, label)
+        });
+        let all = roots.iter().chain(&proposed);
+        let all = model::bag(all.map(|(pair, count)| (pair.clone(), *count)));
+        let least = Reduction::Min { any_order: true };
+        let next = model::reduce(&all, |list| model::reduced(&least, list));
+        if next == labels {
+            return labels;
+        }
+        labels = next;
+    }
+}
+
+/// The labels of nodes at the nodes to which edges lead from them.
+fn propagated(labels: &Typed<Updates>, edges: &Arrangement) -> Result<Typed<Updates>, Error> {
+    let swapped = tuple([Expr::Source(Source::Right), Expr::Source(Source::Left)]);
+    let swapped = JoinResult::Expression(Box::new(Projection::new(swapped, Nulls::Value)));
+    arrange(labels, By::Key, "labels")?.join(edges, swapped, "propose")
+}
+
+/// The least label that reaches each node along edges, in a loop that is all of a scope.
+fn closed(
+    scope: &Scope<Batch>,
+    edges: &Arrangement,
+    roots: &Typed<Updates>,
+) -> Result<Typed<Updates>, Error> {
+    let summary = Summary::step(scope.dims(), 1);
+    let (variable, labels) = Variable::new(scope, summary, "no end".to_owned())?;
+    let all = both(scope, roots, &propagated(&labels, edges)?)?;
+    let next = reduced(&all, By::Key, &Reduction::Min { any_order: true })?;
+    let input = variable.input(&next)?;
+    variable.connect(input)?;
+    Ok(next)
 }
 
 /// Adds a program's operators to a scope; returns all collections.

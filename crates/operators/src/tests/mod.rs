@@ -3,6 +3,8 @@
 mod batches;
 mod columns;
 mod components;
+mod cuts;
+mod cuts_of_traces;
 mod programs;
 mod refusals;
 mod support;

@@ -85,6 +85,7 @@ fn build<K: 'static, C: Content>(
         tree.set_output(at, output)?;
         streams.push(made);
     }
+    builder.stateless();
     builder.build(move || {
         run(&input, &tree)?;
         Ok(false)

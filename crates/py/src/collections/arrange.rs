@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use crate::bound::{Home, ThreadBound};
 use crate::errors::{GraphError, IntoException};
 use crate::kinds::Reduction;
+use crate::observability::notes::Kept;
 use crate::scope::Scope;
-use crate::seeing::notes::Kept;
 use crate::stream::Stream;
 
 /// An arrangement.

@@ -10,6 +10,7 @@ use pyo3::types::PyTuple;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::{Expr, Op, Relation, Source};
 
+use super::aggregate::{Aggregate, aggregate_expr};
 use super::values::{FromPython, ToPython};
 use crate::errors::GraphError;
 
@@ -17,6 +18,14 @@ use crate::errors::GraphError;
 const MAX_DEPTH: u32 = 100;
 
 /// A part of a record, or what is computed of parts.
+///
+/// Examples:
+///     >>> import pointstamp as ps
+///     >>> def build(scope):
+///     ...     stock = scope.collection([("tea", 3), ("rye", 0)])
+///     ...     return stock.filter(ps.record[1] > 0).map(ps.record[0]).capture()
+///     >>> ps.example(build).extract()
+///     [(0, [('tea', 1)])]
 #[pyclass(frozen, name = "Expr", module = "pointstamp._core")]
 pub(crate) struct Expression {
     expr: Expr,
@@ -124,8 +133,204 @@ impl Expression {
     }
 
     /// Whether the value is null, which is None in records.
+    ///
+    /// Examples:
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     return scope.collection([("tea", 3), ("rye", None)]).filter(ps.record[1].is_null()).capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [(('rye', None), 1)])]
     fn is_null(&self) -> PyResult<Self> {
         Expression::around(self.depth, || Expr::IsNull(Arc::new(self.expr.clone())))
+    }
+
+    /// The name of the column that the expression is; `None` where it is computed.
+    #[getter(_column)]
+    fn column(&self) -> Option<&str> {
+        match &self.expr {
+            Expr::Column(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Adds up the values.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").sum())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 10}])]
+    fn sum(this: Py<Self>) -> Aggregate {
+        aggregate("sum", this, None)
+    }
+
+    /// The mean of the values.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").mean())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3.3333333333333335}])]
+    fn mean(this: Py<Self>) -> Aggregate {
+        aggregate("mean", this, None)
+    }
+
+    /// The least value.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").min())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3}])]
+    fn min(this: Py<Self>) -> Aggregate {
+        aggregate("min", this, None)
+    }
+
+    /// The greatest value.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").max())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 4}])]
+    fn max(this: Py<Self>) -> Aggregate {
+        aggregate("max", this, None)
+    }
+
+    /// Counts the values.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").count())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3}])]
+    fn count(this: Py<Self>) -> Aggregate {
+        aggregate("count", this, None)
+    }
+
+    /// The first value to come.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").first())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3}])]
+    fn first(this: Py<Self>) -> Aggregate {
+        aggregate("first", this, None)
+    }
+
+    /// The last value to come.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").last())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3}])]
+    fn last(this: Py<Self>) -> Aggregate {
+        aggregate("last", this, None)
+    }
+
+    /// All values as a list, nulls among them.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").collect())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': [3, 4, 3]}])]
+    fn collect(this: Py<Self>) -> Aggregate {
+        aggregate("collect", this, None)
+    }
+
+    /// Counts the distinct values.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").distinct_count())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 2}])]
+    fn distinct_count(this: Py<Self>) -> Aggregate {
+        aggregate("distinct_count", this, None)
+    }
+
+    /// The median.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").median())
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3.0}])]
+    fn median(this: Py<Self>) -> Aggregate {
+        aggregate("median", this, None)
+    }
+
+    /// The quantile of a share from 0 to 1, between two values as far along as the share says.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").quantile(0.9))
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': 3.8}])]
+    fn quantile(this: Py<Self>, share: Py<PyAny>) -> Aggregate {
+        aggregate("quantile", this, Some(share))
+    }
+
+    /// The `n` greatest values as a list, the greatest first.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 3]})
+    ///     >>> def build(scope):
+    ///     ...     columns = scope.to_stream(rain).aggregate("city", mm=ps.col("mm").top_k(2))
+    ///     ...     return columns.to_records().capture()
+    ///     >>> ps.example(build).extract()
+    ///     [(0, [{'city': 'Ulm', 'mm': [4, 3]}])]
+    fn top_k(this: Py<Self>, n: Py<PyAny>) -> Aggregate {
+        aggregate("top_k", this, Some(n))
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
@@ -195,6 +400,11 @@ impl Expression {
             }
         })
     }
+}
+
+/// The aggregate of a name of an expression's values.
+fn aggregate(function: &str, of: Py<Expression>, argument: Option<Py<PyAny>>) -> Aggregate {
+    aggregate_expr(function.to_owned(), Some(of.into_any()), argument)
 }
 
 /// What Python has for an expression: the opposite of `expr_of`.

@@ -11,7 +11,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 
 use super::values::ToPython;
-use crate::errors::{CodecError, GraphError, IntoException, TimeError};
+use crate::errors::{CheckpointError, CodecError, GraphError, IntoException, TimeError};
 use crate::gil::attached;
 use crate::raised::{self, shown};
 
@@ -47,6 +47,10 @@ impl IntoException for &Error {
                 row_shown(record)
             )),
             Error::Collected(error) => error.into_exception(),
+            Error::State(_)
+            | Error::NotHeld { .. }
+            | Error::Checkpoint(_)
+            | Error::ReadBySome(_) => CheckpointError::new_err(self.to_string()),
             Error::Early { .. } | Error::NotABatch | Error::Unreadable(_) => {
                 CodecError::new_err(self.to_string())
             }

@@ -4,6 +4,7 @@
 //! batch. Everything that keeps state keeps it in arrangements of the crate `pointstamp-arrange`, and runs without the
 //! interpreter.
 
+pub(crate) mod aggregate;
 pub(crate) mod arrange;
 pub(crate) mod columns;
 pub(crate) mod expression;

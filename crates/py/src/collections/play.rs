@@ -45,7 +45,7 @@ struct Player<'a> {
 impl<'a> Player<'a> {
     fn new(handle: &'a InputHandle, probe: Option<&'a ProbeHandle>) -> PyResult<Self> {
         let state = handle.open_state()?;
-        let latest = state.input.time().unwrap_or_else(|| Point::new(&[]));
+        let latest = state.time().unwrap_or_else(|| Point::new(&[]));
         let dims = latest.dims();
         let probe = probe.map(|probe| &probe.probe);
         if let Some(watched) = probe.and_then(Probe::dims)
@@ -82,7 +82,7 @@ impl<'a> Player<'a> {
             self.turn_to(py, time)?;
         }
         let state = self.handle.open_state()?;
-        if let Some(from) = state.input.time().filter(|now| !now.less_equal(time)) {
+        if let Some(from) = state.time().filter(|now| !now.less_equal(time)) {
             let to = time.clone(); // the program has moved it meanwhile, in what gives the changes
             return Err(Error::TimeGoesBack { from, to }.into_exception());
         }

@@ -18,7 +18,7 @@ use pointstamp_operators::columns::{InTime, Keeper, Ran, Shared, SideInput, plac
 use pyo3::prelude::*;
 
 use super::ffi::{exported, import_batches};
-use super::operators::layout_of;
+use super::operators::{Named, layout_of};
 use super::schema::Schema;
 use crate::activator::Activator;
 use crate::bound::ThreadBound;
@@ -105,24 +105,24 @@ impl Kernel {
         Kernel::of(made)
     }
 
-    /// Functions `(column, function)` by key in the order of time, or without functions the first row of each key.
+    /// Functions of columns by key in the order of time, or without functions the first row of each key.
     #[staticmethod]
     fn running(
         schema: &Schema,
         by: Vec<String>,
-        functions: Vec<(String, String)>,
+        functions: Vec<Named>,
         column: &str,
         ttl: Option<i64>,
     ) -> PyResult<Self> {
         Kernel::of(Running::new(&schema.schema, &by, &functions, column, ttl))
     }
 
-    /// Aggregations `(column, function)` by key in windows of a layout, with early results at every multiple of `early`.
+    /// Aggregations by key in windows of a layout, with early results at every multiple of `early`.
     #[staticmethod]
     fn windows(
         schema: &Schema,
         by: Vec<String>,
-        aggregations: Vec<(String, String)>,
+        aggregations: Vec<Named>,
         column: &str,
         layout: (i64, i64, i64),
         early: Option<i64>,
@@ -132,13 +132,13 @@ impl Kernel {
         Kernel::of(plan.and_then(|plan| OpenWindows::new(schema, plan, column, layout, early)))
     }
 
-    /// Aggregations `(column, function)` by key in windows that follow the rows of a key: sessions that end after so much
+    /// Aggregations by key in windows that follow the rows of a key: sessions that end after so much
     /// silence, else windows of so many rows.
     #[staticmethod]
     fn window_runs(
         schema: &Schema,
         by: Vec<String>,
-        aggregations: Vec<(String, String)>,
+        aggregations: Vec<Named>,
         column: &str,
         ends: (Option<i64>, u64),
     ) -> PyResult<Self> {

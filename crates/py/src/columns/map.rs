@@ -169,6 +169,7 @@ pub(crate) fn branch_columns_when(
         })
         .map_err(Raised::here)
     };
+    builder.stateless();
     builder.build(move || {
         while let Some((message, batch)) = input.next()? {
             let output = if holds(&message)? { &yes } else { &no };

@@ -11,6 +11,9 @@ use super::schema::Schema;
 use crate::errors::IntoException;
 use crate::stream::Stream;
 
+/// The name of a column of a result, the column that it is computed of, and the function.
+pub(super) type Named = (String, String, String);
+
 /// A window's length, the distance between starts, and the offset of the first start.
 pub(super) fn layout_of((length, every, offset): (i64, i64, i64)) -> Layout {
     Layout {
@@ -20,19 +23,22 @@ pub(super) fn layout_of((length, every, offset): (i64, i64, i64)) -> Layout {
     }
 }
 
-/// Aggregations `(column, function)` per time and key, exchanged by key unless the rows are `in_place`.
+/// Aggregations per time and key, exchanged by key unless the rows are `in_place`. Where it is `divisible`, one worker has the operators that several
+/// have.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn aggregate_columns(
     stream: &Stream,
     schema: &Schema,
     by: Vec<String>,
-    aggregations: Vec<(String, String)>,
+    aggregations: Vec<Named>,
     in_place: bool,
+    divisible: bool,
 ) -> PyResult<Stream> {
     let plan = Plan::new(&schema.schema, &by, &aggregations);
     let plan = plan.map_err(IntoException::into_exception)?;
-    stream.made(columns::aggregate(&stream.typed()?, plan, in_place))
+    let made = columns::aggregate(&stream.typed()?, plan, in_place, divisible);
+    stream.made(made)
 }
 
 /// The schema of what `aggregate_columns` makes.
@@ -41,7 +47,7 @@ pub(crate) fn aggregate_columns(
 pub(crate) fn aggregate_schema(
     schema: &Schema,
     by: Vec<String>,
-    aggregations: Vec<(String, String)>,
+    aggregations: Vec<Named>,
 ) -> PyResult<Schema> {
     let plan = Plan::new(&schema.schema, &by, &aggregations);
     let plan = plan.map_err(IntoException::into_exception)?;
@@ -157,7 +163,7 @@ pub(crate) fn own_times_schema(schema: &Schema, told: &Schema) -> Schema {
 pub(crate) fn window_schema(
     schema: &Schema,
     by: Vec<String>,
-    aggregations: Vec<(String, String)>,
+    aggregations: Vec<Named>,
     column: &str,
     layout: (i64, i64, i64),
 ) -> PyResult<Schema> {
@@ -168,14 +174,14 @@ pub(crate) fn window_schema(
     Ok(Schema::new(result))
 }
 
-/// Aggregations `(column, function)` per key and window of event time, exchanged by key unless the rows are `in_place`.
+/// Aggregations per key and window of event time, exchanged by key unless the rows are `in_place`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn window_columns(
     stream: &Stream,
     schema: &Schema,
     by: Vec<String>,
-    aggregations: Vec<(String, String)>,
+    aggregations: Vec<Named>,
     column: &str,
     layout: (i64, i64, i64),
     in_place: bool,

@@ -2,14 +2,20 @@
 //!
 //! The records are not looked at, so that a batch costs the same whatever it holds.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use pointstamp_engine::capability::Capability;
+use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::payload::Payload;
-use pointstamp_operators::{Input, PerTime};
+use pointstamp_operators::kept::{Division, Entry, Restored, keep};
+use pointstamp_operators::{Error, Input, PerTime};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::batch::{Batch, Records};
+use crate::errors::IntoException;
 use crate::gil::attached;
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -18,8 +24,9 @@ use crate::stream::Stream;
 #[pyfunction]
 pub(crate) fn count(stream: &Stream) -> PyResult<Stream> {
     let unary = stream.unary("count", Pact::Pipeline)?;
-    let mut counts: PerTime<(Capability, usize)> = PerTime::new();
+    let counts = kept(unary.builder()).map_err(IntoException::into_exception)?;
     let counted = unary.on_messages_and_closing(move |input: &Input<Batch>, output| {
+        let mut counts = counts.borrow_mut();
         while let Some((message, batch)) = input.next()? {
             counts
                 .at(message.time(), || message.retain(0).map(|kept| (kept, 0)))?
@@ -38,4 +45,33 @@ pub(crate) fn count(stream: &Stream) -> PyResult<Stream> {
         })
     });
     Ok(Stream::of(stream.home(), counted))
+}
+
+/// The counts of times, each with a capability to send it.
+type Counts = Rc<RefCell<PerTime<(Capability, usize)>>>;
+
+/// The operator's counts, which checkpoints take: the numbers of an entry are a count and a time.
+fn kept(builder: &OperatorBuilder<Batch>) -> Result<Counts, Error> {
+    let counts = Counts::default();
+    if let Some((mut restored, entries)) = Restored::of(builder)? {
+        for entry in entries {
+            let time = entry.time(1);
+            let count = entry.numbers.first().copied().unwrap_or(0);
+            let mut counts = counts.borrow_mut();
+            let (_, total) = counts.at(&time, || {
+                restored.capability(0, &time).map(|held| (held, 0))
+            })?;
+            *total += usize::try_from(count).unwrap_or(usize::MAX);
+        }
+    }
+    let kept = Rc::clone(&counts);
+    keep(builder, Division::Parts, move || {
+        let counts = kept.borrow();
+        let entries = counts.iter().map(|(time, (_, count))| {
+            let numbers = std::iter::once(*count as u64).chain(time.coords().iter().copied());
+            Entry::new::<Batch>(numbers.collect(), [])
+        });
+        Ok(entries.collect())
+    });
+    Ok(counts)
 }

@@ -3,23 +3,29 @@
 //! Two operators. The first counts where the records are, with the dict loop that `collections.Counter` uses,
 //! and sends the dicts, one for each worker that its records belong to, when the time closes or a dict has grown large;
 //! the second, on the worker that the record's hash chooses, adds them up and sends the totals when the time closes.
-//! What travels, and what is looked at in Rust, is distinct records, not records. A record travels nowhere
-//! else than `exchange(lambda record: record)` would take it.
+//! What travels, and what is looked at in Rust, is distinct records, not records. A record travels to the worker of its
+//! key group.
 //!
 //! Cost: a dict update in C per record; per distinct record of a sender, its stable hash and an addition.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
-use pointstamp_operators::{Input, Output, PerTime, Unary};
+use pointstamp_operators::kept::{Division, Entry, Restored, keep};
+use pointstamp_operators::{Error, Input, Output, PerTime, Unary};
+use pointstamp_order::worker_of_hash;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::batch::{Records, in_batches};
+use crate::batch::{Batch, Records, in_batches};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::hash::{check_route, route_hash};
-use crate::one_nan::{counts_with_one_nan, with_one_nan};
+use crate::nan::{counts_with_one_nan, with_one_nan};
 use crate::pact::{Key, pact_by};
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -33,13 +39,79 @@ const NAME: &str = "value_counts";
 /// The counts of a time so far, and the right to send them.
 type Counts = PerTime<(Capability, Held<PyDict>)>;
 
+/// The counts of one of the two operators, which checkpoints take: an entry has the pairs of a time. The second has those that are its worker's.
+fn kept(
+    builder: &OperatorBuilder<Batch>,
+    division: Division,
+) -> Result<Rc<RefCell<Counts>>, Error> {
+    let counts = Rc::new(RefCell::new(Counts::new()));
+    if let Some((mut restored, entries)) = Restored::of(builder)? {
+        for entry in entries {
+            let time = entry.time(0);
+            for pairs in entry.contents::<Records>()? {
+                let part = attached(|py| part_of(pairs.list(py), division, restored.place()));
+                if let Some(part) = part.map_err(Error::State)? {
+                    let mut counts = counts.borrow_mut();
+                    let mut first = Some(part);
+                    let (_, total) = counts.at(&time, || {
+                        let held = restored.capability(0, &time)?;
+                        let part = first.take().ok_or(Error::NotABatch)?;
+                        Ok::<_, Error>((held, part))
+                    })?;
+                    if let Some(part) = first {
+                        attached(|py| add(total.get().bind(py), part.get().bind(py)))
+                            .map_err(|error| Error::State(Raised::here(error)))?;
+                    }
+                }
+            }
+        }
+    }
+    let kept = Rc::clone(&counts);
+    keep(builder, division, move || {
+        attached(|py| {
+            let counts = kept.borrow();
+            let entries = counts.iter().map(|(time, (_, counts))| {
+                let pairs = counts.get().bind(py).items();
+                let pairs = (pairs.len() > 0).then(|| Records::new(pairs));
+                Ok(Entry::new(time.coords().to_vec(), pairs))
+            });
+            entries.collect()
+        })
+    });
+    Ok(counts)
+}
+
+/// Of counts as pairs those that a worker has, with one NaN; `None` where it has none.
+fn part_of(
+    pairs: &Bound<'_, PyList>,
+    division: Division,
+    (index, peers): (usize, usize),
+) -> Result<Option<Held<PyDict>>, BoxError> {
+    let py = pairs.py();
+    let part = || {
+        let part = PyDict::new(py);
+        for pair in pairs {
+            let (record, count): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+            let is_mine =
+                division == Division::Parts || worker_of_hash(route_hash(&record)?, peers) == index;
+            if is_mine {
+                part.set_item(record, count)?;
+            }
+        }
+        counts_with_one_nan(&part)
+    };
+    let part = part().map_err(Raised::here)?;
+    Ok((!part.is_empty()).then(|| Held::new(part.unbind())))
+}
+
 /// `(record, number of occurrences)` for each distinct record of each time, sent when the time closes.
 #[pyfunction]
 pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
     let partial = stream.unary(NAME, Pact::Pipeline)?;
     let peers = partial.peers();
-    let mut held: Counts = PerTime::new();
+    let held = kept(partial.builder(), Division::Parts).map_err(IntoException::into_exception)?;
     let partial = partial.on_messages_and_closing(move |input, output| {
+        let mut held = held.borrow_mut();
         if input.port().has_messages() {
             attached(|py| count_here(py, input, output, &mut held, peers))?;
         }
@@ -56,10 +128,11 @@ pub(crate) fn counts(stream: &Stream) -> PyResult<Stream> {
     });
 
     // A record of this stream is (worker, counts).
-    let total = Unary::new(&partial, "value_counts: total", pact_by(Key::First, NAME))
+    let total = Unary::new(&partial, "value_counts: total", pact_by(Key::Worker, NAME))
         .map_err(IntoException::into_exception)?;
-    let mut held: Counts = PerTime::new();
+    let held = kept(total.builder(), Division::Groups).map_err(IntoException::into_exception)?;
     let totals = total.on_messages_and_closing(move |input, output| {
+        let mut held = held.borrow_mut();
         if input.port().has_messages() {
             attached(|py| add_up(py, input, &mut held))?;
         }
@@ -129,11 +202,7 @@ fn split<'py>(counts: &Bound<'py, PyDict>, peers: usize) -> PyResult<Bound<'py, 
     }
     let parts: Vec<_> = (0..peers).map(|_| PyDict::new(py)).collect();
     for (key, count) in counts {
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "below the number of workers"
-        )]
-        let worker = (route_hash(&key)? % peers as u64) as usize;
+        let worker = worker_of_hash(route_hash(&key)?, peers);
         parts[worker].set_item(key, count)?;
     }
     let filled = parts

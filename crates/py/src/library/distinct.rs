@@ -4,14 +4,22 @@
 //! is forgotten when the time closes. `Stream.distinct` puts a stage before it that leaves one of each record
 //! in every batch, so that few copies travel. Cost: dict and set operations in C per record.
 
-use pointstamp_engine::error::BoxError;
-use pointstamp_operators::{Input, Output, PerTime};
-use pyo3::prelude::*;
-use pyo3::types::PySet;
+use std::cell::RefCell;
+use std::rc::Rc;
 
-use crate::batch::Records;
+use pointstamp_engine::error::BoxError;
+use pointstamp_engine::operator::OperatorBuilder;
+use pointstamp_operators::kept::{Division, Entry, Restored, keep};
+use pointstamp_operators::{Error, Input, Output, PerTime};
+use pointstamp_order::{Point, worker_of_hash};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PySet};
+
+use crate::batch::{Batch, Records};
+use crate::errors::IntoException;
 use crate::gil::{Held, attached};
-use crate::one_nan::with_one_nan;
+use crate::hash::route_hash;
+use crate::nan::with_one_nan;
 use crate::pact::{Key, pact_by};
 use crate::raised::Raised;
 use crate::stream::Stream;
@@ -22,8 +30,9 @@ use crate::tools::Tools;
 pub(crate) fn distinct(stream: &Stream) -> PyResult<Stream> {
     let pact = pact_by(Key::Record, "distinct");
     let unary = stream.unary("distinct", pact)?;
-    let mut seen = PerTime::new();
+    let seen = kept(unary.builder()).map_err(IntoException::into_exception)?;
     let distinct = unary.on_messages_and_frontier(move |input, output| {
+        let mut seen = seen.borrow_mut();
         if input.port().has_messages() {
             attached(|py| pass_new(py, input, output, &mut seen))?;
         }
@@ -31,6 +40,55 @@ pub(crate) fn distinct(stream: &Stream) -> PyResult<Stream> {
         Ok(())
     });
     Ok(Stream::of(stream.home(), distinct))
+}
+
+/// The records of each time.
+type Seen = Rc<RefCell<PerTime<Held<PySet>>>>;
+
+/// The operator's records, which checkpoints take: an entry has those of a time.
+fn kept(builder: &OperatorBuilder<Batch>) -> Result<Seen, Error> {
+    let seen = Seen::default();
+    if let Some((restored, entries)) = Restored::of(builder)? {
+        for entry in entries {
+            let time = entry.time(0);
+            for records in entry.contents::<Records>()? {
+                give_back(&mut seen.borrow_mut(), &time, &records, restored.place())
+                    .map_err(Error::State)?;
+            }
+        }
+    }
+    let kept = Rc::clone(&seen);
+    keep(builder, Division::Groups, move || {
+        attached(|py| {
+            let seen = kept.borrow();
+            let entries = seen.iter().map(|(time, set)| {
+                let records = PyList::new(py, set.get().bind(py).iter()).map_err(Raised::here)?;
+                let records = (records.len() > 0).then(|| Records::new(records));
+                Ok(Entry::new(time.coords().to_vec(), records))
+            });
+            entries.collect()
+        })
+    });
+    Ok(seen)
+}
+
+/// Takes back the records of a time that a worker has.
+fn give_back(
+    seen: &mut PerTime<Held<PySet>>,
+    time: &Point,
+    records: &Records,
+    (index, peers): (usize, usize),
+) -> Result<(), BoxError> {
+    attached(|py| {
+        for record in with_one_nan(records.list(py))? {
+            if worker_of_hash(route_hash(&record)?, peers) == index {
+                let set = seen.at(time, || PySet::empty(py).map(|set| Held::new(set.unbind())))?;
+                set.get().bind(py).add(record)?;
+            }
+        }
+        Ok::<_, PyErr>(())
+    })
+    .map_err(Raised::here)
 }
 
 fn pass_new(

@@ -1,4 +1,4 @@
-//! What all forms of a batch as bytes have in common.
+//! The common part of all forms of a batch as bytes.
 
 use pointstamp_columnar::ipc;
 use pyo3::PyErr;

@@ -1,4 +1,4 @@
-//! What an expression is: parts of rows, constants, tuples, and what is computed of them.
+//! Expressions: parts of rows, constants, tuples, and what is computed of them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -20,8 +20,8 @@ fn what_the_page_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("../../docs/design/checkpoints.md")).unwrap();
     let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
-    sources(&root.join("tests"), &mut files);
+    // The cut, the collections and the key groups are in other crates.
+    sources(root.parent().unwrap(), &mut files);
     let defined = |name: &str| {
         let kinds = ["fn ", "struct ", "enum ", "trait ", "mod ", "pub "];
         files.iter().any(|(_, text)| {

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointstamp_store::disk::Files;
-use pointstamp_store::failing::{Call, Failing, Fault, Hook, Plan};
+use pointstamp_store::failing::{Failing, Plan};
 use pointstamp_store::{Local, Store};
 
 use crate::computation::{Run, start_again};
@@ -23,14 +22,9 @@ fn child() {
         return;
     };
     let plan: Plan = std::env::var(PLAN).unwrap().parse().unwrap();
-    let calls = AtomicU64::new(0);
-    let hook: Hook = Arc::new(move |_: Call, _: &Path| {
-        let point = calls.fetch_add(1, Ordering::Relaxed) + 1;
-        plan.fault(point).map_or(Ok(()), Fault::strike)
-    });
     let folder = Path::new(&folder);
-    let store: Arc<dyn Store> =
-        Arc::new(Local::on(Failing::new(Files, hook), folder.join("state")));
+    let disk = Failing::new(Files, plan.hook());
+    let store: Arc<dyn Store> = Arc::new(Local::on(disk, folder.join("state")));
     let mut run = Run::start(&store, 2).unwrap();
     run.execution.prune().unwrap();
     for _ in 0..STEPS {

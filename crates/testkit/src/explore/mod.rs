@@ -9,10 +9,12 @@
 //! * *in quiet states*, where nothing is on its way and no worker has anything to say: every frontier is exactly what one tracker
 //!   of each scope says of what is outstanding;
 //! * *in final states*, where nothing more can happen: nothing is held back and every frontier is empty. Every step uses
-//!   something up, so that there are no endless runs, and final states are what all runs lead to.
+//!   something up, so that there are no endless runs, and final states are what all runs lead to;
+//! * *when the state of workers is taken* for a checkpoint: nothing is queued or under way, nothing is held back, every frontier is exact, and
+//!   what a worker takes is what it had when the drain was found to be over.
 //!
 //! The code is [`Protocol`](pointstamp_progress::Protocol) and its tracker on the engine's points, and between processes the combiner of
-//! `pointstamp_channels` with its encoding; only operators and the queues are the explorer's. States that differ in the
+//! `pointstamp_channels` with its encoding, and the leader and members of [`drain`](pointstamp_progress::drain); only operators and the queues are the explorer's. States that differ in the
 //! names of workers alone are one state.
 
 mod combine;
@@ -57,6 +59,8 @@ pub enum Wrong {
     Inexact,
     /// Nothing more can happen, and something is still held.
     Stuck,
+    /// The state of workers is taken while something is in flight, or is not that of one moment.
+    Torn,
 }
 
 impl fmt::Display for Broken {
@@ -104,6 +108,7 @@ pub fn explore(scenario: &Scenario) -> Result<Explored, Broken> {
             path: path.clone(),
         };
         state.check_safety().map_err(broken)?;
+        state.check_whole().map_err(broken)?;
         let mut next = state.successors(&model);
         explored.steps += next.len();
         if state.is_quiet(&next) {

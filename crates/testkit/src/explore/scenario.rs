@@ -1,4 +1,4 @@
-//! What is explored: graphs, and bounds on what workers do.
+//! The scenarios of an exploration: graphs, and bounds on what workers do.
 //!
 //! Owns [`Scenario`], the graphs that it comes with, and [`Flaw`].
 
@@ -27,6 +27,12 @@ pub enum Flaw {
     Reorders,
     /// A nested scope tells the scope around it what it consumed, and only with its next report what it holds for that.
     TellsLate,
+    /// The state is taken after one round of counting.
+    OneRound,
+    /// A worker goes on running after its second count.
+    RunsOn,
+    /// During the drain, progress is combined and held back as before.
+    Combines,
 }
 
 /// An exploration.
@@ -50,6 +56,8 @@ pub struct Scenario {
     pub copies: u8,
     /// How often an operator keeps the capability of a message.
     pub keeps: u8,
+    /// How many checkpoints are attempted, at any moment; each may be given up at any moment.
+    pub cuts: u8,
     /// What is done wrong.
     pub flaw: Flaw,
 }
@@ -80,6 +88,7 @@ impl Scenario {
             sends: 1,
             copies: 0,
             keeps: 1,
+            cuts: 0,
             flaw: Flaw::None,
         }
     }

@@ -4,7 +4,9 @@
 //! the engine: a report is one activation's, a view is propagated whenever something entered it, and a nested scope
 //! meets the scope around it as the engine's subgraph does.
 
+mod attempts;
 mod check;
+mod cut;
 mod key;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +15,7 @@ use pointstamp_order::{MutableAntichain, Point};
 use pointstamp_progress::{Location, Port, ProgressBatch, Protocol, Source, Target};
 
 use super::scenario::{Flaw, Model};
+use attempts::Cut;
 
 /// A place: the scope, 0 for the outer one, and the port in it.
 type At = (usize, Location);
@@ -32,6 +35,8 @@ struct Worker {
     late: Batch,
     held: Bag,
     inbox: Bag,
+    /// Messages of other workers, where checkpoints are attempted; they may be under way still.
+    foreign: Bag,
     /// What a flawed worker has reported as done, and does next.
     begun: Bag,
 }
@@ -48,6 +53,7 @@ pub(super) struct State {
     sends: u8,
     copies: u8,
     keeps: u8,
+    cut: Option<Cut>,
 }
 
 /// A step, named, and where it leads.
@@ -73,6 +79,7 @@ impl State {
                 late: Batch::new(),
                 held: vec![((0, model.input.into()), start.clone())],
                 inbox: Bag::new(),
+                foreign: Bag::new(),
                 begun: Bag::new(),
             }
         };
@@ -84,6 +91,7 @@ impl State {
             sends: model.scenario.sends,
             copies: model.scenario.copies,
             keeps: model.scenario.keeps,
+            cut: (model.scenario.cuts > 0).then(|| Cut::new(model)),
         };
         (0..model.peers()).for_each(|worker| state.settle(model, worker));
         state
@@ -143,11 +151,23 @@ impl State {
     pub(super) fn successors(&self, model: &Model) -> Vec<Step> {
         let mut steps = Vec::new();
         for worker in 0..self.workers.len() {
-            for item in distinct(&self.workers[worker].held) {
-                self.use_capability(model, worker, item, &mut steps);
+            if self.is_frozen(model, worker) {
+                continue;
+            }
+            if !self.is_held(model, worker) {
+                for item in distinct(&self.workers[worker].held) {
+                    self.use_capability(model, worker, item, &mut steps);
+                }
             }
             for item in distinct(&self.workers[worker].inbox) {
                 self.take_message(model, worker, item, &mut steps);
+            }
+            for item in distinct(&self.workers[worker].foreign) {
+                let mut next = self.clone();
+                remove(&mut next.workers[worker].foreign, item);
+                insert(&mut next.workers[worker].inbox, item.clone());
+                next.counts(worker, 0, 1);
+                next.take_message(model, worker, item, &mut steps);
             }
             for item in distinct(&self.workers[worker].begun) {
                 let mut next = self.clone();
@@ -159,8 +179,12 @@ impl State {
             }
         }
         for &(scope, from, to) in self.links.keys() {
+            if self.is_frozen(model, to) {
+                continue;
+            }
             let mut next = self.clone();
             let batch = next.take(scope, from, to);
+            next.counts(to, 0, 1);
             next.workers[to].views[scope].receive(batch);
             next.settle(model, to);
             steps.push((
@@ -168,21 +192,46 @@ impl State {
                 next,
             ));
         }
-        for (&(process, scope), said) in &self.pots {
+        for &(process, scope) in self.pots.keys() {
             let mut next = self.clone();
-            next.pots.remove(&(process, scope));
-            if let Some(batch) = model.frame(said) {
-                for to in (0..model.peers()).filter(|to| model.process(*to) != process) {
-                    let queue = next.links.entry((scope, model.peers() + process, to));
-                    let queue = queue.or_default();
-                    let reorders = model.scenario.flaw == Flaw::Reorders;
-                    let place = queue.len() - usize::from(reorders && !queue.is_empty());
-                    queue.insert(place, batch.clone());
-                }
-            }
+            next.empty_pot(model, process, scope);
             steps.push((format!("{SAYS}: process {process} of scope {scope}"), next));
         }
+        self.attend(model, &mut steps);
         steps
+    }
+
+    /// Sends what is combined in a pot. Its messages count for the first worker of the process.
+    fn empty_pot(&mut self, model: &Model, process: usize, scope: usize) {
+        let said = self.pots.remove(&(process, scope));
+        if let Some(batch) = said.and_then(|said| model.frame(&said)) {
+            self.send_frame(
+                model,
+                process,
+                scope,
+                &batch,
+                process * model.scenario.workers,
+            );
+        }
+    }
+
+    /// Sends a batch to every worker of other processes, which counts for a worker.
+    fn send_frame(
+        &mut self,
+        model: &Model,
+        process: usize,
+        scope: usize,
+        batch: &Batch,
+        by: usize,
+    ) {
+        for to in (0..model.peers()).filter(|to| model.process(*to) != process) {
+            let queue = self.links.entry((scope, model.peers() + process, to));
+            let queue = queue.or_default();
+            let reorders = model.scenario.flaw == Flaw::Reorders;
+            let place = queue.len() - usize::from(reorders && !queue.is_empty());
+            queue.insert(place, batch.clone());
+            self.counts(by, 1, 0);
+        }
     }
 
     fn use_capability(
@@ -228,7 +277,7 @@ impl State {
             if self.sends > 0 {
                 let mut next = self.clone();
                 next.sends -= 1;
-                let sent = next.send(model, item, to);
+                let sent = next.send(model, worker, item, to);
                 next.report(worker, *scope, sent);
                 steps.push((name(&format!("sends to {to} by")), next));
             }
@@ -323,7 +372,7 @@ impl State {
             }
             for to in 0..model.peers() {
                 let mut next = self.clone();
-                let sent = next.send(model, &item, to);
+                let sent = next.send(model, worker, &item, to);
                 next.report(worker, *scope, done.iter().cloned().chain(sent));
                 steps.push((name(&format!("passes on to {to}")), next));
             }
@@ -331,7 +380,13 @@ impl State {
     }
 
     /// Puts a message along each edge from an output into the inbox of a worker, and says what to report.
-    fn send(&mut self, model: &Model, ((scope, location), time): &(At, Point), to: usize) -> Batch {
+    fn send(
+        &mut self,
+        model: &Model,
+        from: usize,
+        ((scope, location), time): &(At, Point),
+        to: usize,
+    ) -> Batch {
         let Port::Source(port) = location.port else {
             return Batch::new();
         };
@@ -339,23 +394,26 @@ impl State {
         for target in model.scopes[*scope].readers(Source::new(location.node, port)) {
             report.push(((target.into(), time.clone()), 1));
             let Some(node) = model.nested.filter(|_| *scope == 1 && target.node == 0) else {
-                insert(
-                    &mut self.workers[to].inbox,
-                    ((*scope, target.into()), time.clone()),
-                );
+                self.deliver(from, to, ((*scope, target.into()), time.clone()));
                 continue;
             };
             let outside: Vec<Target> = model.scopes[0]
                 .readers(Source::new(node, target.port))
                 .collect();
             for target in outside {
-                insert(
-                    &mut self.workers[to].inbox,
-                    ((0, target.into()), time.truncate(1)),
-                );
+                self.deliver(from, to, ((0, target.into()), time.truncate(1)));
             }
         }
         report
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, item: (At, Point)) {
+        if self.cut.is_some() && from != to {
+            self.counts(from, 1, 0);
+            insert(&mut self.workers[to].foreign, item);
+        } else {
+            insert(&mut self.workers[to].inbox, item);
+        }
     }
 
     fn report(
@@ -381,7 +439,13 @@ impl State {
                 return;
             }
         }
-        let Some(batch) = view.take_outgoing() else {
+        let drains = self.drains(model, worker);
+        let outgoing = if drains {
+            view.flush_outgoing()
+        } else {
+            view.take_outgoing()
+        };
+        let Some(batch) = outgoing else {
             return;
         };
         let parts = if model.scenario.flaw == Flaw::Halves {
@@ -398,8 +462,12 @@ impl State {
             {
                 let queue = next.links.entry((scope, worker, to)).or_default();
                 queue.push_back(part.clone());
+                next.counts(worker, 1, 0);
             }
-            if model.scenario.processes > 1 {
+            if model.scenario.processes > 1 && drains {
+                next.empty_pots(model, process);
+                next.send_frame(model, process, scope, &part, worker);
+            } else if model.scenario.processes > 1 {
                 let said = next.pots.entry((process, scope)).or_default();
                 said.push((worker % model.scenario.workers, part));
             }
@@ -420,9 +488,10 @@ impl State {
     }
 
     fn outstanding(&self) -> impl Iterator<Item = &(At, Point)> {
-        self.workers
-            .iter()
-            .flat_map(|worker| worker.held.iter().chain(&worker.inbox).chain(&worker.begun))
+        self.workers.iter().flat_map(|worker| {
+            let held = worker.held.iter().chain(&worker.begun);
+            held.chain(&worker.inbox).chain(&worker.foreign)
+        })
     }
 }
 

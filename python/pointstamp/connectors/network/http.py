@@ -30,6 +30,11 @@ class Event(NamedTuple):
         event: Its kind, "message" if it says none.
         data: Its text.
         id: The last id that the server has given; empty if none.
+
+    Examples:
+        >>> from pointstamp.connectors.network import Event
+        >>> Event("message", "tick", "7").data
+        'tick'
     """
 
     event: str
@@ -50,7 +55,13 @@ class _Source(Source[Any]):
         silence: float | None,
         patience: float,
         on_error: OnError,
+        *,
+        rewinds: bool,
+        journal: bool,
     ) -> None:
+        self.rewinds = rewinds
+        if journal and not rewinds:
+            self.journal = self.acknowledges = True
         self.on_error = checked(on_error)
         self._urls = addresses_of(urls, "URLs")
         for url in self._urls:
@@ -77,9 +88,16 @@ class HTTPLineSource(_Source):
         silence: Seconds without a byte after which a connection is taken as lost; None for never.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
         on_error: What becomes of lines and events that are too long, or no text: as of `CSVSource`.
+        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, a
+            live source needs it; a document has offsets, and no journal.
 
     Raises:
         ValueError: For what is no such URL.
+
+    Examples:
+        >>> from pointstamp.connectors.network import HTTPLineSource
+        >>> list(HTTPLineSource("https://example.org/log.txt").partitions())
+        ['https://example.org/log.txt']
     """
 
     def __init__(
@@ -93,8 +111,9 @@ class HTTPLineSource(_Source):
         silence: float | None = None,
         patience: float = 60.0,
         on_error: OnError = "raise",
+        journal: bool = False,
     ) -> None:
-        super().__init__(urls, headers, tls, silence, patience, on_error)
+        super().__init__(urls, headers, tls, silence, patience, on_error, rewinds=not live, journal=journal)
         self._live = live
         self._max_line = max_line
 
@@ -119,9 +138,16 @@ class HTTPEventSource(_Source):
         silence: Seconds without a byte after which a connection is taken as lost; None for never.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
         on_error: What becomes of lines and events that are too long, or no text: as of `CSVSource`.
+        journal: Whether events are logged beside the checkpoints before they are sent. With checkpoints, the
+            source needs it, as the server decides what it gives again.
 
     Raises:
         ValueError: For what is no such URL.
+
+    Examples:
+        >>> from pointstamp.connectors.network import HTTPEventSource
+        >>> list(HTTPEventSource("https://example.org/events").partitions())
+        ['https://example.org/events']
     """
 
     def __init__(
@@ -134,8 +160,9 @@ class HTTPEventSource(_Source):
         silence: float | None = None,
         patience: float = 60.0,
         on_error: OnError = "raise",
+        journal: bool = False,
     ) -> None:
-        super().__init__(urls, headers, tls, silence, patience, on_error)
+        super().__init__(urls, headers, tls, silence, patience, on_error, rewinds=False, journal=journal)
         self._max_event = max_event
 
     def open(self, partition: str) -> PartitionReader[Event]:

@@ -47,7 +47,7 @@ LOG = logging.getLogger("pointstamp")
 
 
 class TCPListenSource(Source[str]):
-    """Lines of text that others send: each address is listened at, and is a partition.
+    r"""Lines of text that others send: each address is listened at, and is a partition.
 
     One worker listens at an address and reads all connections to it, each line whole. What a connection sends
     comes in its order. A connection that sends a line that is too long, or is not text, is closed, with a
@@ -69,12 +69,29 @@ class TCPListenSource(Source[str]):
             place.
         on_error: What becomes of lines that are too long, or no text: as of `CSVSource`. None closes the
             connection that sent one, and the others go on.
+        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, the
+            source needs it: what was received and not logged before a failure is lost.
 
     Raises:
         ValueError: For what is no address, and numbers that are not positive.
+
+    Examples:
+        >>> import socket, threading
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors.network import TCPListenSource
+        >>> source = TCPListenSource("127.0.0.1:0", limit=1)
+        >>> def send():
+        ...     with socket.create_connection(source.bound("127.0.0.1:0")) as connection:
+        ...         connection.sendall(b"tick\ntock\n")
+        >>> thread = threading.Thread(target=send)
+        >>> thread.start()
+        >>> ps.example(lambda scope: scope.read(source).capture()).extract()
+        [(0, ['tick', 'tock'])]
+        >>> thread.join()
     """
 
     acknowledges = False
+    rewinds = False
 
     def __init__(
         self,
@@ -87,7 +104,10 @@ class TCPListenSource(Source[str]):
         silence: float | None = None,
         yields: float = 60.0,
         on_error: OnError | None = None,
+        journal: bool = False,
     ) -> None:
+        if journal:
+            self.journal = self.acknowledges = True
         self.on_error = None if on_error is None else checked(on_error)
         self._addresses = addresses_of(addresses, "addresses")
         for address in self._addresses:
@@ -116,6 +136,20 @@ class TCPListenSource(Source[str]):
 
         Raises:
             TimeoutError: If none does.
+
+        Examples:
+            >>> import socket, threading
+            >>> import pointstamp as ps
+            >>> from pointstamp.connectors.network import TCPListenSource
+            >>> source = TCPListenSource("127.0.0.1:0", limit=1)
+            >>> def send():
+            ...     host, port = source.bound("127.0.0.1:0")
+            ...     socket.create_connection((host, port)).close()
+            >>> thread = threading.Thread(target=send)
+            >>> thread.start()
+            >>> ps.example(lambda scope: scope.read(source).capture()).extract()
+            []
+            >>> thread.join()
         """
         with self._listens:
             if not self._listens.wait_for(lambda: address in self._bound, timeout):

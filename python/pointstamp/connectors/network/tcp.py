@@ -23,7 +23,7 @@ PIECE = 256 * 1024
 
 
 class TCPLineSource(Source[str]):
-    """Lines of text that servers send: each address is connected to, and is a partition.
+    r"""Lines of text that servers send: each address is connected to, and is a partition.
 
     Lines end with a line feed, or a carriage return and a line feed, which they are given without. A
     connection has no offsets: what the other side does not send again is not read again.
@@ -40,12 +40,34 @@ class TCPLineSource(Source[str]):
             that has gone without a word is noticed by the system, after about a minute.
         patience: Seconds of attempts in vain after which a connection that was there is given up.
         on_error: What becomes of lines that are too long, or no text: as of `CSVSource`.
+        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, the
+            source needs it: what was received and not logged before a failure is lost.
 
     Raises:
         ValueError: For what is no address.
+
+    Examples:
+        A server that sends two lines:
+
+        >>> import socket, threading
+        >>> import pointstamp as ps
+        >>> from pointstamp.connectors.network import TCPLineSource
+        >>> server = socket.create_server(("127.0.0.1", 0))
+        >>> def serve():
+        ...     connection, _ = server.accept()
+        ...     with connection:
+        ...         connection.sendall(b"tick\ntock\n")
+        >>> thread = threading.Thread(target=serve)
+        >>> thread.start()
+        >>> source = TCPLineSource(f"127.0.0.1:{server.getsockname()[1]}")
+        >>> ps.example(lambda scope: scope.read(source).capture()).extract()
+        [(0, ['tick', 'tock'])]
+        >>> thread.join()
+        >>> server.close()
     """
 
     acknowledges = False
+    rewinds = False
 
     def __init__(
         self,
@@ -59,7 +81,10 @@ class TCPLineSource(Source[str]):
         silence: float | None = None,
         patience: float = 60.0,
         on_error: OnError = "raise",
+        journal: bool = False,
     ) -> None:
+        if journal:
+            self.journal = self.acknowledges = True
         self.on_error = checked(on_error)
         if silence is not None and not silence > 0:
             raise ValueError(f"silence is a number of seconds, more than 0, not {silence!r}")

@@ -56,12 +56,21 @@ class WebSocketSource(Source[Any]):
         patience: Seconds of attempts in vain after which a connection that was there is given up.
         on_error: What becomes of messages that are too long, or text that is not UTF-8: as of `CSVSource`. By
             the protocol such a message ends its connection: where it is no error, another one is made.
+        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, the
+            source needs it: what was received and not logged before a failure is lost.
 
     Raises:
         ValueError: For what is no such URL.
+
+    Examples:
+        >>> from pointstamp.connectors.network import WebSocketSource
+        >>> source = WebSocketSource("wss://example.org/trades", hello=["subscribe trades"])
+        >>> list(source.partitions())
+        ['wss://example.org/trades']
     """
 
     acknowledges = False
+    rewinds = False
 
     def __init__(
         self,
@@ -74,7 +83,10 @@ class WebSocketSource(Source[Any]):
         reconnect: bool = False,
         patience: float = 60.0,
         on_error: OnError = "raise",
+        journal: bool = False,
     ) -> None:
+        if journal:
+            self.journal = self.acknowledges = True
         self.on_error = checked(on_error)
         self._urls = addresses_of(urls, "URLs")
         for url in self._urls:

@@ -33,6 +33,12 @@ class Change(NamedTuple):
         lsn: Where in the log the change's transaction was committed. All changes of a transaction have the
             same, and those of later ones a greater one. Rows that were there at first have one that is less
             than all.
+
+    Examples:
+        >>> from pointstamp.connectors.postgres import Change
+        >>> change = Change("insert", "public.orders", {"id": 1, "item": "tea"}, None, 24_023_128)
+        >>> change.row["item"]
+        'tea'
     """
 
     kind: str

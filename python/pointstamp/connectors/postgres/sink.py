@@ -1,9 +1,10 @@
-"""`PostgresSink`: each time in one transaction, with the time itself, by ``copy``.
+"""`PostgresSink`: a time, or what a checkpoint covers, in one transaction, with its position, by ``copy``.
 
-Invariant: a time is in the table ``pointstamp_times`` if and only if its records are in the sink's table. The
-row of the sink is locked while a time is written, so two programs that write under one name cannot both write
-a time. A connection that is lost, or goes silent, is made again, and the table of times says whether the
-transaction had been committed; one that the server still has open is ended first, as it has the lock.
+Invariant: a time is in the table ``pointstamp_times``, or a checkpoint in ``pointstamp_checkpoints``, if and
+only if its records are in the sink's table. The name of the sink is locked meanwhile, so two programs that
+write under one name cannot both write the same. A connection that is lost, or goes silent, is made again, and
+the table of positions says whether the transaction had been committed; one that the server still has open is
+ended first, as it has the lock.
 """
 
 from __future__ import annotations
@@ -13,19 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._validation import names_of
 from pointstamp.connectors.claims import warn_of
-from pointstamp.connectors.databases import rows_of
+from pointstamp.connectors.databases import CHECKPOINT_COLUMNS, CHECKPOINTS, POSITIONS, rows_of
+from pointstamp.connectors.positions import has_other_results, is_shown
 from pointstamp.connectors.postgres.stream import checked_patience, client, connected
-from pointstamp.connectors.protocol import Sink, SinkWriter
+from pointstamp.connectors.protocol import Position, Sink, SinkWriter
 from pointstamp.errors import PointstampError, TimeError, add_note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pointstamp.types import Time
 
 __all__ = ["PostgresSink"]
-
-POSITIONS = "pointstamp_times"
 
 RETRY = 0.25
 """Seconds between attempts to connect again."""
@@ -34,8 +34,10 @@ RETRY = 0.25
 class PostgresSink(Sink):
     """Writes records or columns to a table of PostgreSQL, each time in one transaction.
 
-    The time is kept in the same transaction, in the table ``pointstamp_times``: a program that failed, and
-    runs again from the same offsets, shows each record once. All records go to the first worker.
+    With checkpoints, all that a checkpoint covers is one transaction, with its position in the table
+    ``pointstamp_checkpoints``. Without, the time is kept in the same transaction, in the table
+    ``pointstamp_times``: a program that failed, and runs again from the same offsets, shows each record once.
+    All records go to the first worker.
 
     Args:
         conninfo: How to connect, as ``host=... dbname=...`` or a URL.
@@ -57,9 +59,16 @@ class PostgresSink(Sink):
             or this key; it says what to create.
         psycopg.OperationalError: When the dataflow is built, if the server cannot be reached; later, if it
             cannot for `patience`.
+
+    Examples:
+        >>> from pointstamp.connectors.postgres import PostgresSink
+        >>> sink = PostgresSink("host=localhost dbname=shop", "totals", columns=["city", "mm"], key=["city"])
+        >>> sink.single
+        True
     """
 
     single = True
+    positions = True
 
     def __init__(
         self,
@@ -127,18 +136,63 @@ class _Writer(SinkWriter):
     def commit(self, time: Time) -> None:
         batches = self._waiting.pop(time, [])
         assert isinstance(time, int)
-        since = clock.monotonic()
         tried = False
+
+        def attempt() -> None:
+            nonlocal tried
+            if time > self._written:
+                tried = True
+                self._transact(time, batches)
+            elif not tried:  # written before a failure; else it was this that was, and the answer lost
+                there = f"table {self._table!r} has times up to {self._written} under {self._name!r}"
+                warn_of(sum(map(len, batches)), there)
+
+        self._insist(attempt, f"time {time}")
+
+    def positions(self) -> list[Position]:
+        """See `SinkWriter`."""
+        if self._connection is None:
+            return []
+        if self._written >= 0:
+            raise has_other_results(self._what(), f"up to time {self._written}")
+        query = f"select lineage, sink, part, number from {CHECKPOINTS} where name = %s"
+        return [Position(*row) for row in self._connection.execute(query, [self._name]).fetchall()]
+
+    def show(self, position: Position, rows: Sequence[tuple[Time, Any]]) -> None:
+        """See `SinkWriter`: all in one transaction. After a lost answer it is there already."""
+        batches = [batch for _, batch in rows]
+        self._insist(lambda: self._show(position, batches), f"what checkpoint {position.number} covers")
+
+    def _show(self, position: Position, batches: list[Any]) -> None:
+        place = [self._name, position.sink, position.part]
+        with self._connection.transaction():
+            self._note_transaction()
+            self._connection.execute("select pg_advisory_xact_lock(hashtext(%s))", [self._name])
+            query = (
+                f"select lineage, sink, part, number from {CHECKPOINTS} "
+                "where name = %s and sink = %s and part = %s"
+            )
+            found = self._connection.execute(query, place).fetchone()
+            if not is_shown(None if found is None else Position(*found), position, self._what()):
+                self._put(batches)
+                insert = (
+                    f"insert into {CHECKPOINTS} values (%s, %s, %s, %s, %s) on conflict (name, sink, part) "
+                    "do update set number = excluded.number"
+                )
+                self._connection.execute(insert, [*place, position.lineage, position.number])
+        self._transaction = None
+
+    def _what(self) -> str:
+        return f"the sink of table {self._table!r} under the name {self._name!r}"
+
+    def _insist(self, attempt: Callable[[], None], what: str) -> None:
+        """Makes an attempt, and again over new connections while the server is away, for `patience`."""
+        since = clock.monotonic()
         while True:
             try:
                 if self._connection is None:
                     self._connect()
-                if time > self._written:
-                    tried = True
-                    self._transact(time, batches)
-                elif not tried:  # written before a failure; else it was this that was, and the answer lost
-                    there = f"table {self._table!r} has times up to {self._written} under {self._name!r}"
-                    warn_of(sum(map(len, batches)), there)
+                attempt()
                 return
             except client().OperationalError as error:
                 if self._connection is not None and not self._connection.closed:
@@ -147,8 +201,8 @@ class _Writer(SinkWriter):
                 if clock.monotonic() - since > self._patience:
                     add_note(
                         error,
-                        f"time {time} was to be written to table {self._table!r}, and the server was waited "
-                        f"for, for {self._patience:g} s (patience=)",
+                        f"{what} was to be written to table {self._table!r}, and the server was waited for, "
+                        f"for {self._patience:g} s (patience=)",
                     )
                     raise
                 clock.sleep(RETRY)
@@ -167,13 +221,12 @@ class _Writer(SinkWriter):
             if self._transaction is not None:
                 connection.execute(END_FORMER, self._transaction)
                 self._transaction = None
-            if connection.execute("select to_regclass(%s)", [POSITIONS]).fetchone()[0] is None:
-                # Two that make it at once collide, `if not exists` or not.
-                with connection.transaction():
-                    connection.execute("select pg_advisory_xact_lock(hashtext(%s))", [POSITIONS])
-                    connection.execute(
-                        f"create table if not exists {POSITIONS} (name text primary key, time bigint)"
-                    )
+            for table, columns in TABLES.items():
+                if connection.execute("select to_regclass(%s)", [table]).fetchone()[0] is None:
+                    # Two that make it at once collide, `if not exists` or not.
+                    with connection.transaction():
+                        connection.execute("select pg_advisory_xact_lock(hashtext(%s))", [table])
+                        connection.execute(f"create table if not exists {table} {columns}")
             connection.execute(
                 f"insert into {POSITIONS} values (%s, -1) on conflict do nothing", [self._name]
             )
@@ -193,22 +246,28 @@ class _Writer(SinkWriter):
 
     def _transact(self, time: int, batches: list[Any]) -> None:
         with self._connection.transaction():
-            mine = self._connection.execute("select pg_backend_pid(), now()")
-            self._transaction = mine.fetchone()
+            self._note_transaction()
             written = self._position(self._connection, "for update")
             if written != self._written:
                 raise PointstampError(
                     f"another program writes as '{self._name}', too: it has written time {written}, and this "
                     f"one had {self._written} (give one of the sinks another name)"
                 )
-            if self._key:
-                self._upsert(batches)
-            else:
-                self._copy(self._place(self._table), self._columns, batches)
+            self._put(batches)
             update = f"update {POSITIONS} set time = %s where name = %s"
             self._connection.execute(update, [time, self._name])
         self._written = time
         self._transaction = None
+
+    def _note_transaction(self) -> None:
+        """Notes the transaction, which a lost connection may leave open at the server, with the lock."""
+        self._transaction = self._connection.execute("select pg_backend_pid(), now()").fetchone()
+
+    def _put(self, batches: list[Any]) -> None:
+        if self._key:
+            self._upsert(batches)
+        else:
+            self._copy(self._place(self._table), self._columns, batches)
 
     def _check(self) -> None:
         """Sees that the table, its columns and its key are there.
@@ -275,6 +334,9 @@ class _Writer(SinkWriter):
             sql.SQL(insert).format(table=table, listed=listed, keys=keys, own=own, number=number, then=then)
         )
 
+
+TABLES = {POSITIONS: "(name text primary key, time bigint)", CHECKPOINTS: CHECKPOINT_COLUMNS}
+"""The tables of positions, and their columns."""
 
 COLUMNS = """
 select attname::text from pg_attribute where attrelid = %s::oid and attnum > 0 and not attisdropped

@@ -36,6 +36,7 @@ from pointstamp.errors import PointstampError, add_note
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
 __all__ = ["PostgresSource"]
 
@@ -67,6 +68,9 @@ class PostgresSource(Source[Change]):
     which keeps the rest: after a failure another run with the same slot goes on, and loses nothing. A
     connection that is lost, or goes silent, is made again.
 
+    With checkpoints, the rows that are there at first are held in memory until all are read, and the server
+    is told of changes that a checkpoint covers.
+
     Values have the types that psycopg gives them, those of a domain the types of its base, in the rows that
     are there as in changes.
 
@@ -91,6 +95,12 @@ class PostgresSource(Source[Change]):
     Raises:
         ValueError: For the name of a slot that no slot can have, a patience that is not more than 0, and
             another word for `out_of_range`.
+
+    Examples:
+        >>> from pointstamp.connectors.postgres import PostgresSource
+        >>> source = PostgresSource("host=localhost dbname=shop", "orders", slot="counts")
+        >>> list(source.partitions())
+        ['counts']
     """
 
     def __init__(
@@ -117,11 +127,16 @@ class PostgresSource(Source[Change]):
         self._bounded = bounded
         self._patience = checked_patience(patience)
         self._out_of_range = out_of_range
+        self._whole = False
         self.time_of = _lsn
 
     def partitions(self) -> list[str]:
         """The slot."""
         return [self._slot]
+
+    def recorded(self, partition: str, journal: Path) -> None:
+        """Has the rows that are there at first read as one batch: their snapshot cannot be gone on with."""
+        self._whole = True
 
     def open(self, partition: str) -> PartitionReader[Change]:
         """The slot's reader."""
@@ -134,6 +149,7 @@ class PostgresSource(Source[Change]):
             self._bounded,
             self._patience,
             values,
+            whole=self._whole,
         )
 
 
@@ -158,10 +174,13 @@ class _Reader(PartitionReader[Change]):
         bounded: bool,
         patience: float,
         values: Values,
+        *,
+        whole: bool = False,
     ) -> None:
         self._conninfo = conninfo
         self._publication = publication
         self._slot = slot
+        self._whole = whole
         self._provisional = f"{slot}_snapshot"
         self._wanted = snapshot
         self._bounded = bounded
@@ -217,8 +236,15 @@ class _Reader(PartitionReader[Change]):
                 os.read(self._woken, select.PIPE_BUF)
 
     @property
-    def offset(self) -> int:
-        """A place in the log; 0 while the rows that were there at first are read."""
+    def offset(self) -> int | dict[str, int]:
+        """A place in the log; 0 while the rows that were there at first are read.
+
+        Within a transaction, a dict with the place before it, the transaction's own, and how many of its
+        changes were read.
+        """
+        place, given = self._given
+        if self._open is not None and self._open == place:
+            return {"before": self._offset, "transaction": place, "changes": given}
         return self._offset
 
     @property
@@ -227,10 +253,18 @@ class _Reader(PartitionReader[Change]):
         return self._offset
 
     def seek(self, offset: Any) -> None:
-        self._offset = number_of(offset, f"slot {self._slot}", "a place in the server's log", 1 << 64)
+        """Goes to an offset; of a transaction the server sends all, and what was read is skipped."""
+        of, what = f"slot {self._slot}", "a place in the server's log"
+        if isinstance(offset, dict):
+            place = number_of(offset.get("transaction"), of, what, 1 << 64)
+            self._given = place, number_of(offset.get("changes"), of, "a number of changes")
+            offset = offset.get("before")
+        self._offset = number_of(offset, of, what, 1 << 64)
 
-    def durable(self, offset: int) -> None:
+    def durable(self, offset: int | dict[str, int]) -> None:
         """Leaves the offset for the thread that reads, which tells the server."""
+        if isinstance(offset, dict):
+            offset = offset["before"]
         if offset > self._durable:
             self._durable = offset
             self._wake_up()
@@ -440,14 +474,17 @@ class _Reader(PartitionReader[Change]):
 
     def _next_rows(self) -> list[Change]:
         assert self._rows is not None
-        rows = next(self._rows, None)
-        if rows is not None:
+        if self._whole:  # a checkpoint has all of them or none
+            found = [change for rows in self._rows for change in rows]
+        elif (rows := next(self._rows, None)) is not None:
             return rows
+        else:
+            found = []
         self._rows = None
         self._offset = self._begins
         assert self._stream is not None
         self._start(self._stream)
-        return []
+        return found
 
     def _snapshot(self, name: str, lsn: int) -> Generator[list[Change], None, None]:
         """The rows that were there when the slot was made."""

@@ -8,15 +8,11 @@ to workers that do not read it any more.
 
 from __future__ import annotations
 
-import os
 import pickle
-import socket
 import threading
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -34,17 +30,18 @@ from pointstamp.observability.stalls import what_holds
 from pointstamp.runtime.execution import execute
 from pointstamp.runtime.interactive.commands import MOST, Command, Commands, Replies, Taken, in_short
 from pointstamp.runtime.interactive.serving import serve
-from pointstamp.runtime.launcher.shipped import pack
+from pointstamp.runtime.launcher.pickling import pack
 from pointstamp.runtime.launcher.spawning import run_on_processes
+from pointstamp.runtime.message_channel import MessageChannel, inherited, pair, pickled
 from pointstamp.runtime.threads import Helper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from types import TracebackType
 
     from pointstamp.config import Config
-    from pointstamp.observability.asking import Asking
+    from pointstamp.observability.collector import Collector
     from pointstamp.observability.stalls import Awaited
     from pointstamp.runtime.worker import Worker
 
@@ -88,7 +85,7 @@ class SessionWorkers:
         self._told: float | None = None
         self._commands = Commands(self.workers)
         self._replies = Replies()
-        self._asking: Asking | None = None
+        self._collector: Collector | None = None
         self._kill: Callable[[], None] = lambda: None
         self._failing = threading.RLock()  # the collector may close a session within it
         self._threads: set[int] = set()
@@ -201,8 +198,8 @@ class SessionWorkers:
             awaited: What is to be explained; None for all that they wait for.
             seconds: How long that may take; None for as long as workers usually need.
         """
-        if self._asking is not None:
-            return str(what_holds(self._asking, None, awaited, seconds))
+        if self._collector is not None:
+            return str(what_holds(self._collector, None, awaited, seconds))
         if self.over:
             return "The workers have ended."
         number, future = self._replies.ask(1)
@@ -233,8 +230,8 @@ class SessionWorkers:
 
     def interrupt(self) -> None:
         """Interrupts workers that were told to end, whatever they run: once more, if one goes on."""
-        if self._asking is not None:
-            self._asking.stop("the session has ended")
+        if self._collector is not None:
+            self._collector.stop("the session has ended")
         self._kill()
 
     def close(self, force: float | None = None) -> bool:
@@ -291,11 +288,11 @@ class SessionWorkers:
 
     def _on_threads(self, config: Config) -> None:
         def main(worker: Worker) -> None:
-            self._asking = worker._asking
+            self._collector = worker._collector
             ident = threading.get_ident()
             self._threads.add(ident)
             try:
-                serve(worker, _Here(self._commands, self._replies, worker.index))
+                serve(worker, _ThreadChannel(self._commands, self._replies, worker.index))
             finally:
                 self._threads.discard(ident)  # which the next thread that is started may have
 
@@ -308,10 +305,9 @@ class SessionWorkers:
 
     def _on_processes(self, config: Config, processes: int) -> None:
         # Each worker inherits its end of a pair of sockets: nothing listens, so no stranger can connect.
-        pairs = [socket.socketpair() for _ in range(self.workers)]
+        pairs = [pair() for _ in range(self.workers)]
         theirs = [their.fileno() for _, their in pairs]
-        lines = [Connection(ours.detach()) for ours, _ in pairs]
-        inherited = [theirs[n * config.workers : (n + 1) * config.workers] for n in range(processes)]
+        descriptors = [theirs[n * config.workers : (n + 1) * config.workers] for n in range(processes)]
 
         def started(kill: Callable[[], None]) -> None:
             self._started(kill)
@@ -319,25 +315,23 @@ class SessionWorkers:
                 their.close()
 
         try:
-            for worker, line in enumerate(lines):
+            for worker, (channel, _) in enumerate(pairs):
                 for run, name in ((self._hear, "line"), (self._send, "send")):
-                    thread = Helper(partial(run, worker, line), f"pointstamp-{name}-{worker}", daemon=True)
+                    thread = Helper(partial(run, worker, channel), f"pointstamp-{name}-{worker}", daemon=True)
                     self._lines.append(thread)
                     thread.start()
             main = partial(_serve_there, theirs)
-            run_on_processes(main, processes, config, None, started=started, inherited=inherited)
+            run_on_processes(main, processes, config, None, started=started, inherited=descriptors)
         finally:
             self._commands.end()
-            for _, their in pairs:
+            for channel, their in pairs:
                 their.close()
-            for line in lines:
-                _cut(line)
+                channel.close()
             for thread in self._lines:  # the processes have ended
                 thread.ends(PATIENCE)
-            for line in lines:  # not while a thread reads from it or writes to it
-                line.close()
+            self._lines.clear()  # which lets go of the channels' descriptors
 
-    def _send(self, worker: int, connection: Connection) -> None:
+    def _send(self, worker: int, channel: MessageChannel) -> None:
         """Passes on what a worker of another process is told."""
         with suppress(OSError):
             # No limit: a line waits for as long as its worker is there; the end of commands ends it.
@@ -346,20 +340,20 @@ class SessionWorkers:
                 if command is None:
                     continue
                 try:
-                    packed = _dumps(command)
+                    # The arguments are pickled by themselves, so that the rest is read in any case.
+                    message = pickled((command.number, command.what, _dumps(command)))
                 except Exception as error:
                     self._replies.hear(worker, command.number, False, _cannot_be_sent(command, error))
                     continue
-                connection.send_bytes(pickle.dumps((command.number, command.what)))  # read in any case
-                connection.send_bytes(packed)
+                channel.send_pickled(message)
 
-    def _hear(self, worker: int, connection: Connection) -> None:
+    def _hear(self, worker: int, channel: MessageChannel) -> None:
         """Takes what a worker of another process answers."""
+        earlier = Taken([])
         with suppress(OSError, EOFError):
             while True:
                 # No limit: a worker answers when it is done, its end closes the line; calls have timeouts.
-                number, well, taken = pickle.loads(connection.recv_bytes())
-                packed = connection.recv_bytes()
+                number, well, taken, more, packed = channel.receive()
                 try:
                     value = pickle.loads(packed)
                 except Exception as error:  # of the program's own classes, whatever it is
@@ -367,11 +361,15 @@ class SessionWorkers:
                     well, value = taken, Taken([], unread) if taken else unread
                 else:
                     value = value if well else _error_of(worker, *value)
-                self._replies.hear(worker, number, well, value)
+                if taken:
+                    value = Taken([*earlier.kept, *value.kept], earlier.refused or value.refused)
+                    earlier = value if more else Taken([])
+                if not more:
+                    self._replies.hear(worker, number, well, value)
 
 
-class _Here:
-    """The channel of a worker of this process."""
+class _ThreadChannel:
+    """The commands and answers of a worker of this process."""
 
     def __init__(self, commands: Commands, replies: Replies, worker: int) -> None:
         self._commands = commands
@@ -391,11 +389,11 @@ class _Here:
         self._replies.hear(self._worker, number, well, value)
 
 
-class _There:
-    """The channel of a worker of a process that was started for a session."""
+class _ProcessChannel:
+    """The commands and answers of a worker of a process that was started for a session."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, channel: MessageChannel) -> None:
+        self._channel = channel
         self._commands = Commands(1)
         self._ended = False
         threading.Thread(target=self._read, name="pointstamp-line", daemon=True).start()
@@ -404,8 +402,7 @@ class _There:
         with suppress(OSError, EOFError):
             while not self._ended:
                 # No limit: a worker waits for commands for as long as its session is there.
-                number, what = pickle.loads(self._connection.recv_bytes())
-                packed = self._connection.recv_bytes()
+                number, what, packed = self._channel.receive()
                 try:
                     command = _loads(packed)
                 except Exception as error:  # of the program's own classes, whatever it is
@@ -425,32 +422,46 @@ class _There:
         self._commands.answer_the_bell(0, bell)
 
     def answer(self, number: int | None, well: bool, value: Any) -> None:
-        if not well:
-            value = _told(value)
-        taken = isinstance(value, Taken)
-        try:
-            packed = ForkingPickler.dumps(value)
-        except Exception as error:
-            if taken:
-                packed = ForkingPickler.dumps(_without_unsendable(value))
-            else:
-                well = False
-                packed = ForkingPickler.dumps(_told(_unsendable("a result", value, error)))
         with suppress(OSError):
-            # By itself, so that it is read where what is answered cannot be.
-            self._connection.send_bytes(pickle.dumps((number, well, taken)))
-            self._connection.send_bytes(packed)
+            for message in _answers(number, well, value if well else _told(value)):
+                self._channel.send_pickled(message)
+
+
+def _answers(number: int | None, well: bool, value: Any) -> Iterator[bytes]:
+    """Pickles an answer: one message; several where it is `Taken`, and too long or in part unsendable.
+
+    The value of each message is pickled by itself, so that the rest is read in any case.
+    """
+
+    def message(well: bool, value: Any, more: bool = False) -> bytes:
+        return pickled((number, well, isinstance(value, Taken), more, pickle.dumps(value, protocol=5)))
+
+    try:
+        whole = message(well, value)
+    except Exception as error:
+        if not isinstance(value, Taken):
+            yield message(False, _told(_unsendable("a result", value, error)))
+            return
+    else:
+        yield whole
+        return
+    left = [value.kept]
+    while left:
+        kept = left.pop()
+        try:
+            part = message(True, Taken(kept), more=True)
+        except Exception as error:
+            if len(kept) > 1:
+                left += [kept[len(kept) // 2 :], kept[: len(kept) // 2]]
+                continue
+            part = message(True, Taken([], _unsendable("a record", kept[0][1], error)), more=True)
+        yield part
+    yield message(True, Taken([], value.refused))
 
 
 def _serve_there(descriptors: list[int], worker: Worker) -> None:
     # It is closed with the process, whose thread reads from it to the end.
-    serve(worker, _There(Connection(descriptors[worker.index])))
-
-
-def _cut(connection: Connection) -> None:
-    """Ends what waits for something to read there."""
-    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
-        line.shutdown(socket.SHUT_RDWR)
+    serve(worker, _ProcessChannel(inherited(descriptors[worker.index])))
 
 
 def _dumps(command: Command) -> bytes:
@@ -492,19 +503,6 @@ def _unreadable(worker: int, error: Exception) -> TypeError:
         f"what worker {worker} has answered cannot be unpickled in this process: {type(error).__name__}: "
         f"{error}. Let the dataflow give plain data, or objects of classes that this program can import"
     )
-
-
-def _without_unsendable(taken: Taken) -> Taken:
-    """Returns the records that can be sent, with the first error of the others."""
-    kept, errors = [], []
-    for time_, what in taken.kept:
-        try:
-            ForkingPickler.dumps((time_, what))
-        except Exception as error:
-            errors.append(_unsendable("a record", what, error))
-        else:
-            kept.append((time_, what))
-    return Taken(kept, errors[0] if errors else None)
 
 
 def _told(error: BaseException) -> tuple[bytes | None, str]:

@@ -34,6 +34,13 @@ class Live:
         graph: Its operators, scopes and edges.
         inputs: Its inputs, by name.
         outputs: Its outputs, by name.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> with ps.Interactive() as session:
+        ...     flow = session.dataflow(lambda scope: {"words": scope.new_input()[0]}, name="words")
+        ...     print(flow, flow.inputs["words"].time)
+        <dataflow 'words': <input 'words' at 0>> 0
     """
 
     def __init__(self, flow: Flow, reached: Iterable[Reached], graph: DataflowGraph) -> None:
@@ -81,6 +88,16 @@ class Live:
             StallError: When it is not over in time; it says what is waited for.
             PointstampError: If the dataflow is closed meanwhile, by another thread.
             BaseException: What the dataflow, or a command before this one, raised.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send("tick")
+            ...     flow[0].advance_to(1)
+            ...     flow.settle(timeout=60)
+            ...     flow[1].take()
+            [(0, ['tick'])]
         """
         wait_for = self._flow.waiting(f"dataflow {self.name!r}", timeout)
         with self._flow.settling():
@@ -94,6 +111,14 @@ class Live:
         """Ends the dataflow, complete or not. Closing it twice does nothing.
 
         Where other dataflows import a trace of it, its inputs are closed. It ends with the last of these.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow.close()
+            ...     flow.closed
+            True
         """
         self._flow.end()
 
@@ -103,11 +128,27 @@ class Live:
         return self._flow.over
 
     def to_mermaid(self) -> str:
-        """The graph as a flowchart of Mermaid."""
+        """The graph as a flowchart of Mermaid.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     print(flow.to_mermaid().splitlines()[0])
+            flowchart LR
+        """
         return to_mermaid(self.graph, self._root())
 
     def to_dot(self) -> str:
-        """The graph in the language of Graphviz."""
+        """The graph in the language of Graphviz.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     print(flow.to_dot().split()[0])
+            digraph
+        """
         return to_dot(self.graph, self._root())
 
     def _repr_html_(self) -> str:

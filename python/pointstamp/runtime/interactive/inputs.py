@@ -44,6 +44,17 @@ class LiveInput:
         name: Its name.
         kind: What it is on the workers, such as ``"InputHandle"``.
         time: The time of what is sent now.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> with ps.Interactive() as session:
+        ...     flow = session.dataflow(lambda scope: scope.new_input())
+        ...     flow[0].send("tick")
+        ...     flow[0].advance_to(1)
+        ...     flow[0].send("tock")
+        ...     flow[0].close()
+        ...     flow[1].read()
+        [(0, ['tick']), (1, ['tock'])]
     """
 
     def __init__(self, flow: Flow, name: str, kind: str, dims: int, strict: bool) -> None:
@@ -89,45 +100,128 @@ class LiveInput:
             self._flow.unfinished.add(self.name)
 
     def send(self, record: Any) -> None:
-        """Sends a record, or for columns the rows of a batch, table or data frame, at the current time."""
+        """Sends a record, or for columns the rows of a batch, table or data frame, at the current time.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send("tick")
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, ['tick'])]
+        """
         self._check("send", "InputHandle", "ArrowInput")
         _core.check_record("send", "send_batch", record)
         self._tell(self._next(), "send", record)
 
     def send_batch(self, records: Iterable[Any]) -> None:
-        """Sends each record of an iterable, so many to each worker."""
+        """Sends each record of an iterable, so many to each worker.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send_batch(range(3))
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [0, 1, 2])]
+        """
         self._check("send_batch", "InputHandle")
         self._spread("send_batch", records)
 
     def insert(self, record: Any) -> None:
-        """Adds a record to a collection, or to one of columns every row of the data."""
+        """Adds a record to a collection, or to one of columns every row of the data.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].insert("tick")
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 1)])]
+        """
         self._check("insert", "CollectionInput", "ColumnInput")
         _core.check_record("insert", "insert_many", record)
         self._tell(self._next(), "insert", record)
 
     def insert_many(self, records: Iterable[Any]) -> None:
-        """Adds each record of an iterable to a collection; after an error, none of them."""
+        """Adds each record of an iterable to a collection; after an error, none of them.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].insert_many(["tick", "tock", "tick"])
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 2), ('tock', 1)])]
+        """
         self._check("insert_many", "CollectionInput")
         self._spread("insert_many", records)
 
     def remove(self, record: Any) -> None:
-        """Takes a record away from a collection, or from one of columns every row of the data."""
+        """Takes a record away from a collection, or from one of columns every row of the data.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].insert("tick")
+            ...     flow[0].advance_to(1)
+            ...     flow[0].remove("tick")
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 1)]), (1, [('tick', -1)])]
+        """
         self._check("remove", "CollectionInput", "ColumnInput")
         _core.check_record("remove", "remove_many", record)
         self._tell(self._next(), "remove", record)
 
     def remove_many(self, records: Iterable[Any]) -> None:
-        """Takes each record of an iterable away from a collection; after an error, none of them."""
+        """Takes each record of an iterable away from a collection; after an error, none of them.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].insert_many(["tick", "tock"])
+            ...     flow[0].remove_many(["tock"])
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 1)])]
+        """
         self._check("remove_many", "CollectionInput")
         self._spread("remove_many", records)
 
     def update(self, record: Any, diff: int) -> None:
-        """Adds so many of a record to a collection, or takes them away."""
+        """Adds so many of a record to a collection, or takes them away.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].update("tick", 3)
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 3)])]
+        """
         self._check("update", "CollectionInput", "ColumnInput")
         self._tell(self._next(), "update", record, diff)
 
     def update_many(self, updates: Iterable[tuple[Any, int]]) -> None:
-        """Makes every change of an iterable of ``(record, diff)`` in a collection; after an error, none."""
+        """Makes every change of an iterable of ``(record, diff)`` in a collection; after an error, none.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].update_many([("tick", 3), ("tock", 1)])
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 3), ('tock', 1)])]
+        """
         self._check("update_many", "CollectionInput")
         self._spread("update_many", updates)
 
@@ -169,6 +263,15 @@ class LiveInput:
                 have another number of coordinates.
             ValueError: If a diff is 0, or the probe is of another dataflow.
             PointstampError: If the input is closed. After each of these, the changes before are made.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_collection())
+            ...     flow[0].play([("tick", 0, 1), ("tock", 2, 1)])
+            ...     flow[0].close()
+            ...     flow[1].read()
+            [(0, [('tick', 1)]), (2, [('tock', 1)])]
         """
         self._check("play", "CollectionInput", "ColumnInput")
         watched = None if probe is None else watched_in(self._flow, probe)
@@ -226,6 +329,15 @@ class LiveInput:
         Raises:
             TimeError: Unless `time` is at or after `self.time`.
             PointstampError: If the input is closed.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send("tick")
+            ...     flow[0].advance_to(5)
+            ...     flow[1].read(), flow[0].time
+            ([(0, ['tick'])], 5)
         """
         self._check_open()
         self._catch_up()
@@ -249,12 +361,31 @@ class LiveInput:
         self.time = self._flow.times[self.name] = time
 
     def flush(self) -> None:
-        """Sends what waits, on every worker."""
+        """Sends what waits, on every worker.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send("tick")
+            ...     flow[0].flush()
+            ...     flow[1].done()
+            False
+        """
         self._check_open()
         self._tell(None, "flush")
 
     def close(self) -> None:
-        """Ends the input on every worker. Closing it twice does nothing."""
+        """Ends the input on every worker. Closing it twice does nothing.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].close()
+            ...     flow[0].closed
+            True
+        """
         if not self.closed:
             self._tell(None, "close")
             self._closed = True

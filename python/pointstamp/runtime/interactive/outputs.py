@@ -29,6 +29,16 @@ class LiveOutput:
     Attributes:
         name: Its name.
         kind: What it is on the workers, such as ``"Stream"``.
+
+    Examples:
+        >>> import pointstamp as ps
+        >>> with ps.Interactive() as session:
+        ...     flow = session.dataflow(lambda scope: scope.new_input())
+        ...     words, stream = flow[0], flow[1]
+        ...     words.send("tick")
+        ...     words.close()
+        ...     stream.read(), stream.done(), stream.kind
+        ([(0, ['tick'])], True, 'Stream')
     """
 
     def __init__(self, flow: Flow, name: str, kind: str) -> None:
@@ -54,6 +64,15 @@ class LiveOutput:
         Raises:
             TimeError: If it is no time of the place that is watched.
             BaseException: What the dataflow, or a command before this one, raised.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].advance_to(3)
+            ...     flow.settle()
+            ...     flow[1].less_than(3), flow[1].less_than(4)
+            (False, True)
         """
         return bool(self._told("probe", self.name, "less_than", (time,)))
 
@@ -63,11 +82,30 @@ class LiveOutput:
         Raises:
             TimeError: If it is no time of the place that is watched.
             BaseException: What the dataflow, or a command before this one, raised.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].advance_to(3)
+            ...     flow.settle()
+            ...     flow[1].less_equal(2), flow[1].less_equal(3)
+            (False, True)
         """
         return bool(self._told("probe", self.name, "less_equal", (time,)))
 
     def done(self) -> bool:
-        """Whether nothing appears there any more."""
+        """Whether nothing appears there any more.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].close()
+            ...     flow.settle()
+            ...     flow[1].done()
+            True
+        """
         return bool(self._told("probe", self.name, "done", ()))
 
     def _told(self, what: str, *arguments: Any) -> Any:
@@ -96,6 +134,17 @@ class LiveOutput:
             TypeError: If a record cannot be sent from its process. It is gone; the others come with the
                 next call.
             BaseException: What the dataflow, or a command before this one, raised. Nothing is lost.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send_batch(["tock", "tick"])
+            ...     flow[0].advance_to(1)
+            ...     flow[1].read()
+            ...     flow[1].read()
+            [(0, ['tick', 'tock'])]
+            []
         """
         read = self._read(True, timeout)
         if not read and (unfinished := sorted(self._flow.unfinished)):
@@ -108,11 +157,34 @@ class LiveOutput:
         return read
 
     def take(self) -> list[tuple[Time, Any]]:
-        """Returns the unread records of the times that are complete now, without waiting."""
+        """Returns the unread records of the times that are complete now, without waiting.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     flow[0].send("tick")
+            ...     flow[0].advance_to(1)
+            ...     flow.settle()
+            ...     flow[1].take()
+            [(0, ['tick'])]
+        """
         return self._read(False, None)
 
     async def next(self) -> list[tuple[Time, Any]]:
-        """Reads as `read`, with `await`. The next call returns what a cancelled one leaves."""
+        """Reads as `read`, with `await`. The next call returns what a cancelled one leaves.
+
+        Examples:
+            >>> import asyncio
+            >>> import pointstamp as ps
+            >>> async def first(flow):
+            ...     flow[0].send("tick")
+            ...     flow[0].advance_to(1)
+            ...     return await flow[1].next()
+            >>> with ps.Interactive() as session:
+            ...     asyncio.run(first(session.dataflow(lambda scope: scope.new_input())))
+            [(0, ['tick'])]
+        """
         with self._flow.settling():
             await asyncio.wrap_future(self._flow.ask("settle", self._kept()))
         telling = self._flow.ask("frontier", self.name, worker=0)

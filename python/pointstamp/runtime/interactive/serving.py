@@ -13,7 +13,7 @@ from pointstamp.errors import PointstampError, WorkerStopped
 from pointstamp.observability.stalls import what_holds
 from pointstamp.runtime.interactive.commands import Taken
 from pointstamp.runtime.interactive.served import Served
-from pointstamp.runtime.launcher.shipped import unpack
+from pointstamp.runtime.launcher.pickling import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker
     from pointstamp.types import Time
 
-__all__ = ["Channel", "serve"]
+__all__ = ["CommandChannel", "serve"]
 
 AT_ONCE = 256
 """Commands that are done between two steps at most."""
@@ -32,8 +32,8 @@ IDLE = 0.2
 """Seconds that a worker without a dataflow sleeps at most; one that has some sleeps until something comes."""
 
 
-class Channel(Protocol):
-    """The connection by which a worker's commands come, and its answers go."""
+class CommandChannel(Protocol):
+    """The way on which commands reach a worker, and its answers the session."""
 
     def take(self) -> Command | None:
         """The next command, if there is one."""
@@ -48,9 +48,9 @@ class Channel(Protocol):
         """Answers; a value that cannot be sent is an error."""
 
 
-def serve(worker: Worker, channel: Channel) -> None:
+def serve(worker: Worker, channel: CommandChannel) -> None:
     """Runs a worker of a session, until it is told to end."""
-    channel.ring(lambda: worker._asking.wake(worker.index))
+    channel.ring(lambda: worker._collector.wake(worker.index))
     serving = _Serving(worker, channel)
     while not serving.ended:
         if serving.do_some():
@@ -67,7 +67,7 @@ def serve(worker: Worker, channel: Channel) -> None:
 
 
 class _Serving:
-    def __init__(self, worker: Worker, channel: Channel) -> None:
+    def __init__(self, worker: Worker, channel: CommandChannel) -> None:
         self.ended = False
         self._worker = worker
         self._channel = channel
@@ -206,7 +206,7 @@ class _Serving:
     def do_explain(self, _: int | None, awaited: Awaited | None, seconds: float | None) -> str:
         # Half of the time is for the way there and back, and half of the rest for other processes.
         quick = None if seconds is None else seconds / 4
-        return str(what_holds(self._worker._asking, self._worker._engine, awaited, quick))
+        return str(what_holds(self._worker._collector, self._worker._engine, awaited, quick))
 
     def do_refuse(self, _: int | None, error: Exception) -> None:
         raise error

@@ -140,6 +140,19 @@ class Interactive:
 
         Raises:
             BaseException: What `build` raised on a worker; then none has the dataflow.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> session = ps.Interactive()
+            >>> @session.dataflow
+            ... def doubles(scope):
+            ...     numbers, stream = scope.new_input()
+            ...     return {"numbers": numbers, "doubled": stream.map(lambda n: 2 * n)}
+            >>> doubles.numbers.send(4)
+            >>> doubles.numbers.advance_to(1)
+            >>> doubles.doubled.read()
+            [(0, [8])]
+            >>> session.close()
         """
         from pointstamp.runtime.interactive.flow import Flow, result_of
         from pointstamp.runtime.interactive.handles import Live
@@ -190,6 +203,12 @@ class Interactive:
         Raises:
             StallError: When it is not over after so many seconds; it goes on.
             BaseException: What it raised on a worker.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive(workers=2) as session:
+            ...     session.run(lambda worker, n: worker.index + n, 10)
+            [10, 11]
         """
         from pointstamp.runtime.interactive.flow import result_of
 
@@ -211,7 +230,15 @@ class Interactive:
             cluster.interrupt()
 
     def explain(self) -> str:
-        """Explains what the workers wait for: who holds which time, and what to do about it."""
+        """Explains what the workers wait for: who holds which time, and what to do about it.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     print(session.explain().splitlines()[0])
+            What the dataflows wait for:
+        """
         return self._cluster().explain()
 
     def restart(self) -> None:
@@ -225,6 +252,14 @@ class Interactive:
 
         Raises:
             PointstampError: If the old workers hold the port of the dashboard or the files of the log.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input())
+            ...     session.restart()
+            ...     flow.closed
+            True
         """
         self._check_open()
         _close(self._running, RESTARTED, PATIENCE)
@@ -235,6 +270,13 @@ class Interactive:
 
         Warns:
             UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> session = ps.Interactive()
+            >>> session.close()
+            >>> session.closed
+            True
         """
         if self._ends.detach() is not None:
             _close(self._running, CLOSED)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pointstamp.observability.status import MARK
+from pointstamp.observability.status_line import MARK
 
 if TYPE_CHECKING:
-    from pointstamp.observability.status import Line
+    from pointstamp.observability.status_line import Line
 
 LONGEST = 1 << 20
 """Bytes that are kept while a line has not ended; one that is longer is passed on in pieces."""

@@ -22,13 +22,16 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pointstamp.cluster import bind
-from pointstamp.observability.status import Line
-from pointstamp.runtime.launcher.asked import REQUEST, ask_first, held_back
+from pointstamp.observability.status_line import Line
 from pointstamp.runtime.launcher.output import Lines
+from pointstamp.runtime.launcher.restarting import Starts, say_restart
 from pointstamp.runtime.launcher.started import ECHO, Place
+from pointstamp.runtime.launcher.stop_requests import REQUEST, ask_first, held_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from pointstamp.restart import Restart
 
 PATIENCE = 5.0
 """Seconds that the others have to end by themselves after the first failure."""
@@ -50,7 +53,7 @@ class Failure(NamedTuple):
     echo: bool
 
 
-def run(command: Sequence[str], processes: int, *, label: bool) -> int:
+def run(command: Sequence[str], processes: int, *, label: bool, restart: Restart | None = None) -> int:
     """Starts the processes, joins their output, and returns the exit code of the first that failed.
 
     It does not return when a signal that was passed on ended the program: then this process ends by it, too.
@@ -59,11 +62,19 @@ def run(command: Sequence[str], processes: int, *, label: bool) -> int:
         command: What each process runs; it finds its `Place` in its environment.
         processes: How many there are.
         label: Whether each line of output is marked with its process.
+        restart: When all are started again because one was lost; None for never.
     """
-    with _signals() as arriving, closing(_Watch(arriving, label)) as watch:
-        watch.start(command, processes)
-        watch.until_all_have_ended()
-    return _end_as(watch.failures, watch.passed_on)
+    starts = None if restart is None else Starts(restart)
+    while True:
+        with _signals() as arriving, closing(_Watch(arriving, label)) as watch:
+            watch.start(command, processes)
+            watch.until_all_have_ended()
+        lost = watch.lost()
+        wait = None if starts is None or lost is None else starts.lost()
+        if lost is None or wait is None:
+            return _end_as(watch.failures, watch.passed_on)
+        say_restart(f"process {lost} was lost", wait)
+        time.sleep(wait)
 
 
 @contextmanager
@@ -105,7 +116,7 @@ class _Watch:
         self.passed_on: set[int] = set()
         self._label = label
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._leashes: dict[int, socket.socket] = {}
+        self._watches: dict[int, socket.socket] = {}
         self._open: dict[IO[bytes], Lines] = {}
         self._deadline: float | None = None
         self._arriving = arriving
@@ -123,9 +134,9 @@ class _Watch:
             listeners = [stack.enter_context(listener) for listener, _ in bound]
             addresses = [address for _, address in bound]
             for number, listener in enumerate(listeners):
-                self._leashes[number], leash = socket.socketpair()
-                with leash, held_back():
-                    handed = (listener.fileno(), leash.fileno())
+                self._watches[number], watch = socket.socketpair()
+                with watch, held_back():
+                    handed = (listener.fileno(), watch.fileno())
                     process = subprocess.Popen(
                         command,
                         env=os.environ
@@ -162,6 +173,13 @@ class _Watch:
                 if not self._take_output(stream):
                     break
 
+    def lost(self) -> int | None:
+        """The process that was killed first, by no signal that was passed on; None where none was."""
+        first = next((failure for failure in self.failures if not failure.echo), None)
+        if first is None or first.code >= 0 or self.passed_on - {signal.SIGKILL}:
+            return None
+        return first.process
+
     def close(self) -> None:
         """Leaves nothing behind: neither a process that still runs, nor an open file."""
         self._send(signal.SIGKILL)
@@ -172,8 +190,8 @@ class _Watch:
             with suppress(BrokenPipeError):
                 lines.end()
             stream.close()
-        for leash in self._leashes.values():
-            leash.close()
+        for watch in self._watches.values():
+            watch.close()
         self._waiting.close()
         self._line.close()
 
@@ -233,10 +251,10 @@ class _Watch:
             self.failures.append(Failure(number, code, self._is_echo(number)))
 
     def _is_echo(self, number: int) -> bool:
-        leash = self._leashes[number]
-        leash.setblocking(False)
+        watch = self._watches[number]
+        watch.setblocking(False)
         try:
-            return leash.recv(1) == ECHO
+            return watch.recv(1) == ECHO
         except OSError:
             return False
 

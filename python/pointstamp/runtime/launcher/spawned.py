@@ -18,10 +18,10 @@ from typing import Any
 from pointstamp.config import Config
 from pointstamp.errors import ClusterError, in_words, place_of
 from pointstamp.runtime.execution import execute
-from pointstamp.runtime.launcher.asked import let_in
-from pointstamp.runtime.launcher.channel import frame, receive
-from pointstamp.runtime.launcher.leash import hold
-from pointstamp.runtime.launcher.shipped import unpack
+from pointstamp.runtime.launcher.parent_watch import hold
+from pointstamp.runtime.launcher.pickling import unpack
+from pointstamp.runtime.launcher.stop_requests import let_in
+from pointstamp.runtime.message_channel import MessageChannel, inherited, pickled
 
 
 def begin(descriptor: int, port: int, end: int, more: tuple[int, ...]) -> None:
@@ -30,32 +30,34 @@ def begin(descriptor: int, port: int, end: int, more: tuple[int, ...]) -> None:
     Args:
         descriptor: The end of the channel to the program.
         port: The descriptor of the socket that listens on this process's address.
-        end: The descriptor of the leash.
+        end: The descriptor of the socket by which the process watches its parent.
         more: Descriptors that the function of the program uses.
     """
-    for inherited in (descriptor, port, end, *more):
-        os.set_inheritable(inherited, False)
+    for own in (descriptor, port, end, *more):
+        os.set_inheritable(own, False)
     hold(socket.socket(fileno=end))  # before any of the user's code, which an import may be
     let_in()
-    with socket.socket(fileno=descriptor) as channel, socket.socket(fileno=port) as listener:
+    with inherited(descriptor) as channel, socket.socket(fileno=port) as listener:
         _take_part(channel, listener)
 
 
-def _take_part(channel: socket.socket, listener: socket.socket) -> None:
+def _take_part(channel: MessageChannel, listener: socket.socket) -> None:
     # Lines are written whole, also where PYTHONUNBUFFERED is set: several processes write to one stream.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None, where there is no such stream
             stream.reconfigure(line_buffering=True, write_through=False)
     try:
-        told = receive(channel)
+        # No limit: the end of the program closes the channel.
+        told = channel.receive()
         sys.argv[:] = told["argv"]
         try:
             main = unpack(told["main"], told["named"])
         except BaseException as error:
-            channel.sendall(frame(_failure(error)))
+            channel.send(_failure(error))
             return
-        channel.sendall(frame({"ready": True}))
-        receive(channel)  # until all are ready
+        channel.send({"ready": True})
+        # No limit: the same. All other processes are ready then.
+        channel.receive()
     except (EOFError, ConnectionError):
         return  # the program has ended
     try:
@@ -63,34 +65,35 @@ def _take_part(channel: socket.socket, listener: socket.socket) -> None:
         results = execute(main, config=config, listener=listener, stall_report=told["stall_report"])
         answer = _results(results, told["config"])
     except BaseException as error:
-        answer = frame(_failure(error))
+        answer = pickled(_failure(error))
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()
     with suppress(ConnectionError):
-        channel.sendall(answer)
-        channel.shutdown(socket.SHUT_WR)
+        channel.send_pickled(answer)
 
 
 def _results(results: list[Any], config: dict[str, Any]) -> bytes:
     """The results of this process's workers; what cannot be sent is an error that names the worker."""
     try:
-        return frame({"results": results})
+        return pickled({"results": results})
     except Exception as error:
         first = config["process"] * config["workers"]
-        index = next(index for index, result in enumerate(results) if not _travels(result))
-        kind = type(results[index]).__name__
+        index = next((index for index, result in enumerate(results) if not _travels(result)), None)
+        if index is None:  # each could be sent by itself
+            which = f"the results of workers {first} to {first + len(results) - 1} together"
+        else:
+            which = f"the result of worker {first + index}, of type {type(results[index]).__name__},"
         refused = TypeError(
-            f"the result of worker {first + index}, of type {kind}, cannot be sent from its process: "
-            f"{error}. Return plain data, such as capture.extract()"
+            f"{which} cannot be sent from its process: {error}. Return plain data, such as capture.extract()"
         )
-        return frame(_failure(refused))
+        return pickled(_failure(refused))
 
 
 def _travels(result: object) -> bool:
     try:
-        pickle.dumps(result, protocol=5)
+        pickled(result)
     except Exception:
         return False
     return True
@@ -103,7 +106,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
     notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]
     packed = None
     with suppress(Exception):
-        packed = pickle.dumps(error, protocol=5)
+        packed = pickled(error)
         if type(pickle.loads(packed)) is not type(error):  # it would not arrive either
             packed = None
     return {

@@ -2,8 +2,8 @@
 
 Each process is an interpreter of its own. It gets a listening socket on the loopback interface that is bound
 already, a secret that was made for this run, and ends of two socket pairs: over the one the function comes to
-it and its results go back, and the other is its leash. Nothing is started before every process has the
-function: what cannot be loaded is said at once.
+it and its results go back; by the other it watches its parent. Nothing is started before every process has
+the function: what cannot be loaded is said at once.
 
 The first failure ends all, and the exception is the one that the function raised, with the traceback of its
 process as its cause. No process outlives the call, nor the program.
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import secrets
 import select
-import selectors
 import signal
 import socket
 import subprocess
@@ -23,15 +23,18 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pointstamp._interrupts import too_early
 from pointstamp.cluster import bind
 from pointstamp.config import written_address
 from pointstamp.errors import ClusterError, add_note
-from pointstamp.runtime.launcher.asked import REQUEST, ask_first, held_back
-from pointstamp.runtime.launcher.channel import LENGTH, frame
-from pointstamp.runtime.launcher.shipped import pack
+from pointstamp.runtime.launcher.pickling import pack
+from pointstamp.runtime.launcher.restarting import LostProcess
+from pointstamp.runtime.launcher.stop_requests import REQUEST, ask_first, held_back
+from pointstamp.runtime.message_channel import MessageChannel, pair
+from pointstamp.runtime.threads import Helper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,8 +53,6 @@ LAST_WORDS = 3.0
 
 LOOK = 0.5
 """Seconds that a wait lasts at most: a signal that comes just before it does not end it."""
-
-CHUNK = 1 << 16
 
 
 def run_on_processes(
@@ -104,31 +105,35 @@ class _Processes:
         self._count = count
         self._process = os.getpid()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._channels: dict[int, socket.socket] = {}
-        self._leashes: dict[int, socket.socket] = {}
-        self._received: dict[int, bytearray] = {}
+        self._channels: dict[int, MessageChannel] = {}
+        self._watches: dict[int, socket.socket] = {}
+        # By number, what each process sends next; None at the end of its channel.
+        self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._receivers: dict[int, Helper] = {}
+        self._open: set[int] = set()
         self._failures: list[tuple[int, dict[str, Any]]] = []
         self._ready: set[int] = set()
         self._begun = False
+        self._records = False  # whether checkpoints are made
         self._deadline: float | None = None
         self._pumps = _Pumps()
-        self._waiting = selectors.DefaultSelector()
 
     def start(self, config: Config, told: dict[str, Any], more: Sequence[Sequence[int]]) -> None:
         """Starts the processes, and tells each what to do."""
+        self._records = config.checkpoint is not None
         secret = secrets.token_hex(32)
         with ExitStack() as stack:
             bound = [bind() for _ in range(self._count)]
             listeners = [stack.enter_context(listener) for listener, _ in bound]
             addresses = [address for _, address in bound]
             for number, listener in enumerate(listeners):
-                self._channels[number], theirs = socket.socketpair()
-                self._leashes[number], leash = socket.socketpair()
-                with theirs, leash, held_back():
+                self._channels[number], theirs = pair()
+                self._watches[number], watch = socket.socketpair()
+                with theirs, watch, held_back():
                     inherited = (
                         theirs.fileno(),
                         listener.fileno(),
-                        leash.fileno(),
+                        watch.fileno(),
                         *(more[number] if more else ()),
                     )
                     self._running[number] = subprocess.Popen(
@@ -153,13 +158,31 @@ class _Processes:
                 "stall_timeout": config.stall_timeout,
                 "log": config.log,
                 "telemetry": config.telemetry,
+                "checkpoint": config.checkpoint,
                 "dashboard": config.dashboard and written_address(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below
-                channel.sendall(frame({**told, "config": values}))
-            channel.setblocking(False)
-            self._received[number] = bytearray()
-            self._waiting.register(channel, selectors.EVENT_READ, number)
+                channel.send({**told, "config": values})
+            self._open.add(number)
+            self._receivers[number] = Helper(
+                partial(self._receive, number, channel), f"pointstamp-process-{number}", daemon=True
+            )
+            self._receivers[number].start()
+
+    def _receive(self, number: int, channel: MessageChannel) -> None:
+        """Passes on what a process sends, on a thread of its own: none that is slow holds up the others."""
+        try:
+            while True:
+                # No limit: the end of the process closes the channel, and so does `close`.
+                try:
+                    message = channel.receive()
+                except (EOFError, OSError):
+                    return
+                except Exception as error:  # of the program's own classes, whatever it is
+                    message = {"unread": error, "echo": False, "interrupted": False}
+                self._arrived.put((number, message))
+        finally:
+            self._arrived.put((number, None))
 
     @contextmanager
     def asked(self) -> Iterator[None]:
@@ -186,9 +209,12 @@ class _Processes:
     def _on_terminate(self, number: int, frame: object) -> None:
         """Has the first process say what is waited for, and ends as the signal would have ended this program.
 
-        The others end with their leashes. A second signal ends it at once.
+        The others end when this process closes their sockets. A second signal ends it at once.
         """
         signal.signal(number, signal.SIG_DFL)
+        if self._begun and self._records and not self._failures and os.getpid() == self._process:
+            self._send(number)  # they make a checkpoint, and end
+            return
         if self._begun and not self._failures and os.getpid() == self._process:
             ask_first(self._running.values(), number)
             with suppress(subprocess.TimeoutExpired):
@@ -198,41 +224,29 @@ class _Processes:
 
     def until_all_have_answered(self) -> None:
         """Returns when every process has answered or ended, or has had its time after another's failure."""
-        while self._received:
+        while self._open:
             left = None if self._deadline is None else self._deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            for key, _ in self._waiting.select(LOOK if left is None else min(left, LOOK)):
-                self._take(key.data)
+            with suppress(queue.Empty):
+                self._take(*self._arrived.get(timeout=LOOK if left is None else min(left, LOOK)))
             if len(self._ready) == self._count and not self._begun and not self._failures:
                 self._begun = True
                 for channel in self._channels.values():
-                    channel.setblocking(True)
                     with suppress(ConnectionError):
-                        channel.sendall(frame("go"))
-                    channel.setblocking(False)
+                        channel.send("go")
 
-    def _take(self, number: int) -> None:
-        channel, received = self._channels[number], self._received[number]
-        try:
-            data = channel.recv(CHUNK)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            data = b""
-        received += data
-        for message in _messages(received):
-            if "ready" in message:
-                self._ready.add(number)
-            else:
-                self.answers[number] = message
-                if "results" not in message:
-                    self._fails(number, message)
-        if not data:
-            self._waiting.unregister(channel)
-            del self._received[number]
+    def _take(self, number: int, message: Any) -> None:
+        if message is None:
+            self._open.discard(number)
             if number not in self.answers:
                 self._fails(number, {"lost": True, "echo": False, "interrupted": False})
+        elif "ready" in message:
+            self._ready.add(number)
+        else:
+            self.answers[number] = message
+            if "results" not in message:
+                self._fails(number, message)
 
     def _fails(self, number: int, answer: dict[str, Any]) -> None:
         self._failures.append((number, answer))
@@ -259,7 +273,16 @@ class _Processes:
             how = f"ended with exit code {code}"
             if code is not None and code < 0:
                 how = f"was killed by {signal.Signals(-code).name}"
-            return ClusterError(f"process {number}, of {self._count}, {how} before its workers had ended")
+            return LostProcess(f"process {number}, of {self._count}, {how} before its workers had ended")
+        if "unread" in answer:
+            unread = answer["unread"]
+            why = TypeError(
+                f"the results of process {number} cannot be unpickled in this process: "
+                f"{type(unread).__name__}: {unread}. Return plain data, or objects of classes that this "
+                "program can import"
+            )
+            why.__cause__ = unread
+            return why
         error: BaseException = ClusterError(f"process {number} failed: {answer['words']}")
         if answer["error"] is not None:
             try:
@@ -307,9 +330,14 @@ class _Processes:
             self._send(signal.SIGKILL)
             for process in self._running.values():
                 process.wait()  # No limit: it was killed.
-            for ours in (*self._channels.values(), *self._leashes.values()):
-                ours.close()
-            self._waiting.close()
+            for channel in self._channels.values():
+                channel.close()
+            for watch in self._watches.values():
+                watch.close()
+            for receiver in self._receivers.values():
+                receiver.ends(PATIENCE)
+            self._receivers.clear()
+            self._channels.clear()  # which lets go of their descriptors
             self._pumps.close()
 
     def _send(self, number: int) -> None:
@@ -387,24 +415,12 @@ def _is_system(stream: Any, descriptor: int) -> bool:
         return False
 
 
-def _messages(received: bytearray) -> Iterator[Any]:
-    """The objects that have arrived whole, which are taken off."""
-    while len(received) >= LENGTH.size:
-        (length,) = LENGTH.unpack_from(received)
-        end = LENGTH.size + length
-        if len(received) < end:
-            return
-        data = bytes(received[LENGTH.size : end])
-        del received[:end]
-        yield pickle.loads(data)
-
-
-def _command(channel: int, listener: int, leash: int, *more: int) -> list[str]:
+def _command(channel: int, listener: int, watch: int, *more: int) -> list[str]:
     """An interpreter like this one, with the same path to look for modules on."""
     program = (
         f"import sys; sys.path[:] = {sys.path!r}; "
         "from pointstamp.runtime.launcher.spawned import begin; "
-        f"begin({channel}, {listener}, {leash}, {more})"
+        f"begin({channel}, {listener}, {watch}, {more})"
     )
     warnings = [f"-W{option}" for option in sys.warnoptions]
     options = [f"-X{name}" if value is True else f"-X{name}={value}" for name, value in sys._xoptions.items()]

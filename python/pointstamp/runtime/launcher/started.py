@@ -1,10 +1,8 @@
 """The first steps of a process that was started by the launcher.
 
 It has been handed its place in the cluster in an environment variable, and two sockets: one that listens
-on its address, bound before any other process was told that address, and its leash. The launcher sends
-nothing on the leash: it comes to its end when the launcher does, however that came about, also by
-`kill -9`, and then the process ends itself. (On Linux a signal could do that, `PR_SET_PDEATHSIG`; other
-systems have nothing such.)
+on its address, bound before any other process was told that address, and one by which it watches its parent
+(see `parent_watch`).
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pointstamp.config import Config
 from pointstamp.errors import ClusterError, ConfigError
-from pointstamp.observability.showing import WATCHES
-from pointstamp.observability.status import MARK, following
+from pointstamp.observability.exporters import WATCHES
+from pointstamp.observability.status_line import MARK, following
 from pointstamp.runtime.execution import execute
 from pointstamp.runtime.launcher import target as targets
-from pointstamp.runtime.launcher.asked import let_in
-from pointstamp.runtime.launcher.leash import hold
 from pointstamp.runtime.launcher.loading import answering
+from pointstamp.runtime.launcher.parent_watch import hold
 from pointstamp.runtime.launcher.refusing import is_refusal
+from pointstamp.runtime.launcher.stop_requests import let_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +42,7 @@ class Place(NamedTuple):
     addresses: list[str]
     secret: str
     listener: int
-    leash: int
+    watch: int
     status: bool
 
     def to_environment(self) -> dict[str, str]:
@@ -68,8 +66,8 @@ def run(
     stall_report: float | Literal[False] | None,
 ) -> int:
     """Runs the program in its place; returns the exit code."""
-    leash, listener = (_own(descriptor) for descriptor in (place.leash, place.listener))
-    hold(leash)
+    watch, listener = (_own(descriptor) for descriptor in (place.watch, place.listener))
+    hold(watch)
     let_in()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # as on a terminal
@@ -99,7 +97,7 @@ def run(
     except ClusterError as error:
         # The traceback of what failed is shown by the process that it failed in; here, a sentence will do.
         with suppress(OSError):
-            leash.send(ECHO)
+            watch.send(ECHO)
         print(f"pointstamp: process {place.process} stops: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
     return 0

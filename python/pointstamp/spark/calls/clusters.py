@@ -40,10 +40,11 @@ def setup_cluster(
         ClusterError: If its tasks do not start, or do not find each other.
 
     Examples:
-        ::
-
-            with setup_cluster(3) as cluster:
-                counts = cluster.run(words, count)
+        >>> import pointstamp.spark
+        >>> numbers = spark.createDataFrame([(1,), (5,)], "n bigint")
+        >>> with pointstamp.spark.setup_cluster(1) as cluster:
+        ...     cluster.run(numbers, lambda scope, numbers: numbers.limit(1)).count()
+        1
     """
     global _current
     from pyspark.sql import SparkSession
@@ -73,7 +74,15 @@ def setup_cluster(
 
 
 def shutdown_cluster() -> None:
-    """Ends the resident cluster, if there is one."""
+    """Ends the resident cluster, if there is one.
+
+    Examples:
+        >>> import pointstamp.spark
+        >>> cluster = pointstamp.spark.setup_cluster(1)
+        >>> pointstamp.spark.shutdown_cluster()
+        >>> cluster.closed
+        True
+    """
     global _current
     if _current is not None:
         _current.shutdown()

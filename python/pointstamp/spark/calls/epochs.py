@@ -64,12 +64,16 @@ class Epochs:
         BaseException: What `build` raises.
 
     Examples:
-        ::
-
-            with Epochs(spark, words, count, directory="/data/counts") as epochs:
-                query = words.writeStream.foreachBatch(epochs).option("checkpointLocation", place).start()
-                query.awaitTermination()
-                epochs.read().show()
+        >>> import tempfile
+        >>> import pointstamp.spark
+        >>> words = spark.createDataFrame([("to",), ("be",), ("to",)], "word string")
+        >>> def count(scope, words):
+        ...     return words.aggregate("word", n=pointstamp.count())
+        >>> epochs = pointstamp.spark.Epochs(spark, words, count, directory=tempfile.mkdtemp() + "/counts")
+        >>> epochs(words, 0)  # as foreachBatch calls it, with the number of the micro-batch
+        >>> sorted(tuple(row) for row in epochs.read().collect())
+        [('be', 1), ('to', 2)]
+        >>> epochs.close()
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class Epochs:
         listen(session)
         self._session = session
         self._input = to_struct(getattr(rows, "schema", rows), "the input")
-        plan, self._schemas = planned(
+        plan, self._schemas, _ = planned(
             session,
             {"input": self._input},
             build,
@@ -168,6 +172,17 @@ class Epochs:
 
         Raises:
             GraphError: If there is no such output.
+
+        Examples:
+            >>> import tempfile
+            >>> import pointstamp.spark
+            >>> rows = spark.createDataFrame([(1,), (5,)], "n bigint")
+            >>> place = tempfile.mkdtemp() + "/rows"
+            >>> same = lambda scope, rows: rows
+            >>> with pointstamp.spark.Epochs(spark, rows, same, directory=place) as epochs:
+            ...     epochs(rows, 0)
+            ...     epochs.read().count()
+            2
         """
         name = ONE if name is None and self._single else name
         if name not in self._schemas:
@@ -183,7 +198,16 @@ class Epochs:
         return sorted(self._sealed)
 
     def close(self) -> None:
-        """Ends the dataflow. What is stored stays."""
+        """Ends the dataflow. What is stored stays.
+
+        Examples:
+            >>> import tempfile
+            >>> import pointstamp.spark
+            >>> rows = spark.createDataFrame([(1,), (5,)], "n bigint")
+            >>> place = tempfile.mkdtemp() + "/rows"
+            >>> epochs = pointstamp.spark.Epochs(spark, rows, lambda scope, rows: rows, directory=place)
+            >>> epochs.close()
+        """
         self._dataflow.close()
 
     def __enter__(self) -> Epochs:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pointstamp.errors import ClusterError, ConfigError
 from pointstamp.spark import compat
-from pointstamp.spark.job.waiting import computing, waiting
+from pointstamp.spark.job.pending_stages import computing, waiting
+from pointstamp.spark.monitoring import monitor_server
+from pointstamp.spark.monitoring.signals import Asked
 from pointstamp.spark.resident import cluster as resident
-from pointstamp.spark.watching import desk
-from pointstamp.spark.watching.asked import Asked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,13 +44,18 @@ def explain(*, session: SparkSession | None = None, timeout: float = 10.0) -> st
             action = threading.Thread(target=counts.collect)
             action.start()
             print(pointstamp.spark.explain())
+
+    Examples:
+        >>> import pointstamp.spark
+        >>> print(pointstamp.spark.explain())
+        no dataflow runs in Spark, and none waits for slots
     """
     session = session or _session()
     if session is not None and compat.is_connect(session):
         raise ConfigError(
             "over Spark Connect the driver is on the server, and cannot be asked what dataflows wait for"
         )
-    heard = desk.explanations(timeout)
+    heard = monitor_server.explanations(timeout)
     texts = [*heard.values(), *_resident(timeout)]
     if session is not None:
         texts += waiting(session, heard)
@@ -79,7 +84,7 @@ def answer_signals(session: SparkSession) -> None:
 
 def _briefly(seconds: float) -> str:
     """Explains what the dataflows wait for that have begun."""
-    return "\n\n".join([*desk.explanations(seconds).values(), *_resident(seconds)])
+    return "\n\n".join([*monitor_server.explanations(seconds).values(), *_resident(seconds)])
 
 
 def _resident(seconds: float) -> list[str]:
@@ -94,5 +99,5 @@ def _resident(seconds: float) -> list[str]:
 def _session() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
-    known = [*desk.sessions(), *(cluster.session for cluster in resident.running)]
+    known = [*monitor_server.sessions(), *(cluster.session for cluster in resident.running)]
     return SparkSession.getActiveSession() or next(iter(known), None)

@@ -35,10 +35,16 @@ def register_captures(session: SparkSession) -> None:
         ConfigError: If this version of Spark has no data sources in Python.
 
     Examples:
-        ::
-
-            register_captures(spark)
-            words = spark.read.format("pointstamp").option("timeColumn", "day").load("/data/words")
+        >>> import os, tempfile
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> import pointstamp.spark
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.events")
+        >>> rain = pa.table({"city": ["Ulm"], "mm": [3]})
+        >>> ps.example(lambda scope: scope.to_stream(rain).capture_into(ps.EventWriter(path)))
+        >>> pointstamp.spark.register_captures(spark)
+        >>> [tuple(row) for row in spark.read.format("pointstamp").load(path).collect()]
+        [('Ulm', 3)]
     """
     if not hasattr(session, "dataSource"):
         raise ConfigError("data sources in Python need Spark 4: pip install 'pyspark>=4.0'")

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.job.checking import planned
+from pointstamp.spark.job.in_place import InPlace
 from pointstamp.spark.job.plan import dataframes, packed, times_of
 from pointstamp.spark.job.slots import session_of, tasks
-from pointstamp.spark.job.stages import packed_inputs, ran, unpacked
+from pointstamp.spark.job.stages import packed_inputs, ran, ran_in_place, unpacked
 from pointstamp.spark.job.task import Job
+from pointstamp.spark.monitoring import stages
+from pointstamp.spark.monitoring.accumulator import notes_of
+from pointstamp.spark.monitoring.monitor_server import watched
 from pointstamp.spark.packing.exceptions import listen
-from pointstamp.spark.watching import stages
-from pointstamp.spark.watching.desk import watched
-from pointstamp.spark.watching.notes import notes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,13 @@ class Outputs(dict[str, Any]):
 
     The first action on any of them runs the dataflow and stores what it sent, in memory or on disk, as
     Spark's `persist` does; the others read that. `unpersist` frees it.
+
+    Examples:
+        >>> import pointstamp.spark
+        >>> numbers = spark.createDataFrame([(1,), (5,)], "n bigint")
+        >>> outputs = pointstamp.spark.run(numbers, lambda scope, numbers: {"same": numbers})
+        >>> list(outputs)
+        ['same']
     """
 
     def __init__(self, outputs: dict[str, DataFrame], stored: DataFrame) -> None:
@@ -36,7 +44,16 @@ class Outputs(dict[str, Any]):
         self._stored = stored
 
     def unpersist(self) -> None:
-        """Frees what is stored: an action that comes later runs the dataflow again."""
+        """Frees what is stored: an action that comes later runs the dataflow again.
+
+        Examples:
+            >>> import pointstamp.spark
+            >>> numbers = spark.createDataFrame([(1,), (5,)], "n bigint")
+            >>> outputs = pointstamp.spark.run(numbers, lambda scope, numbers: {"same": numbers})
+            >>> outputs["same"].count()
+            2
+            >>> outputs.unpersist()
+        """
         self._stored.unpersist()
 
 
@@ -57,6 +74,11 @@ def run(
     Nothing runs before an action asks for the result, and another action may run the dataflow again; `cache`
     the result where it is used more than once. Every task of the stage is one process of a cluster, with
     `spark.task.cpus` workers.
+
+    A dataflow of one input and one output whose only operators are `filter`, `select`, `rename`,
+    `with_columns` and `map_batches` needs no rows of other partitions. It runs in the stage that makes the
+    rows, as one worker for each partition, unless `num_workers`, `progress` or `stall_report` is given or
+    `build` reads ``scope.index`` or ``scope.peers``.
 
     Args:
         inputs: A DataFrame, or several by name.
@@ -89,13 +111,22 @@ def run(
 
     An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in
     a note. An input's time that is null or negative is a `TimeError` that shows the row.
+
+    Examples:
+        >>> import pointstamp.spark
+        >>> words = spark.createDataFrame([("to",), ("be",), ("to",)], "word string")
+        >>> def count(scope, words):
+        ...     return words.aggregate("word", n=pointstamp.count())
+        >>> counts = pointstamp.spark.run(words, count)
+        >>> sorted(tuple(row) for row in counts.collect())
+        [('be', 1), ('to', 2)]
     """
     several = isinstance(inputs, dict)
     named = dataframes(inputs)
     session = session_of(next(iter(named.values())))
     times = times_of(named, time, several)
     workers = tasks(session, num_workers)
-    plan, schemas = planned(
+    plan, schemas, place = planned(
         session,
         {name: df.schema for name, df in named.items()},
         build,
@@ -108,9 +139,14 @@ def run(
     assert plan.declared is not None
     pickled = packed(plan)
     listen(session)
-    watch = watched(session, progress, stall_report)
     answer_signals(session)
     notes = notes_of(session, stages.hear)
+    unwatched = num_workers is None and not progress and stall_report is None
+    if place is not InPlace.NO and unwatched and len(named) == 1 and plan.declared.single:
+        [df], [column], [rows] = named.values(), times, schemas.values()
+        ordered = column is not None and (time_column is not None or place is InPlace.IN_ORDER)
+        return ran_in_place(df, column, plan, pickled, rows, notes, ordered=ordered)
+    watch = watched(session, progress, stall_report)
     job = Job(pickled, times, secrets.token_bytes(32), workers, notes, watch)
     sent = ran(session, packed_inputs(plan, named, times, notes), job, plan.named)
     if plan.declared.single:

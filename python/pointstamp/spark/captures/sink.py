@@ -53,12 +53,19 @@ def capture_into(stream: ArrowStream, folder: str | os.PathLike[str]) -> None:
         GraphError: If another stream of the dataflow is captured into the same folder.
 
     Examples:
-        ::
-
-            def build(scope, words):
-                counts = words.aggregate("word", [("day", "count")])
-                pointstamp.spark.capture_into(counts, "/shared/counts")
-                return counts
+        >>> import tempfile
+        >>> import pointstamp.spark
+        >>> folder = tempfile.mkdtemp() + "/counts"
+        >>> def build(scope, words):
+        ...     counts = words.aggregate("word", n=pointstamp.count())
+        ...     pointstamp.spark.capture_into(counts, folder)
+        ...     return counts
+        >>> words = spark.createDataFrame([("to",), ("be",), ("to",)], "word string")
+        >>> pointstamp.spark.run(words, build).count()
+        2
+        >>> pointstamp.spark.register_captures(spark)
+        >>> spark.read.format("pointstamp").load(folder).count()
+        2
     """
     folder = os.path.abspath(os.fspath(folder))
     if _current is not None:

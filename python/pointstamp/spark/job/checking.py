@@ -17,6 +17,7 @@ from pointstamp.plan import shape
 from pointstamp.runtime.execution import execute
 from pointstamp.spark.captures.sink import trying
 from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.in_place import InPlace, in_place, watched
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
 from pointstamp.spark.job.plan import Plan, packed, what
 from pointstamp.spark.packing import schemas
@@ -45,10 +46,12 @@ class Planned(NamedTuple):
     Attributes:
         plan: What is built.
         schemas: Of each output, by name, with the column of times.
+        in_place: Whether every row can be worked off where it is; see `in_place`.
     """
 
     plan: Plan
     schemas: dict[str, StructType]
+    in_place: InPlace
 
 
 def planned(
@@ -123,7 +126,9 @@ def planned(
         promised = declared(given, trial.single)
     assert promised is not None
     return Planned(
-        Plan(build, arrow, keyword, promised, called.of(trial.operators)), _with_times(given, time_column)
+        Plan(build, arrow, keyword, promised, called.of(trial.operators)),
+        _with_times(given, time_column),
+        trial.in_place,
     )
 
 
@@ -134,6 +139,7 @@ class _Trial:
         found: The schema of each stream that it returned.
         single: Whether that was one stream, and not a dict.
         operators: What the program or its methods call what `build` added, in that order.
+        in_place: Whether every row can be worked off where it is.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -141,6 +147,7 @@ class _Trial:
         self.found: dict[str, pa.Schema] = {}
         self.single = True
         self.operators: list[str] = []
+        self.in_place = InPlace.NO
 
     def run(self) -> None:
         """Raises what is wrong with `build`, or with what it returns."""
@@ -155,17 +162,21 @@ class _Trial:
     def _main(self, worker: Worker) -> None:
         feed = Feed(list(self._plan.inputs.values()), 1)
         with worker.dataflow("Spark") as scope:
-            built = self._plan.built(scope, feed)
+            streams = self._plan.streams(scope, feed)
+            with watched(scope) as reads:
+                built = self._plan.called(scope, streams)
             if self._plan.declared is not None:
                 self._plan.declared.streams(built)
             else:
-                streams, self.single = undeclared(built)
-                self.found = {name: stream.schema for name, stream in streams.items()}
+                returned, self.single = undeclared(built)
+                self.found = {name: stream.schema for name, stream in returned.items()}
         # Installed, because the engine has looked at its loops then.
         nodes = scope._building.plan.nodes
         moves = (shape.ENTER, shape.LEAVE)
         titles = [node.title for node in nodes if node.outputs and node.kind not in moves]
         self.operators = [title for title in titles if not title.startswith((INPUT, OUTPUT))]
+        if not reads:
+            self.in_place = in_place(node for node in nodes if not node.title.startswith((INPUT, OUTPUT)))
         for number in worker.installed_dataflows():
             worker.drop_dataflow(number)
 

@@ -63,6 +63,11 @@ class Drain:
             self._stopped = True
             self._changed.notify_all()
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches of a single output, as they come, until `end`."""
+        while (taken := self._get()) is not None:
+            yield taken[1]
+
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Packed batches, until `end`."""
         gathered = [Gathered() for _ in self._declared.schemas]

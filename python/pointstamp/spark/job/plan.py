@@ -45,7 +45,14 @@ class Plan(NamedTuple):
 
     def built(self, scope: Scope, feed: Feed) -> Any:
         """Calls `build` with the streams of a feed; returns its result."""
-        streams = {name: feed.stream(scope, number, name) for number, name in enumerate(self.inputs)}
+        return self.called(scope, self.streams(scope, feed))
+
+    def streams(self, scope: Scope, feed: Feed) -> dict[str, Any]:
+        """The streams of a feed, by the names of the inputs."""
+        return {name: feed.stream(scope, number, name) for number, name in enumerate(self.inputs)}
+
+    def called(self, scope: Scope, streams: dict[str, Any]) -> Any:
+        """Calls `build` with streams; returns its result."""
         return self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
 
 

@@ -1,6 +1,7 @@
 """Spark's stages around a dataflow: packing where the rows are, dealing to tasks, and raising what failed.
 
-Three stages of Python: each input is packed where it is (sorted by time first, if it has one); the packed
+A dataflow that needs no placement of rows is part of the stage that makes them (`in_place`). Any other is
+three stages of Python: each input is packed where it is (sorted by time first, if it has one); the packed
 batches of all inputs are dealt to the tasks of one barrier stage, which runs the dataflow; its packed outputs
 are dealt out again and unpacked. The second shuffle is what lets Spark retry a barrier stage, and `limit`,
 `take` and `coalesce` follow it.
@@ -12,11 +13,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.spark import compat
-from pointstamp.spark.job import task
+from pointstamp.spark.job import in_place, task
 from pointstamp.spark.packing import batches
 from pointstamp.spark.packing.batches import FAILED, GUARD, PACKED
-from pointstamp.spark.packing.dealing import dealing
-from pointstamp.spark.packing.shipped import ship
+from pointstamp.spark.packing.partitioning import dealing
+from pointstamp.spark.packing.pickling import ship
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -27,7 +28,36 @@ if TYPE_CHECKING:
     from pointstamp.spark.job.task import Job
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["packed_inputs", "ran", "unpacked"]
+__all__ = ["packed_inputs", "ran", "ran_in_place", "unpacked"]
+
+
+def ran_in_place(
+    df: DataFrame,
+    column: str | None,
+    plan: Plan,
+    pickled: bytes,
+    rows: StructType,
+    notes: Accumulator[Any] | None,
+    *,
+    ordered: bool,
+) -> DataFrame:
+    """Returns the output of a dataflow that runs in the partitions of its one input.
+
+    Args:
+        df: The input.
+        column: The column of its rows' times, or None.
+        plan: What is to be built.
+        pickled: The same, pickled.
+        rows: The schema of the output, with the column of times.
+        notes: Where tasks note that they ran.
+        ordered: Whether the order of times matters.
+    """
+    given = compat.renamed(df)  # the batches get the names again
+    if ordered:
+        assert column is not None
+        given = given.sortWithinPartitions(given.columns[df.columns.index(column)])
+    called = plan.named.part("dataflow in place")
+    return given.mapInArrow(ship(called, in_place.run, pickled, column, ordered, notes), rows)
 
 
 def ran(session: SparkSession, packed: DataFrame, job: Job, named: Named) -> DataFrame:

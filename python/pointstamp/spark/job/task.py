@@ -20,15 +20,15 @@ from pointstamp import _core
 from pointstamp.errors import ClusterError, add_note
 from pointstamp.runtime.execution import execute
 from pointstamp.spark.captures.sink import Gathering
+from pointstamp.spark.job.barrier_group import MANNERS, BarrierGroup, gather
+from pointstamp.spark.job.daemon_restarts import outliving_the_daemon
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
-from pointstamp.spark.job.gang import MANNERS, Gang, gather
-from pointstamp.spark.job.outliving import outliving_the_daemon
+from pointstamp.spark.monitoring.accumulator import Packed, Ran
+from pointstamp.spark.monitoring.reporter import Teller, Watched
 from pointstamp.spark.packing import batches as packing
 from pointstamp.spark.packing.batches import failed, read
 from pointstamp.spark.packing.merging import in_order
-from pointstamp.spark.watching.notes import Packed, Ran
-from pointstamp.spark.watching.telling import Teller, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     def watched(worker: Worker) -> AbstractContextManager[object]:
         if job.watched is None or worker.index:
             return nullcontext()
-        return Teller(job.watched, plan.named, stage, worker._asking)
+        return Teller(job.watched, plan.named, stage, worker._collector)
 
     gathering = Gathering(plan.named.number, str(gang.attempt), context.partitionId() == 0)
 
@@ -190,7 +190,7 @@ def _expect(tasks: int, wanted: int) -> None:
 
 def _execute(
     plan: Plan,
-    gang: Gang,
+    gang: BarrierGroup,
     feed: Feed,
     drain: Drain,
     recorders: list[_core.Recorder],

@@ -26,6 +26,7 @@ __all__ = [
     "PACKED",
     "Gathered",
     "Packed",
+    "checked",
     "failed",
     "pack",
     "packed",
@@ -142,7 +143,7 @@ def pack(
         nonlocal turn
         batch = gathered.take()
         turn += 1
-        return packed(stream, 0 if time is None else _least(name, time, batch), batch, turn - 1)
+        return packed(stream, checked(name, time, batch), batch, turn - 1)
 
     for batch in batches:
         if batch.num_rows and gathered.add(like(batch, schema)):
@@ -158,7 +159,14 @@ def unpack(stream: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             yield batch
 
 
-def _least(name: str, time: str, batch: pa.RecordBatch) -> int:
+def checked(name: str, time: str | None, batch: pa.RecordBatch) -> int:
+    """The least time in a batch of an input; 0 where no column tells times.
+
+    Raises:
+        TimeError: If a time is null or negative; it shows the row.
+    """
+    if time is None:
+        return 0
     column = batch.column(time)
     if column.null_count:
         row = pc.index(column.is_null(), True).as_py()

@@ -24,7 +24,7 @@ from pointstamp.spark.job.plan import dataframes, packed, times_of
 from pointstamp.spark.job.stages import packed_inputs
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.naming import BARRIER
-from pointstamp.spark.packing.shipped import ship
+from pointstamp.spark.packing.pickling import ship
 from pointstamp.spark.resident import process
 from pointstamp.spark.resident.dataflow import Dataflow
 from pointstamp.spark.resident.link import ENDING, Link
@@ -171,12 +171,22 @@ class Cluster:
         Raises:
             ClusterError: If the cluster was shut down, or has failed earlier; it names what failed first.
             BaseException: What the dataflow raised; the cluster has ended then.
+
+        Examples:
+            >>> import pointstamp.spark
+            >>> words = spark.createDataFrame([("to", 1), ("be", 1), ("to", 1)], "word string, n bigint")
+            >>> def build(scope, words):
+            ...     return words.aggregate("word", n=pointstamp.col("n").sum())
+            >>> with pointstamp.spark.setup_cluster(1) as cluster:
+            ...     counts = cluster.run(words, build)
+            ...     print(sorted(tuple(row) for row in counts.collect()))
+            [('be', 1), ('to', 2)]
         """
         self._link.check()
         several = isinstance(inputs, dict)
         named = dataframes(inputs)
         times = times_of(named, time, several)
-        plan, schemas = planned(
+        plan, schemas, _ = planned(
             self._session,
             {name: df.schema for name, df in named.items()},
             build,
@@ -217,6 +227,12 @@ class Cluster:
 
         Raises:
             ClusterError: If the cluster was shut down, or has failed earlier.
+
+        Examples:
+            >>> import pointstamp.spark
+            >>> with pointstamp.spark.setup_cluster(1) as cluster:
+            ...     isinstance(cluster.explain(), str)
+            True
         """
         return self._link.asked(timeout)
 
@@ -231,7 +247,15 @@ class Cluster:
         return self._closed or self._link.failed
 
     def shutdown(self) -> None:
-        """Ends the cluster and gives its slots back. Doing it twice does nothing."""
+        """Ends the cluster and gives its slots back. Doing it twice does nothing.
+
+        Examples:
+            >>> import pointstamp.spark
+            >>> cluster = pointstamp.spark.setup_cluster(1)
+            >>> cluster.shutdown()
+            >>> cluster.closed
+            True
+        """
         if self._closed:
             return
         self._closed = True

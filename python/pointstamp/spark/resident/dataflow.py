@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pointstamp.errors import ClusterError
 from pointstamp.spark import compat
 from pointstamp.spark.job.stages import packed_inputs
-from pointstamp.spark.packing.shipped import ship
+from pointstamp.spark.packing.pickling import ship
 from pointstamp.spark.resident import tasks
 from pointstamp.spark.resident.tasks import Part
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ClusterError
 from pointstamp.observability.stalls import say
-from pointstamp.spark.channel import Channel, Server
-from pointstamp.spark.job.gang import MANNERS
+from pointstamp.runtime.message_channel import MessageChannel, Server
+from pointstamp.spark.job.barrier_group import MANNERS
 from pointstamp.spark.packing.exceptions import found
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Link:
         self.secret = secret
         self.processes = processes
         self._changed = threading.Condition()
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, MessageChannel] = {}
         self._addresses: dict[int, tuple[str, int]] = {}
         self._answers: dict[int, list[str]] = {}
         self._requests = 0
@@ -75,7 +75,7 @@ class Link:
         """Returns the addresses at which tasks that bring or fetch rows reach the processes."""
         return [address for _, address in sorted(self._addresses.items())]
 
-    def _serve(self, channel: Channel) -> None:
+    def _serve(self, channel: MessageChannel) -> None:
         # No limit: a process speaks first, and its end closes the channel.
         process, address = channel.receive()
         with self._changed:

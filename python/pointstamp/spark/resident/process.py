@@ -20,15 +20,15 @@ import pyarrow as pa
 from pointstamp.errors import ClusterError
 from pointstamp.logic.planned import single_output
 from pointstamp.runtime.execution import execute
-from pointstamp.spark.channel import Channel, Server, connect
+from pointstamp.runtime.message_channel import MessageChannel, Server, connect
+from pointstamp.spark.job.barrier_group import MANNERS, gather, reachable
+from pointstamp.spark.job.daemon_restarts import outliving_the_daemon
 from pointstamp.spark.job.feeding import Feed
-from pointstamp.spark.job.gang import MANNERS, gather, reachable
-from pointstamp.spark.job.outliving import outliving_the_daemon
 from pointstamp.spark.job.results import Results
+from pointstamp.spark.monitoring.reporter import Explained, Reporting, explained
 from pointstamp.spark.packing.batches import Packed, packed
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.merging import in_order
-from pointstamp.spark.watching.telling import Explained, Reporting, explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Activator, Capability
     from pointstamp.info import OperatorInfo
-    from pointstamp.observability.asking import Asking
+    from pointstamp.observability.collector import Collector
     from pointstamp.runtime.worker import Worker
     from pointstamp.spark.job.plan import Plan
     from pointstamp.spark.resident.tasks import Part
@@ -138,7 +138,7 @@ class Resident:
         self._commands: list[deque[tuple[str, int, Any]]] = [deque() for _ in range(workers)]
         self._carried_out: Counter[int] = Counter()
         self._failure: BaseException | None = None
-        self._asking: Asking | None = None
+        self._collector: Collector | None = None
         self.flows: dict[int, Flow] = {}
 
     # ------------------------------------------------------------ the workers
@@ -147,7 +147,7 @@ class Resident:
         """Runs the commands on each worker, one after the other."""
         with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
-        self._asking = worker._asking
+        self._collector = worker._collector
         with self._reporting(worker):
             self._obeying(worker)
 
@@ -155,7 +155,7 @@ class Resident:
         if self._stall_report is None or worker.index:
             return nullcontext()
         return Reporting(
-            worker._asking, self._stall_report, frozenset({_COMMANDS}), lambda: self._waits > 0, self._said
+            worker._collector, self._stall_report, frozenset({_COMMANDS}), lambda: self._waits > 0, self._said
         )
 
     def _obeying(self, worker: Worker) -> None:
@@ -208,7 +208,7 @@ class Resident:
 
     # ------------------------------------------------------------ the driver
 
-    def obey(self, driver: Channel) -> None:
+    def obey(self, driver: MessageChannel) -> None:
         """Carries out what the driver says, until it has no more."""
         try:
             while True:
@@ -235,7 +235,7 @@ class Resident:
         finally:
             self.command("stop")
 
-    def _answer(self, driver: Channel, request: int, name: str, arguments: list[Any]) -> None:
+    def _answer(self, driver: MessageChannel, request: int, name: str, arguments: list[Any]) -> None:
         failure = ""
         try:
             getattr(self, f"_{name}")(*arguments)
@@ -246,10 +246,12 @@ class Resident:
         except OSError:
             pass  # it has gone
 
-    def _explain(self, driver: Channel, number: int) -> None:
-        asking = self._asking
+    def _explain(self, driver: MessageChannel, number: int) -> None:
+        collector = self._collector
         try:
-            text = "it is about to begin" if asking is None else explained(asking, frozenset({_COMMANDS}))
+            text = (
+                "it is about to begin" if collector is None else explained(collector, frozenset({_COMMANDS}))
+            )
             driver.send(("explained", Explained(number, text)))
         except Exception as error:  # it ends, or the driver has gone
             _log.debug("the driver was not told what is waited for: %s", error)
@@ -288,7 +290,7 @@ class Resident:
 
     # ------------------------------------------------------------ Spark's other tasks
 
-    def serve(self, channel: Channel) -> None:
+    def serve(self, channel: MessageChannel) -> None:
         """Takes the rows that a task brings, or gives it those that it fetches."""
         # No limit: a task speaks first, and its end closes the channel.
         name, number, *arguments = channel.receive()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from pointstamp.errors import ClusterError
-from pointstamp.spark.channel import connect
+from pointstamp.runtime.message_channel import connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,6 +29,8 @@ pub(crate) struct Child {
     /// By input: when its frontier makes the operator run.
     pub(super) notify: Vec<Notify>,
     pub(super) incomplete: bool,
+    /// Whether it pauses while sources are held.
+    pub(super) pauses: bool,
     /// Where it has no input, and feeds the dataflow: whether it may.
     pub(super) gate: Option<Gate>,
     /// By port, inputs then outputs: how many times are in its frontier.
@@ -48,12 +50,13 @@ impl Child {
         room: Rc<Room>,
         peers: usize,
     ) -> Self {
-        let initial = description.initial.iter();
-        let held = initial.map(|initial| (initial.clone(), 1)).collect();
+        let initial = description.initial.iter().cloned();
+        let held = initial.map(|(port, time, count)| ((port, time), count));
+        let held = held.collect();
         Child {
             id: description.id,
             name: description.name.as_str().into(),
-            holding: description.initial.len() as i64,
+            holding: description.initial.iter().map(|(_, _, count)| count).sum(),
             held: (peers > 1).then_some(held),
             room,
             activation,
@@ -62,6 +65,7 @@ impl Child {
             local: description.local,
             notify: description.notify.clone(),
             incomplete: false,
+            pauses: description.pauses,
             gate: (description.local && description.inputs == 0).then(Gate::default),
             frontiers: vec![0; description.inputs + description.outputs],
             open_count: 0,

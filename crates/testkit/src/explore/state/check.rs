@@ -1,4 +1,4 @@
-//! What holds in each state, in quiet ones, and in final ones.
+//! The invariants of each state, of quiet ones, and of final ones.
 
 use pointstamp_order::{MutableAntichain, Point};
 use pointstamp_progress::{Location, Port, Tracker};

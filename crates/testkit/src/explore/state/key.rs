@@ -1,4 +1,4 @@
-//! What tells one state from another.
+//! The key that tells one state from another.
 //!
 //! Everything that later steps depend on: of each worker its counts, its frontiers, what it holds back, what it holds and what waits
 //! for it; what is on its way; and what is left of the bounds.
@@ -17,6 +17,13 @@ impl State {
             .iter_mut()
             .map(|worker| worker.key(model))
             .collect();
+        if let Some(cut) = &self.cut {
+            // The leader knows the workers by name.
+            let same: Vec<_> = (0..model.peers()).collect();
+            let mut key = self.key_as(model, &parts, &same);
+            cut.write(&mut key);
+            return key;
+        }
         let names = model.renamings();
         let keys = names.iter().map(|old| self.key_as(model, &parts, old));
         keys.min().unwrap_or_default()
@@ -88,7 +95,7 @@ impl Worker {
             write_changes(&mut key, view.shared().iter().cloned().collect::<Batch>());
         }
         write_changes(&mut key, self.late.iter().cloned());
-        for bag in [&self.held, &self.inbox, &self.begun] {
+        for bag in [&self.held, &self.inbox, &self.foreign, &self.begun] {
             let items = bag
                 .iter()
                 .map(|((scope, at), time)| ((*at, time.clone()), *scope as i64));

@@ -1,0 +1,638 @@
+//! The cut of a checkpoint: what every operator has at a moment at which nothing is in flight.
+//!
+//! Owns the data: [`Part`], what one worker has, and [`Share`], what one worker begins with. Both are plain data without a reference to a
+//! running dataflow. [`Worker::set_cuts`](crate::worker::Worker::set_cuts) says who is given the parts, and
+//! [`Worker::restore`](crate::worker::Worker::restore) begins with a share.
+//!
+//! The state of an operator is [`State`]: pieces, which the engine does not read, and how they are divided among workers.
+//!
+//! A cut does not depend on the number of workers where state is by key: [`rescale`] is a pure function of the parts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pointstamp_order::Point;
+use pointstamp_progress::{Port, drain};
+
+use crate::observe::OperatorId;
+use crate::payload::Payload;
+pub use crate::piece::{Content, Piece};
+use crate::run::pact::PactKind;
+
+/// The state of an operator, apart from the times that it holds and the batches at its inputs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing.
+    #[default]
+    None,
+    /// Pieces that stay with their worker. Such a cut needs as many workers as before.
+    Workers(Vec<Piece>),
+    /// Pieces with keys of the worker's [groups](pointstamp_order::groups_of). On another number of workers each gets all pieces, and takes the keys of its
+    /// own groups.
+    Groups(Vec<Piece>),
+    /// Pieces that any workers can have.
+    Parts(Vec<Piece>),
+}
+
+impl State {
+    /// The pieces.
+    pub fn pieces(&self) -> &[Piece] {
+        match self {
+            State::None => &[],
+            State::Workers(pieces) | State::Groups(pieces) | State::Parts(pieces) => pieces,
+        }
+    }
+
+    /// The pieces.
+    pub fn into_pieces(self) -> Vec<Piece> {
+        match self {
+            State::None => Vec::new(),
+            State::Workers(pieces) | State::Groups(pieces) | State::Parts(pieces) => pieces,
+        }
+    }
+
+    /// The same division without pieces.
+    fn emptied(&self) -> State {
+        match self {
+            State::None => State::None,
+            State::Workers(_) => State::Workers(Vec::new()),
+            State::Groups(_) => State::Groups(Vec::new()),
+            State::Parts(_) => State::Parts(Vec::new()),
+        }
+    }
+}
+
+/// A batch at an input, which the operator has not taken.
+#[derive(Debug, Clone)]
+pub struct Queued<P> {
+    /// The input.
+    pub port: usize,
+    /// The time of its records.
+    pub time: Point,
+    /// The records.
+    pub batch: P,
+    /// How records come to the input.
+    pub pact: PactKind,
+    /// Whether it is to be routed again, because the number of workers is another.
+    pub reroutes: bool,
+}
+
+/// Capabilities that an operator holds on one worker.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// The output.
+    pub port: usize,
+    /// The time.
+    pub time: Point,
+    /// How many.
+    pub count: i64,
+}
+
+/// What an operator is, by which a changed program is told from the one of the checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Form {
+    /// Its kind and types, as [`Host::describes`](crate::host::Host::describes) says; empty where nothing is said.
+    pub kind: String,
+    /// By input, the identity and the output of what it reads.
+    pub inputs: Vec<String>,
+}
+
+/// What a program has that its checkpoint has not, or the other way round.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Identities of operators with state that are new: they begin with none.
+    pub new: BTreeSet<String>,
+    /// Identities of operators whose state is given up.
+    pub dropped: BTreeSet<String>,
+}
+
+/// The identity of a dataflow, among those of its operators and scopes.
+pub(crate) const WHOLE: &str = "/"; // names have no slash
+
+/// What an operator has on one worker.
+#[derive(Debug, Clone)]
+pub struct OperatorPart<P: Payload> {
+    /// The name that finds the operator again: the identity that its builder was given, or its address in the dataflow.
+    pub identity: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub form: Arc<Form>,
+    /// Its number in this execution.
+    pub id: OperatorId,
+    /// Whether it has ended: nothing of it is left but what others read, and it does not run again. It may stand for a scope with all that is inside, and
+    /// without an identity for the dataflow.
+    pub finished: bool,
+    /// The times that it holds.
+    pub held: Vec<Held>,
+    /// By output, the greatest last coordinate of a time at which something was sent.
+    pub latest: Vec<u64>,
+    /// What waits at its inputs, in order.
+    pub queued: Vec<Queued<P>>,
+    /// What it keeps; `None` where the operator does not say, and where it has ended and nobody reads what it kept.
+    pub state: Option<State>,
+    /// Of an input of main: how many records were sent at the time that it holds.
+    pub position: Option<u64>,
+}
+
+/// A dataflow on one worker.
+#[derive(Debug, Clone)]
+pub struct DataflowPart<P: Payload> {
+    /// Its number.
+    pub index: usize,
+    /// Its operators, and the scopes in it that have ended.
+    pub operators: Vec<OperatorPart<P>>,
+}
+
+/// What one worker has.
+#[derive(Debug, Clone)]
+pub struct Part<P: Payload> {
+    /// The number of the attempt, which the parts of one cut have in common.
+    pub attempt: u64,
+    /// The worker.
+    pub worker: usize,
+    /// How many workers there are.
+    pub peers: usize,
+    /// How many dataflows the worker has begun. Those of them that are not in `dataflows` have ended, were dropped, or were given up.
+    pub begun: usize,
+    /// The dataflows that have not ended, and those of which others read something.
+    pub dataflows: Vec<DataflowPart<P>>,
+}
+
+/// Why a part is no state to go on from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Objection {
+    /// An operator does not say what it keeps.
+    #[error("operator '{name}' ({identity}) does not say what its state is")]
+    Unsaid {
+        /// The operator's name.
+        name: String,
+        /// What finds it again.
+        identity: String,
+    },
+    /// Two operators of a dataflow have one identity: only one of them would be found again.
+    #[error("two operators have the identity {identity}: '{name}' is one of them")]
+    Twice {
+        /// The name of the second.
+        name: String,
+        /// What is to find it again.
+        identity: String,
+    },
+    /// An operator says that it keeps nothing, and holds a time: with the time goes something that it has yet to send.
+    #[error("operator '{name}' ({identity}) says that it has no state, and holds the time {time}")]
+    HoldsTime {
+        /// The operator's name.
+        name: String,
+        /// What finds it again.
+        identity: String,
+        /// A time that it holds.
+        time: Point,
+    },
+}
+
+impl<P: Payload> OperatorPart<P> {
+    /// An operator that has nothing.
+    pub(crate) fn empty(identity: String, name: String) -> Self {
+        OperatorPart {
+            identity,
+            name,
+            form: Arc::default(),
+            id: OperatorId {
+                dataflow: 0,
+                operator: 0,
+            },
+            finished: false,
+            held: Vec::new(),
+            latest: Vec::new(),
+            queued: Vec::new(),
+            state: Some(State::None),
+            position: None,
+        }
+    }
+
+    /// Whether nothing is lost where the operator is not built again.
+    pub(crate) fn is_empty(&self) -> bool {
+        let pieces = self.state.as_ref().map_or(&[][..], State::pieces);
+        self.finished
+            || pieces.is_empty()
+                && self.held.is_empty()
+                && self.queued.is_empty()
+                && self.position.is_none()
+    }
+}
+
+impl<P: Payload> Part<P> {
+    /// The operators whose state would be lost.
+    pub fn objections(&self) -> Vec<Objection> {
+        let mut known = BTreeSet::new();
+        let operators = self.dataflows.iter().flat_map(|dataflow| {
+            let operators = dataflow.operators.iter();
+            operators.map(|operator| (dataflow.index, operator))
+        });
+        let objections = operators.filter_map(|(dataflow, operator)| {
+            let (name, identity) = (operator.name.clone(), operator.identity.clone());
+            match &operator.state {
+                _ if !known.insert((dataflow, &operator.identity)) => {
+                    Some(Objection::Twice { name, identity })
+                }
+                _ if operator.finished => None,
+                None => Some(Objection::Unsaid { name, identity }),
+                Some(State::None) if operator.position.is_none() => {
+                    let time = operator.held.first()?.time.clone();
+                    Some(Objection::HoldsTime {
+                        name,
+                        identity,
+                        time,
+                    })
+                }
+                Some(_) => None,
+            }
+        });
+        objections.collect()
+    }
+}
+
+/// How many capabilities and records there are at a port, on all workers together.
+pub type Outstanding = Vec<(Port, Point, i64)>;
+
+/// By port and time, how many capabilities or records there are.
+type Counts = BTreeMap<(Port, Point), i64>;
+
+/// What is outstanding at a cut, on all workers together, by dataflow and operator. Progress begins from this on every worker.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    dataflows: BTreeMap<usize, BTreeMap<String, Counts>>,
+}
+
+impl Totals {
+    /// Adds what an operator of a dataflow has at a port.
+    pub fn add(&mut self, dataflow: usize, identity: &str, port: Port, time: &Point, count: i64) {
+        let operators = self.dataflows.entry(dataflow).or_default();
+        let operator = operators.entry(identity.to_owned()).or_default();
+        *operator.entry((port, time.clone())).or_default() += count;
+    }
+
+    /// The sum of what the parts of all workers have.
+    pub fn of<'a, P: Payload>(parts: impl IntoIterator<Item = &'a Part<P>>) -> Totals {
+        let mut totals = Totals::default();
+        for part in parts {
+            for dataflow in &part.dataflows {
+                for operator in &dataflow.operators {
+                    let (index, identity) = (dataflow.index, &operator.identity);
+                    for held in &operator.held {
+                        let port = Port::Source(held.port);
+                        totals.add(index, identity, port, &held.time, held.count);
+                    }
+                    for queued in &operator.queued {
+                        let (port, count) = (Port::Target(queued.port), queued.batch.len() as i64);
+                        totals.add(index, identity, port, &queued.time, count);
+                    }
+                }
+            }
+        }
+        totals
+    }
+
+    pub(crate) fn outstanding(&self, dataflow: usize, identity: &str) -> Outstanding {
+        let dataflow = self.dataflows.get(&dataflow);
+        let found = dataflow.and_then(|operators| operators.get(identity));
+        let found = found.into_iter().flatten();
+        found
+            .map(|((port, time), count)| (*port, time.clone(), *count))
+            .collect()
+    }
+}
+
+/// What one worker begins with.
+#[derive(Debug, Clone)]
+pub struct Share<P: Payload> {
+    /// What it had itself.
+    pub part: Part<P>,
+    /// What all had.
+    pub totals: Arc<Totals>,
+}
+
+impl<P: Payload> Share<P> {
+    /// The shares of the workers that have these parts, in order.
+    pub fn of(parts: Vec<Part<P>>) -> Vec<Share<P>> {
+        let totals = Arc::new(Totals::of(&parts));
+        let share = |part| Share {
+            part,
+            totals: Arc::clone(&totals),
+        };
+        parts.into_iter().map(share).collect()
+    }
+}
+
+/// Why a cut cannot be divided between another number of workers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RescaleError {
+    /// The parts are not those of all workers of one cut.
+    #[error("the parts are not those of all workers of one checkpoint")]
+    Parts,
+    /// An operator has one value for each worker, or does not say.
+    #[error(
+        "operator '{name}' ({identity}) keeps state that is not divided by key: go on with {peers} workers, as before"
+    )]
+    NotKeyed {
+        /// The operator's name.
+        name: String,
+        /// What finds it again.
+        identity: String,
+        /// How many workers there were.
+        peers: usize,
+    },
+    /// The workers hold different times, or have come to different ends.
+    #[error(
+        "operator '{name}' ({identity}) holds other times on one worker than on another: go on with {peers} workers, as before"
+    )]
+    Times {
+        /// The operator's name.
+        name: String,
+        /// What finds it again.
+        identity: String,
+        /// How many workers there were.
+        peers: usize,
+    },
+    /// Batches wait at an input whose records cannot be routed again.
+    #[error(
+        "batches wait at input {port} of operator '{name}' ({identity}), and cannot be divided between other workers: go on with {peers} workers, as before"
+    )]
+    Queued {
+        /// The operator's name.
+        name: String,
+        /// What finds it again.
+        identity: String,
+        /// The input.
+        port: usize,
+        /// How many workers there were.
+        peers: usize,
+    },
+}
+
+/// Divides a cut between another number of workers: each gets all pieces of state by key group, and some of those that any can have; batches of exchanges are
+/// routed again, and times go to every worker, which drops those that it does not need.
+///
+/// # Errors
+///
+/// [`RescaleError`], naming the operator that needs as many workers as before.
+///
+/// # Panics
+///
+/// When `peers` is zero.
+pub fn rescale<P: Payload>(
+    mut parts: Vec<Part<P>>,
+    peers: usize,
+) -> Result<Vec<Part<P>>, RescaleError> {
+    parts.sort_by_key(|part| part.worker);
+    let before = parts.len();
+    let first = parts.first().ok_or(RescaleError::Parts)?;
+    let (attempt, begun) = (first.attempt, first.begun);
+    let numbered = parts.iter().enumerate();
+    let mut alike = numbered.map(|(worker, part)| {
+        let all = (part.attempt, part.worker, part.peers, part.begun);
+        all == (attempt, worker, before, begun)
+    });
+    if !alike.all(|alike| alike) {
+        return Err(RescaleError::Parts);
+    }
+    if before == peers {
+        return Ok(parts);
+    }
+    let empty = |worker| Part {
+        attempt,
+        worker,
+        peers,
+        begun,
+        dataflows: Vec::new(),
+    };
+    let mut shared: Vec<_> = (0..peers).map(empty).collect();
+    // By dataflow and identity: what each worker has, in order of the workers.
+    let mut operators = BTreeMap::<(usize, String), Vec<OperatorPart<P>>>::new();
+    for dataflow in parts.into_iter().flat_map(|part| part.dataflows) {
+        for operator in dataflow.operators {
+            let at = (dataflow.index, operator.identity.clone());
+            operators.entry(at).or_default().push(operator);
+        }
+    }
+    for ((index, _), instances) in operators {
+        for (part, operator) in shared.iter_mut().zip(divide(instances, before, peers)?) {
+            match part.dataflows.last_mut() {
+                Some(dataflow) if dataflow.index == index => dataflow.operators.push(operator),
+                _ => part.dataflows.push(DataflowPart {
+                    index,
+                    operators: vec![operator],
+                }),
+            }
+        }
+    }
+    Ok(shared)
+}
+
+/// Divides the instances of one operator.
+fn divide<P: Payload>(
+    instances: Vec<OperatorPart<P>>,
+    before: usize,
+    peers: usize,
+) -> Result<Vec<OperatorPart<P>>, RescaleError> {
+    let first = instances.first().ok_or(RescaleError::Parts)?;
+    let (name, identity) = (first.name.clone(), first.identity.clone());
+    let named = || (name.clone(), identity.clone(), before);
+    let unlike = || {
+        let (name, identity, peers) = named();
+        RescaleError::Times {
+            name,
+            identity,
+            peers,
+        }
+    };
+    let state = instances.iter().find_map(|one| one.state.as_ref());
+    let by_group = matches!(state, Some(State::Groups(_)));
+    let divisible = matches!(state, Some(State::Groups(_) | State::Parts(_)));
+    let alike = instances.iter().all(|one| {
+        let common = one.held == first.held && one.position.is_some() == first.position.is_some();
+        let free = divisible && one.position.is_none();
+        one.finished == first.finished && (free || common)
+    });
+    if instances.len() != before || !alike {
+        return Err(unlike());
+    }
+    let position = first.position.map(|_| 0);
+    let sent = instances.iter().any(|one| one.position > Some(0));
+    if sent {
+        return Err(unlike()); // main has sent a part of a time already
+    }
+    let (held, latest) = (common_times(&instances), latest_of(&instances));
+    let (id, finished) = (first.id, first.finished);
+    let emptied = state.map(State::emptied);
+    let mut divided: Vec<_> = (0..peers)
+        .map(|_| OperatorPart {
+            identity: identity.clone(),
+            name: name.clone(),
+            form: Arc::clone(&first.form),
+            id,
+            finished,
+            held: held.clone(),
+            latest: latest.clone(),
+            queued: Vec::new(),
+            state: emptied.clone(),
+            position,
+        })
+        .collect();
+    for (worker, one) in instances.into_iter().enumerate() {
+        match one.state {
+            Some(State::Groups(pieces)) if by_group => {
+                for part in &mut divided {
+                    if let Some(State::Groups(theirs)) = &mut part.state {
+                        theirs.extend_from_slice(&pieces);
+                    }
+                }
+            }
+            Some(State::Parts(pieces)) if divisible && !by_group => {
+                if let Some(State::Parts(theirs)) = &mut divided[worker % peers].state {
+                    theirs.extend(pieces);
+                }
+            }
+            Some(State::None) if !divisible => {}
+            None if one.finished => {}
+            _ => {
+                let (name, identity, peers) = named();
+                return Err(RescaleError::NotKeyed {
+                    name,
+                    identity,
+                    peers,
+                });
+            }
+        }
+        for queued in one.queued {
+            let free = match queued.pact {
+                PactKind::Exchange => true,
+                PactKind::Pipeline => !by_group,
+                PactKind::Broadcast => false,
+            };
+            if !free {
+                let (name, identity, peers) = named();
+                return Err(RescaleError::Queued {
+                    name,
+                    identity,
+                    port: queued.port,
+                    peers,
+                });
+            }
+            let reroutes = true;
+            divided[worker % peers]
+                .queued
+                .push(Queued { reroutes, ..queued });
+        }
+    }
+    Ok(divided)
+}
+
+/// Each time that any of the instances of an operator holds, once.
+fn common_times<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<Held> {
+    let held = instances.iter().flat_map(|one| &one.held);
+    let times: BTreeSet<_> = held.map(|held| (held.port, &held.time)).collect();
+    let times = times.into_iter().map(|(port, time)| Held {
+        port,
+        time: time.clone(),
+        count: 1,
+    });
+    times.collect()
+}
+
+/// By output, the greatest last coordinate of what the instances of an operator have sent.
+fn latest_of<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<u64> {
+    let outputs = instances.iter().map(|one| one.latest.len()).max();
+    let latest = |port: usize| {
+        let latest = instances.iter().filter_map(|one| one.latest.get(port));
+        latest.copied().max().unwrap_or(0)
+    };
+    (0..outputs.unwrap_or(0)).map(latest).collect()
+}
+
+/// How long an attempt may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// For all workers to say that they are ready, and again for all to hold their sources.
+    pub ready: std::time::Duration,
+    /// For the computation to drain, from then on.
+    pub drain: std::time::Duration,
+    /// How many rounds of counting there may be.
+    pub rounds: u32,
+}
+
+impl Default for Limits {
+    /// 100 ms, 10 s, and any number of rounds.
+    fn default() -> Self {
+        Limits {
+            ready: std::time::Duration::from_millis(100),
+            drain: std::time::Duration::from_secs(10),
+            rounds: u32::MAX,
+        }
+    }
+}
+
+/// Why an attempt came to nothing, as far as one worker knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The number of the attempt.
+    pub attempt: u64,
+    /// On the worker that leads: the workers that had not answered.
+    pub missing: Vec<usize>,
+    /// On the worker that leads: whether workers had built, or dropped, different dataflows.
+    pub unlike: bool,
+    /// The operators of this worker that still had work, or have run since the last two counts; none where sources were not held yet.
+    pub busy: Vec<(OperatorId, String)>,
+}
+
+/// What is told of cuts, on a worker's thread and inside a step of it: nothing here may step the worker.
+pub trait Cuts<P: Payload> {
+    /// Nothing is in flight, and this is what the worker has. It runs nothing until this returns.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is to end the computation.
+    fn taken(&self, part: Part<P>) -> crate::error::UserResult<()>;
+
+    /// Another worker says something, as by [`Cluster::say_to`](crate::cluster::Cluster::say_to).
+    ///
+    /// # Errors
+    ///
+    /// Whatever is to end the computation.
+    fn hears(&self, from: usize, what: Vec<u8>) -> crate::error::UserResult<()> {
+        let _ = (from, what);
+        Ok(())
+    }
+
+    /// On the worker that leads: every worker has taken its part of an attempt.
+    fn complete(&self, attempt: u64) {
+        let _ = attempt;
+    }
+
+    /// An attempt came to nothing, and sources go on.
+    fn given_up(&self, given_up: GivenUp) {
+        let _ = given_up;
+    }
+}
+
+/// What all workers must have in common to take part.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Standing {
+    /// How many dataflows were begun.
+    pub(crate) begun: usize,
+    /// Those that were dropped.
+    pub(crate) dropped: Vec<usize>,
+}
+
+/// What workers tell each other for a cut.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Word {
+    /// To the leader: an attempt is wanted.
+    Wanted,
+    /// Of the leader.
+    Order(u64, drain::Order),
+    /// To the leader.
+    Answer(u64, drain::Answer<Standing>),
+    /// Of the program around the engine.
+    Said(Vec<u8>),
+}

@@ -1,0 +1,97 @@
+//! Holding what feeds the computation, so that it drains.
+//!
+//! Owns [`Holding`], one for a worker. While it is on, sources and what else pauses are set aside when they are to run, as is each operator
+//! that was asked to run from outside of its dataflow: by itself, by a timer, by another thread. All of them run when it ends. Messages, frontiers
+//! and work that an operator yielded are not held. This is no back-pressure: giving way does not end it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::observe::OperatorId;
+use crate::run::activation::{Activation, WeakActivation};
+
+/// Whether a worker's sources are held, and what waits for the end of that.
+#[derive(Default)]
+pub(crate) struct Holding {
+    /// The drain of a checkpoint holds them.
+    drains: Cell<bool>,
+    /// The worker begins from a checkpoint, and has yet to build dataflows of it.
+    restores: Cell<bool>,
+    aside: RefCell<Vec<WeakActivation>>,
+    /// What has run since the last count, and since the count before: what keeps the computation from draining.
+    ran: RefCell<[BTreeMap<OperatorId, Box<str>>; 2]>,
+}
+
+impl Holding {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::default()
+    }
+
+    /// Whether sources are held.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.drains.get() || self.restores.get()
+    }
+
+    /// Whether dataflows of a checkpoint are still to be built.
+    pub(crate) fn restores(&self) -> bool {
+        self.restores.get()
+    }
+
+    /// Whether the worker takes part in a drain: then progress goes out at once.
+    #[inline]
+    pub(crate) fn drains(&self) -> bool {
+        self.drains.get()
+    }
+
+    /// Has a node wait for the end.
+    pub(crate) fn set_aside(&self, activation: &Activation) {
+        self.aside.borrow_mut().push(activation.downgrade());
+    }
+
+    /// Begins or ends a drain.
+    pub(crate) fn set_drains(&self, drains: bool) {
+        self.drains.set(drains);
+        self.ran.take();
+        self.release();
+    }
+
+    /// Begins or ends the wait for dataflows of a checkpoint.
+    pub(crate) fn set_restores(&self, restores: bool) {
+        self.restores.set(restores);
+        self.release();
+    }
+
+    fn release(&self) {
+        if self.is_on() {
+            return;
+        }
+        for activation in self.aside.take() {
+            if let Some(activation) = activation.upgrade() {
+                activation.run();
+            }
+        }
+    }
+
+    /// Notes an operator that runs during a drain.
+    pub(crate) fn runs(&self, id: OperatorId, name: &str) {
+        let [now, _] = &mut *self.ran.borrow_mut();
+        now.entry(id).or_insert_with(|| name.into());
+    }
+
+    /// Another count begins.
+    pub(crate) fn counts(&self) {
+        let [now, before] = &mut *self.ran.borrow_mut();
+        *before = std::mem::take(now);
+    }
+
+    /// The operators that have run lately.
+    pub(crate) fn ran(&self) -> Vec<(OperatorId, String)> {
+        let [mut all, before] = self.ran.take();
+        all.extend(before);
+        all.into_iter()
+            .map(|(id, name)| (id, name.into()))
+            .collect()
+    }
+}

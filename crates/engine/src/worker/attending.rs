@@ -1,0 +1,348 @@
+//! A worker's part in a cut: it hears orders, stops what feeds the computation, counts when it has nothing to do, and takes what it has.
+//!
+//! The protocol is [`pointstamp_progress::drain`]. The worker attends to it in its steps: words are heard before operators run, and answered
+//! after. From the order to hold its sources until it has taken its part, or until the attempt is given up, the worker does not return to
+//! `main`: so nothing is built, sent or dropped meanwhile.
+//!
+//! Cost without an attempt: a step looks at one flag for words, and at one for an attempt.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pointstamp_progress::drain::{Answer, Counts, Due, Heard, Order};
+
+use super::Worker;
+use crate::cluster::LEADER;
+use crate::cut::{
+    Cuts, DataflowPart, GivenUp, Held, Limits, OperatorPart, Part, Standing, WHOLE, Word,
+};
+use crate::error::Error;
+use crate::payload::Payload;
+use crate::run::schedule::Schedule;
+use crate::run::taking::{Lent, Taking};
+
+impl<P: Payload> Worker<P> {
+    /// Says who is given what this worker has at a cut. Every worker must say so, before it takes part. The limits are those of the worker that
+    /// leads, the first.
+    pub fn set_cuts(&self, limits: Limits, cuts: Rc<dyn Cuts<P>>) {
+        self.0.cutting.limits.set(limits);
+        let before = self.0.cutting.cuts.borrow_mut().replace(cuts);
+        drop(before); // after the borrow
+    }
+
+    /// Whether checkpoints are made.
+    pub(crate) fn records(&self) -> bool {
+        self.0.cutting.cuts.borrow().is_some()
+    }
+
+    /// Asks for a cut of the computation: one attempt, after the one that is under way. What comes of it is told to the [`Cuts`] of the workers, in
+    /// their steps.
+    pub fn request_cut(&self) {
+        self.cluster().request_cut();
+    }
+
+    /// Hears what other workers have said.
+    pub(super) fn hear_words(&self) -> Result<(), Error> {
+        while let Some((from, word)) = self.cluster().next_word(self.index()) {
+            match word {
+                Word::Wanted => self.begin_cut(),
+                Word::Order(attempt, order) => self.hear_order(attempt, order),
+                Word::Answer(attempt, answer) => {
+                    let mut leader = self.0.cutting.leader.borrow_mut();
+                    let heard = leader.hear(attempt, from, answer);
+                    drop(leader);
+                    self.proceed(attempt, heard);
+                }
+                Word::Said(what) => {
+                    if let Some(cuts) = self.0.cutting.cuts() {
+                        cuts.hears(from, what)
+                            .map_err(|cause| Error::Host { cause })?;
+                    }
+                }
+            }
+        }
+        self.0.cutting.look();
+        Ok(())
+    }
+
+    fn begin_cut(&self) {
+        let cutting = &self.0.cutting;
+        let begun = cutting.leader.borrow_mut().begin();
+        let Some((attempt, order)) = begun else {
+            cutting.wanted.set(true);
+            return;
+        };
+        tracing::debug!(attempt, "a cut is attempted");
+        self.order(attempt, order);
+    }
+
+    /// Orders something of every member.
+    fn order(&self, attempt: u64, order: Order) {
+        let cutting = &self.0.cutting;
+        let limits = cutting.limits.get();
+        let within = match order {
+            Order::Ready | Order::Hold => Some(limits.ready),
+            Order::Count(1) => Some(limits.drain),
+            Order::Take | Order::GiveUp => None,
+            Order::Count(_) | Order::Freeze(_) => {
+                return self.tell_members(attempt, order); // within what is left
+            }
+        };
+        let deadline = within.and_then(|within| Instant::now().checked_add(within));
+        cutting.deadline.set(deadline);
+        self.tell_members(attempt, order);
+    }
+
+    fn tell_members(&self, attempt: u64, order: Order) {
+        for member in 0..self.peers() {
+            let word = Word::Order(attempt, order);
+            self.cluster().tell_worker(self.index(), member, word);
+        }
+    }
+
+    /// Goes on as the leader, with what came of an answer.
+    fn proceed(&self, attempt: u64, heard: Heard) {
+        let cutting = &self.0.cutting;
+        match heard {
+            Heard::Nothing => {}
+            Heard::Order(order) => self.order(attempt, order),
+            Heard::Unlike => {
+                cutting.verdict.replace((Vec::new(), true));
+                self.order(attempt, Order::GiveUp);
+            }
+            Heard::Complete => {
+                tracing::debug!(attempt, "every worker has taken its part");
+                if let Some(cuts) = cutting.cuts() {
+                    cuts.complete(attempt);
+                }
+                if cutting.wanted.take() {
+                    self.begin_cut();
+                }
+            }
+        }
+    }
+
+    /// Gives up as the leader, where it takes too long.
+    fn lead(&self) {
+        let cutting = &self.0.cutting;
+        let mut leader = cutting.leader.borrow_mut();
+        let Some(attempt) = leader.attempt() else {
+            return;
+        };
+        if !cutting.is_late() && leader.rounds() <= cutting.limits.get().rounds {
+            return;
+        }
+        let missing: Vec<_> = leader.missing().collect();
+        let Some(order) = leader.give_up() else {
+            return;
+        };
+        drop(leader);
+        tracing::debug!(attempt, ?missing, "a cut is given up");
+        cutting.wanted.set(false);
+        cutting.verdict.replace((missing, false));
+        self.order(attempt, order);
+    }
+
+    /// Ends the worker's part in an attempt that came to nothing.
+    fn tell_given_up(&self, attempt: u64) {
+        let cutting = &self.0.cutting;
+        let (missing, unlike) = cutting.verdict.take();
+        let mut busy = Vec::new();
+        if cutting.member.borrow().is_held() {
+            busy = self.0.holding.ran();
+            self.0.registry.busy(&mut busy);
+            busy.sort();
+            busy.dedup();
+        }
+        cutting.member.borrow_mut().hear(attempt, Order::GiveUp);
+        self.0.holding.set_drains(false);
+        if let Some(cuts) = cutting.cuts() {
+            cuts.given_up(GivenUp {
+                attempt,
+                missing,
+                unlike,
+                busy,
+            });
+        }
+    }
+
+    fn hear_order(&self, attempt: u64, order: Order) {
+        let cutting = &self.0.cutting;
+        if attempt < cutting.member.borrow().attempt() {
+            return;
+        }
+        match order {
+            Order::GiveUp => return self.tell_given_up(attempt),
+            Order::Hold => {
+                self.0.holding.set_drains(true);
+                self.0.registry.flush();
+                self.fabric().flush();
+            }
+            Order::Count(_) => self.0.holding.counts(),
+            Order::Ready | Order::Freeze(_) | Order::Take => {}
+        }
+        cutting.member.borrow_mut().hear(attempt, order);
+    }
+
+    /// Does what is due for the attempt that is under way, after operators have run.
+    pub(super) fn attend(&self) -> Result<(), Error> {
+        let cutting = &self.0.cutting;
+        let due = cutting.member.borrow().due();
+        let answer = match due {
+            Due::Nothing => None,
+            Due::Standing => self.stand(),
+            Due::Counts => self.count()?,
+            Due::Taking => self.take()?,
+        };
+        if let Some(answer) = answer {
+            let attempt = cutting.member.borrow().attempt();
+            let word = Word::Answer(attempt, answer);
+            self.cluster().tell_worker(self.index(), LEADER, word);
+        }
+        if self.index() == LEADER {
+            self.lead();
+        }
+        cutting.look();
+        Ok(())
+    }
+
+    /// Says what the worker has built, unless it is building.
+    fn stand(&self) -> Option<Answer<Standing>> {
+        let cutting = &self.0.cutting;
+        let builds = !cutting.building.borrow().is_empty() || !self.unrestored().is_empty();
+        if cutting.cuts.borrow().is_none() || builds {
+            return None;
+        }
+        let standing = Standing {
+            begun: self.begun(),
+            dropped: cutting.dropped.borrow().iter().copied().collect(),
+        };
+        cutting.member.borrow_mut().stands(standing)
+    }
+
+    /// Counts, if there is nothing to do.
+    fn count(&self) -> Result<Option<Answer<Standing>>, Error> {
+        let idle = !self.0.registry.root().has_active() && self.0.mailbox.borrow().is_empty();
+        if !idle {
+            return Ok(None);
+        }
+        self.0.registry.pull()?;
+        let tally = self.fabric().tally(self.index());
+        let counts = Counts {
+            sent: tally.sent,
+            taken: tally.taken,
+        };
+        Ok(self.0.cutting.member.borrow_mut().counts(counts))
+    }
+
+    /// Takes what the worker has.
+    fn take(&self) -> Result<Option<Answer<Standing>>, Error> {
+        let cutting = &self.0.cutting;
+        let part = self.part()?;
+        if let Some(cuts) = cutting.cuts() {
+            cuts.taken(part).map_err(|cause| Error::Host { cause })?;
+        }
+        let answer = cutting.member.borrow_mut().takes();
+        self.0.holding.set_drains(false);
+        Ok(answer)
+    }
+
+    fn part(&self) -> Result<Part<P>, Error> {
+        let registry = &self.0.registry;
+        let mut dataflows = Vec::new();
+        for index in registry.installed() {
+            // Taken out: to take an operator's state may be user code.
+            let Some(mut running) = registry.begin(index) else {
+                continue;
+            };
+            let mut taking = Taking::default();
+            let taken = running.subgraph.take(&mut taking);
+            registry.put_back(index, running.subgraph);
+            taken?;
+            let mut kept: BTreeMap<_, _> = self.0.tray.empty().into_iter().collect();
+            let operators = taking.found.into_iter().map(|found| {
+                let kept = kept.remove(&found.id);
+                let held =
+                    found
+                        .held
+                        .into_iter()
+                        .map(|(port, time, count)| Held { port, time, count });
+                let (mut queued, mut state, mut latest, mut position) =
+                    (Vec::new(), None, Vec::new(), None);
+                let mut form = Arc::default();
+                if let Some(kept) = kept {
+                    (queued, state) = (kept.queued, kept.state);
+                    (latest, position) = (kept.latest, kept.position);
+                    form = kept.form;
+                }
+                OperatorPart {
+                    identity: found.identity,
+                    name: found.name,
+                    form,
+                    id: found.id,
+                    finished: found.finished,
+                    held: held.collect(),
+                    latest,
+                    queued,
+                    state,
+                    position,
+                }
+            });
+            let operators = operators.collect();
+            dataflows.push(DataflowPart { index, operators });
+        }
+        self.take_lent(&mut dataflows)?;
+        Ok(Part {
+            attempt: self.0.cutting.member.borrow().attempt(),
+            worker: self.index(),
+            peers: self.peers(),
+            begun: self.begun(),
+            dataflows,
+        })
+    }
+
+    /// Adds what others read of operators that have ended.
+    fn take_lent(&self, dataflows: &mut Vec<DataflowPart<P>>) -> Result<(), Error> {
+        let mut lent = self.0.tray.lent();
+        let finished = |one: &Lent, identity: &str, state| OperatorPart {
+            form: Arc::default(),
+            identity: identity.to_owned(),
+            name: one.name.clone(),
+            id: one.id,
+            finished: true,
+            held: Vec::new(),
+            latest: Vec::new(),
+            queued: Vec::new(),
+            state,
+            position: None,
+        };
+        for one in &mut lent {
+            let there = dataflows.iter().position(|it| it.index == one.dataflow);
+            let there = there.unwrap_or_else(|| {
+                dataflows.push(DataflowPart {
+                    index: one.dataflow,
+                    operators: vec![finished(one, WHOLE, None)],
+                });
+                dataflows.len() - 1
+            });
+            let operators = &mut dataflows[there].operators;
+            let own = operators.iter_mut().find(|it| it.identity == one.identity);
+            if own.as_ref().is_some_and(|operator| !operator.finished) {
+                continue; // it runs, and has said what it keeps
+            }
+            let taken = one.lends.take().map_err(|cause| Error::Operator {
+                operator: one.name.clone(),
+                cause,
+            })?;
+            match own {
+                Some(operator) => operator.state = Some(taken),
+                None => operators.push(finished(one, &one.identity, Some(taken))),
+            }
+        }
+        dataflows.sort_by_key(|dataflow| dataflow.index);
+        self.0.tray.give_back(lent);
+        Ok(())
+    }
+}

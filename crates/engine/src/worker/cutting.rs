@@ -1,0 +1,97 @@
+//! What a worker knows of the attempt at a cut that is under way.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Instant;
+
+use pointstamp_progress::drain::{Due, Leader, Member};
+
+use crate::cut::{Cuts, Limits, Standing};
+use crate::payload::Payload;
+
+/// What a worker knows of the attempt that is under way.
+pub(super) struct Cutting<P: Payload> {
+    pub(super) cuts: RefCell<Option<Rc<dyn Cuts<P>>>>,
+    pub(super) limits: Cell<Limits>,
+    pub(super) member: RefCell<Member>,
+    /// Used by one worker only.
+    pub(super) leader: RefCell<Leader<Standing>>,
+    /// Until when the leader waits for the answers to what it has ordered.
+    pub(super) deadline: Cell<Option<Instant>>,
+    /// Why the leader gives up: who had not answered, and whether workers stood differently.
+    pub(super) verdict: RefCell<(Vec<usize>, bool)>,
+    /// Another attempt was wanted while one was under way.
+    pub(super) wanted: Cell<bool>,
+    /// Whether there is something to do for an attempt.
+    pub(super) attends: Cell<bool>,
+    /// Dataflows that are being built.
+    pub(super) building: RefCell<BTreeSet<usize>>,
+    pub(super) dropped: RefCell<BTreeSet<usize>>,
+}
+
+impl<P: Payload> Cutting<P> {
+    pub(super) fn new(peers: usize) -> Self {
+        Cutting {
+            cuts: RefCell::default(),
+            limits: Cell::default(),
+            member: RefCell::default(),
+            leader: RefCell::new(Leader::new(peers)),
+            deadline: Cell::default(),
+            verdict: RefCell::default(),
+            wanted: Cell::default(),
+            attends: Cell::default(),
+            building: RefCell::default(),
+            dropped: RefCell::default(),
+        }
+    }
+
+    pub(super) fn begins(&self, dataflow: usize) {
+        self.building.borrow_mut().insert(dataflow);
+    }
+
+    pub(super) fn is_built(&self, dataflow: usize) {
+        self.building.borrow_mut().remove(&dataflow);
+    }
+
+    pub(super) fn drops(&self, dataflow: usize) {
+        self.dropped.borrow_mut().insert(dataflow);
+    }
+
+    /// Whether the worker takes part in a drain and does not return to `main`.
+    pub(super) fn is_held(&self) -> bool {
+        self.attends.get() && self.member.borrow().is_held()
+    }
+
+    /// Whether nothing may run.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.attends.get() && self.member.borrow().is_frozen()
+    }
+
+    #[inline]
+    pub(super) fn attends(&self) -> bool {
+        self.attends.get()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline.get()
+    }
+
+    /// Whether the leader has waited for long enough.
+    pub(super) fn is_late(&self) -> bool {
+        let deadline = self.deadline.get();
+        deadline.is_some_and(|end| end <= Instant::now())
+    }
+
+    /// Looks again whether there is something to do.
+    pub(super) fn look(&self) {
+        let member = self.member.borrow();
+        let leads = self.leader.borrow().attempt().is_some();
+        let attends = leads || member.is_held() || member.due() != Due::Nothing;
+        self.attends.set(attends);
+    }
+
+    pub(super) fn cuts(&self) -> Option<Rc<dyn Cuts<P>>> {
+        self.cuts.borrow().clone()
+    }
+}

@@ -1,0 +1,229 @@
+//! The state of operators in checkpoints: batches, and numbers that say what they are.
+//!
+//! A piece of state is a list of [`Entry`]s. Its form, little-endian: the number of entries as a u32; of each the number of its numbers
+//! as a u32 and these as u64, the number of its batches as a u32, and of each batch its length as a u64 and the bytes that it travels as.
+
+use std::io::Write;
+
+use arrow_array::RecordBatch;
+use bytes::{Buf, Bytes};
+use pointstamp_channels::Encoder;
+use pointstamp_columnar::partition::partition;
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::cut::{Content as PieceContent, Piece, State};
+use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::operator::{OperatorBuilder, Restored as EngineRestored};
+use pointstamp_engine::payload::Payload;
+use pointstamp_order::Point;
+
+use crate::Error;
+use crate::batch::{Batch, Content};
+
+/// Batches, and numbers that say what they are: often the coordinates of a time.
+#[derive(Clone)]
+pub struct Entry {
+    /// The numbers.
+    pub numbers: Vec<u64>,
+    /// The batches.
+    pub batches: Vec<Batch>,
+}
+
+impl Entry {
+    /// Makes an entry of batches of one kind.
+    pub fn new<C: Content>(numbers: Vec<u64>, batches: impl IntoIterator<Item = C>) -> Self {
+        let batches = batches.into_iter().map(Content::into_batch).collect();
+        Entry { numbers, batches }
+    }
+
+    /// Returns the batches as contents of one kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongKind`] for a batch of another kind.
+    pub fn contents<C: Content>(self) -> Result<Vec<C>, Error> {
+        self.batches.into_iter().map(C::from_batch).collect()
+    }
+
+    /// Returns the time that the numbers from this one on are.
+    pub fn time(&self, from: usize) -> Point {
+        Point::new(self.numbers.get(from..).unwrap_or_default())
+    }
+}
+
+struct Entries(Vec<Entry>);
+
+impl PieceContent for Entries {
+    fn write(&self, out: &mut dyn Write) -> UserResult<()> {
+        let count = |count: usize| u32::try_from(count).map(u32::to_le_bytes);
+        out.write_all(&count(self.0.len())?)?;
+        for Entry { numbers, batches } in &self.0 {
+            out.write_all(&count(numbers.len())?)?;
+            for number in numbers {
+                out.write_all(&number.to_le_bytes())?;
+            }
+            out.write_all(&count(batches.len())?)?;
+            for batch in batches {
+                let mut encoder = Encoder::new();
+                batch.encode(&mut encoder)?;
+                out.write_all(&(encoder.len() as u64).to_le_bytes())?;
+                for segment in encoder.finish() {
+                    out.write_all(&segment)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what a piece has.
+fn entries_of(piece: &Piece) -> UserResult<Vec<Entry>> {
+    let mut bytes = piece.to_bytes()?;
+    let mut entries = Vec::new();
+    for _ in 0..count(&mut bytes)? {
+        let mut numbers = Vec::new();
+        for _ in 0..count(&mut bytes)? {
+            numbers.push(bytes.try_get_u64_le()?);
+        }
+        let mut batches = Vec::new();
+        for _ in 0..count(&mut bytes)? {
+            let len = usize::try_from(bytes.try_get_u64_le()?)?;
+            if len > bytes.remaining() {
+                return Err(Error::NotABatch.into());
+            }
+            batches.push(Batch::decode(bytes.split_to(len))?);
+        }
+        entries.push(Entry { numbers, batches });
+    }
+    Ok(entries)
+}
+
+fn count(bytes: &mut Bytes) -> Result<u32, BoxError> {
+    Ok(bytes.try_get_u32_le()?)
+}
+
+/// How state is divided among workers. See [`State`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// By the key of a router: every worker takes what the router would bring to it.
+    Groups,
+    /// Any worker can have any entry.
+    Parts,
+}
+
+/// Has checkpoints take the state of an operator, as a list of entries.
+pub fn keep(
+    builder: &OperatorBuilder<Batch>,
+    division: Division,
+    mut take: impl FnMut() -> UserResult<Vec<Entry>> + 'static,
+) {
+    builder.keeps(move || {
+        let pieces = vec![Piece::new(Entries(take()?))];
+        Ok(match division {
+            Division::Groups => State::Groups(pieces),
+            Division::Parts => State::Parts(pieces),
+        })
+    });
+}
+
+/// The state of an operator in the checkpoint that the computation goes on from.
+pub struct Restored {
+    engine: EngineRestored,
+    index: usize,
+    peers: usize,
+}
+
+impl Restored {
+    /// Returns what an operator had, and its entries: where state is by key those of all workers, if their number is another. To be called
+    /// once, when the outputs were added.
+    ///
+    /// # Errors
+    ///
+    /// For a piece that no operator of this crate wrote.
+    pub fn of(builder: &OperatorBuilder<Batch>) -> Result<Option<(Self, Vec<Entry>)>, Error> {
+        let Some(restored) = builder.restored() else {
+            return Ok(None);
+        };
+        let mut entries = Vec::new();
+        for piece in restored.state.pieces() {
+            entries.extend(entries_of(piece).map_err(Error::State)?);
+        }
+        let worker = builder.scope().worker();
+        let (index, peers) = (worker.index(), worker.peers());
+        let restored = Restored {
+            engine: restored,
+            index,
+            peers,
+        };
+        Ok(Some((restored, entries)))
+    }
+
+    /// Returns a capability of an output that the operator held for this time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotHeld`] where it held none.
+    pub fn capability(&mut self, output: usize, time: &Point) -> Result<Capability, Error> {
+        let held = self.engine.capability(output, time);
+        held.ok_or_else(|| Error::NotHeld { time: time.clone() })
+    }
+
+    /// Returns the rows that an exchange by the columns of these numbers brings to this worker.
+    ///
+    /// # Errors
+    ///
+    /// As [`partition`].
+    pub fn mine(&self, rows: &RecordBatch, key: &[usize]) -> Result<Option<RecordBatch>, Error> {
+        let mut mine = None;
+        let mut parts = Vec::new();
+        partition(rows, key, self.peers, |worker, part| {
+            if worker == self.index {
+                parts.push(part);
+            }
+        })?;
+        if parts.len() > 1 {
+            mine = Some(
+                arrow_select::concat::concat_batches(&rows.schema(), &parts)
+                    .map_err(pointstamp_columnar::Error::from)?,
+            );
+        }
+        Ok(mine.or_else(|| parts.pop()))
+    }
+
+    /// Returns the worker's number, and how many there are.
+    pub fn place(&self) -> (usize, usize) {
+        (self.index, self.peers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    fn rows(values: Vec<i64>) -> RecordBatch {
+        let column: ArrayRef = Arc::new(Int64Array::from(values));
+        RecordBatch::try_from_iter([("n", column)]).unwrap()
+    }
+
+    #[test]
+    fn entries_are_read_as_they_were_written_and_not_where_something_is_missing() {
+        let written = vec![
+            Entry::new(vec![3, u64::MAX], [rows(vec![1, 2]), rows(Vec::new())]),
+            Entry::new::<RecordBatch>(Vec::new(), []),
+        ];
+        let piece = Piece::new(Entries(written));
+        let read = entries_of(&piece).unwrap();
+        assert_eq!(read[0].numbers, [3, u64::MAX]);
+        assert_eq!(read[0].time(1).coords(), [u64::MAX]);
+        assert!(read[1].numbers.is_empty() && read[1].batches.is_empty());
+        let batches: Vec<RecordBatch> = read[0].clone().contents().unwrap();
+        assert_eq!(batches, [rows(vec![1, 2]), rows(Vec::new())]);
+        let bytes = piece.to_bytes().unwrap();
+        for len in 0..bytes.len() {
+            assert!(entries_of(&Piece::from(bytes[..len].to_vec())).is_err());
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The drain of a checkpoint: how the workers come to a moment at which nothing is in flight, and know it.
+//!
+//! Owns [`Leader`] and [`Member`], state machines without I/O. One worker leads; every worker, the leader included, has a member. There is
+//! one attempt at a time. Orders go from the leader to every member, answers back; the links between them keep order.
+//!
+//! | order | the member | answers |
+//! |---|---|---|
+//! | [`Ready`](Order::Ready) | says what it has built, and goes on as before | [`Answer::Ready`] |
+//! | [`Hold`](Order::Hold) | stops its sources, and sends progress at once from then on | [`Answer::Held`] |
+//! | [`Count`](Order::Count) | runs until it finds nothing to do | [`Answer::Counted`] |
+//! | [`Freeze`](Order::Freeze) | runs until it finds nothing to do, and then runs nothing | [`Answer::Frozen`] |
+//! | [`Take`](Order::Take) | takes the state of its operators; then sources go on | [`Answer::Taken`] |
+//! | [`GiveUp`](Order::GiveUp) | lets sources go on | |
+//!
+//! Invariant: when the leader orders [`Take`](Order::Take), every member is frozen since its last answer, had nothing to do then, and the
+//! tallies of these answers have equal sums. The tallies are those of one moment, because a frozen worker neither sends nor takes: so no
+//! message is queued or under way anywhere. The round before, in which workers go on running, is for speed alone: it keeps the workers from
+//! being frozen while messages are under way.
+//!
+//! Whoever asks for an attempt decides how long it may take, and calls [`Leader::give_up`].
+
+use serde::{Deserialize, Serialize};
+
+/// What the leader orders of every member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Order {
+    /// To say whether the worker can take part.
+    Ready,
+    /// To stop what feeds the computation.
+    Hold,
+    /// To count when there is nothing to do. The number of the round.
+    Count(u32),
+    /// To run nothing more when there is nothing to do, and to count then. The number of the round.
+    Freeze(u32),
+    /// To take the state of the operators, and to go on.
+    Take,
+    /// To go on: the attempt has come to nothing.
+    GiveUp,
+}
+
+/// What a member answers. `S` is what all workers must have in common, such as the dataflows that they have built.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Answer<S> {
+    /// To [`Order::Ready`].
+    Ready(S),
+    /// To [`Order::Hold`].
+    Held(S),
+    /// To [`Order::Count`].
+    Counted(u32, Counts),
+    /// To [`Order::Freeze`].
+    Frozen(u32, Counts),
+    /// To [`Order::Take`].
+    Taken,
+}
+
+/// Messages, of data and of progress, that a worker has sent to others and has taken from them, since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Counts {
+    /// Sent, each counted once for every worker that it goes to.
+    pub sent: u64,
+    /// Taken out of the worker's queues.
+    pub taken: u64,
+}
+
+/// What comes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heard {
+    /// Nothing yet: other members have to answer.
+    Nothing,
+    /// An order to every member.
+    Order(Order),
+    /// An order to every member to give up, because workers have not built the same.
+    Unlike,
+    /// Every member has taken what it has: the attempt is complete.
+    Complete,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    Idle,
+    Ready,
+    Hold,
+    Count(u32),
+    Freeze(u32),
+    Take,
+}
+
+/// Leads attempts, one at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Leader<S> {
+    attempt: u64,
+    phase: Phase,
+    /// What the members have in common, from the first answer of a phase on.
+    common: Option<S>,
+    answered: Vec<bool>,
+    sum: Counts,
+}
+
+impl<S: PartialEq> Leader<S> {
+    /// The leader of so many members.
+    pub fn new(peers: usize) -> Self {
+        Self {
+            attempt: 0,
+            phase: Phase::Idle,
+            common: None,
+            answered: vec![false; peers],
+            sum: Counts::default(),
+        }
+    }
+
+    /// Begins another attempt: its number, and the order to every member. `None` while one is under way.
+    pub fn begin(&mut self) -> Option<(u64, Order)> {
+        if self.phase != Phase::Idle {
+            return None;
+        }
+        self.attempt += 1;
+        Some((self.attempt, self.enter(Phase::Ready, Order::Ready)))
+    }
+
+    /// The number of the attempt that is under way.
+    pub fn attempt(&self) -> Option<u64> {
+        (self.phase != Phase::Idle).then_some(self.attempt)
+    }
+
+    /// Whether every member has said that it can take part, so that sources are being held, or were.
+    pub fn is_holding(&self) -> bool {
+        !matches!(self.phase, Phase::Idle | Phase::Ready)
+    }
+
+    /// Whether sources are to be held and some member has not done so yet.
+    pub fn waits_for_hold(&self) -> bool {
+        self.phase == Phase::Hold
+    }
+
+    /// Whether the attempt can still be given up: members do not take what they have yet.
+    pub fn may_give_up(&self) -> bool {
+        !matches!(self.phase, Phase::Idle | Phase::Take)
+    }
+
+    /// The rounds of counting so far.
+    pub fn rounds(&self) -> u32 {
+        match self.phase {
+            Phase::Count(round) | Phase::Freeze(round) => round,
+            _ => 0,
+        }
+    }
+
+    /// The members that have not answered the last order.
+    pub fn missing(&self) -> impl Iterator<Item = usize> {
+        let members = self.answered.iter().enumerate();
+        members
+            .filter(|(_, answered)| !**answered)
+            .map(|(member, _)| member)
+    }
+
+    /// Hears an answer. Those to another attempt, or to an order that is not the last, say nothing.
+    pub fn hear(&mut self, attempt: u64, member: usize, answer: Answer<S>) -> Heard {
+        let fits = match (&answer, self.phase) {
+            (Answer::Ready(_), Phase::Ready)
+            | (Answer::Held(_), Phase::Hold)
+            | (Answer::Taken, Phase::Take) => true,
+            (Answer::Counted(round, _), Phase::Count(now))
+            | (Answer::Frozen(round, _), Phase::Freeze(now)) => *round == now,
+            _ => false,
+        };
+        let known = self.answered.get(member).copied();
+        if attempt != self.attempt || !fits || known != Some(false) {
+            return Heard::Nothing;
+        }
+        self.answered[member] = true;
+        match answer {
+            Answer::Ready(standing) | Answer::Held(standing) => match &self.common {
+                Some(common) if *common != standing => {
+                    self.phase = Phase::Idle;
+                    return Heard::Unlike;
+                }
+                Some(_) => {}
+                None => self.common = Some(standing),
+            },
+            Answer::Counted(_, counts) | Answer::Frozen(_, counts) => {
+                self.sum.sent += counts.sent;
+                self.sum.taken += counts.taken;
+            }
+            Answer::Taken => {}
+        }
+        if self.answered.contains(&false) {
+            return Heard::Nothing;
+        }
+        let balanced = self.sum.sent == self.sum.taken;
+        let order = match self.phase {
+            Phase::Ready => self.enter(Phase::Hold, Order::Hold),
+            Phase::Hold => self.enter(Phase::Count(1), Order::Count(1)),
+            Phase::Count(round) if balanced => {
+                self.enter(Phase::Freeze(round), Order::Freeze(round))
+            }
+            Phase::Freeze(_) if balanced => self.enter(Phase::Take, Order::Take),
+            Phase::Count(round) | Phase::Freeze(round) => {
+                self.enter(Phase::Count(round + 1), Order::Count(round + 1))
+            }
+            Phase::Idle | Phase::Take => {
+                self.phase = Phase::Idle;
+                return Heard::Complete;
+            }
+        };
+        Heard::Order(order)
+    }
+
+    /// Gives the attempt up: the order to every member. `None` where there is nothing to give up, or members take what they have already.
+    pub fn give_up(&mut self) -> Option<Order> {
+        self.may_give_up().then(|| {
+            self.phase = Phase::Idle;
+            Order::GiveUp
+        })
+    }
+
+    fn enter(&mut self, phase: Phase, order: Order) -> Order {
+        self.phase = phase;
+        self.common = None;
+        self.answered.fill(false);
+        self.sum = Counts::default();
+        order
+    }
+}
+
+/// What a worker has to do for the attempt that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Due {
+    /// Nothing.
+    Nothing,
+    /// To say what it has built, where it can: [`Member::stands`].
+    Standing,
+    /// To count as soon as it finds nothing to do: [`Member::counts`].
+    Counts,
+    /// To take the state of its operators: [`Member::takes`].
+    Taking,
+}
+
+/// One worker's part in attempts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Member {
+    attempt: u64,
+    /// The last order that is not answered.
+    due: Option<Order>,
+    held: bool,
+    frozen: bool,
+}
+
+impl Member {
+    /// A member that has heard nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Hears an order. An order of a later attempt takes the place of an earlier one.
+    pub fn hear(&mut self, attempt: u64, order: Order) {
+        if attempt < self.attempt {
+            return;
+        }
+        self.attempt = attempt;
+        // Whatever the order, the worker may run until it answers; but not between its count and the taking.
+        self.frozen &= order == Order::Take;
+        self.held = !matches!(order, Order::Ready | Order::GiveUp);
+        self.due = (order != Order::GiveUp).then_some(order);
+    }
+
+    /// The attempt that it has heard of last.
+    pub fn attempt(&self) -> u64 {
+        self.attempt
+    }
+
+    /// Whether what feeds the computation stands still.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Whether nothing may run.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// What is to be done.
+    pub fn due(&self) -> Due {
+        match self.due {
+            None | Some(Order::GiveUp) => Due::Nothing,
+            Some(Order::Ready | Order::Hold) => Due::Standing,
+            Some(Order::Count(_) | Order::Freeze(_)) => Due::Counts,
+            Some(Order::Take) => Due::Taking,
+        }
+    }
+
+    /// Says what the worker has built. `None` where that is not due.
+    pub fn stands<S>(&mut self, standing: S) -> Option<Answer<S>> {
+        match self.due? {
+            Order::Ready => Some(self.answer(Answer::Ready(standing))),
+            Order::Hold => Some(self.answer(Answer::Held(standing))),
+            _ => None,
+        }
+    }
+
+    /// Counts, where the worker finds nothing to do. `None` where that is not due.
+    pub fn counts<S>(&mut self, counts: Counts) -> Option<Answer<S>> {
+        match self.due? {
+            Order::Count(round) => Some(self.answer(Answer::Counted(round, counts))),
+            Order::Freeze(round) => {
+                self.frozen = true;
+                Some(self.answer(Answer::Frozen(round, counts)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Has taken what there is, and goes on. `None` where that is not due.
+    pub fn takes<S>(&mut self) -> Option<Answer<S>> {
+        if self.due != Some(Order::Take) {
+            return None;
+        }
+        (self.held, self.frozen) = (false, false);
+        Some(self.answer(Answer::Taken))
+    }
+
+    fn answer<S>(&mut self, answer: Answer<S>) -> Answer<S> {
+        self.due = None;
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVEN: Counts = Counts { sent: 3, taken: 3 };
+
+    /// Has every member hear an order, and the leader their answers.
+    fn round(
+        leader: &mut Leader<u8>,
+        members: &mut [Member],
+        order: Order,
+        counts: &[Counts],
+    ) -> Heard {
+        let attempt = leader.attempt().unwrap();
+        let mut heard = Heard::Nothing;
+        for (index, member) in members.iter_mut().enumerate() {
+            member.hear(attempt, order);
+            let answer = match member.due() {
+                Due::Standing => member.stands(7),
+                Due::Counts => member.counts(counts[index]),
+                Due::Taking => member.takes(),
+                Due::Nothing => None,
+            };
+            heard = leader.hear(attempt, index, answer.unwrap());
+        }
+        heard
+    }
+
+    #[test]
+    fn workers_are_frozen_from_an_even_count_on_until_they_take() {
+        let (mut leader, mut members) = (Leader::new(2), vec![Member::new(); 2]);
+        let (attempt, order) = leader.begin().unwrap();
+        assert_eq!((attempt, order, leader.begin()), (1, Order::Ready, None));
+        let uneven = [EVEN, Counts { sent: 1, taken: 0 }];
+        let even = [EVEN, EVEN];
+        let mut next = |order, counts: &[Counts]| round(&mut leader, &mut members, order, counts);
+        assert_eq!(next(Order::Ready, &[]), Heard::Order(Order::Hold));
+        assert_eq!(next(Order::Hold, &[]), Heard::Order(Order::Count(1)));
+        assert_eq!(
+            next(Order::Count(1), &uneven),
+            Heard::Order(Order::Count(2))
+        );
+        assert_eq!(next(Order::Count(2), &even), Heard::Order(Order::Freeze(2)));
+        assert_eq!(
+            next(Order::Freeze(2), &uneven),
+            Heard::Order(Order::Count(3))
+        );
+        assert_eq!(next(Order::Count(3), &even), Heard::Order(Order::Freeze(3)));
+        assert_eq!(next(Order::Freeze(3), &even), Heard::Order(Order::Take));
+        assert!(
+            members
+                .iter()
+                .all(|member| member.is_frozen() && member.is_held())
+        );
+        assert!(!leader.may_give_up() && leader.give_up().is_none());
+        let heard = round(&mut leader, &mut members, Order::Take, &[]);
+        assert_eq!(heard, Heard::Complete);
+        assert!(
+            !members
+                .iter()
+                .any(|member| member.is_frozen() || member.is_held())
+        );
+        assert_eq!(leader.begin(), Some((2, Order::Ready)));
+    }
+
+    #[test]
+    fn workers_that_have_built_other_dataflows_take_no_part() {
+        let mut leader = Leader::new(2);
+        leader.begin().unwrap();
+        assert_eq!(leader.hear(1, 0, Answer::Ready(1)), Heard::Nothing);
+        assert_eq!(leader.missing().collect::<Vec<_>>(), [1]);
+        assert_eq!(leader.hear(1, 1, Answer::Ready(2)), Heard::Unlike);
+        assert_eq!(leader.attempt(), None);
+    }
+
+    #[test]
+    fn answers_that_come_late_or_twice_say_nothing() {
+        let mut leader = Leader::new(2);
+        leader.begin().unwrap();
+        assert_eq!(leader.hear(1, 0, Answer::Ready(1)), Heard::Nothing);
+        assert_eq!(leader.hear(1, 0, Answer::Ready(1)), Heard::Nothing);
+        assert_eq!(leader.give_up(), Some(Order::GiveUp));
+        leader.begin().unwrap();
+        assert_eq!(leader.hear(1, 1, Answer::Ready(1)), Heard::Nothing);
+        assert_eq!(leader.hear(2, 1, Answer::Counted(1, EVEN)), Heard::Nothing);
+        assert_eq!(leader.missing().count(), 2);
+        let mut member = Member::new();
+        member.hear(2, Order::Hold);
+        member.hear(1, Order::GiveUp);
+        assert!(member.is_held());
+        member.hear(2, Order::GiveUp);
+        assert!(!member.is_held() && member.due() == Due::Nothing);
+        assert_eq!(member.counts::<u8>(EVEN), None);
+    }
+}

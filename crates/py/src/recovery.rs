@@ -1,0 +1,385 @@
+//! Checkpoints, as the Python side drives them: where they are kept, and what operators keep.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pointstamp_engine::cluster::Cluster as EngineCluster;
+use pointstamp_engine::cut::{Changes, Piece as EnginePiece, State};
+use pointstamp_engine::error::BoxError;
+use pointstamp_recovery::{
+    Error, Faults, Listed, Opened, Options, Recorder as EngineRecorder,
+    Recording as EngineRecording, Sink as EngineSink, Turns, open,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::activator::Activator;
+use crate::batch::Batch;
+use crate::bound::{Home, ThreadBound};
+use crate::errors::{CheckpointError, IntoException};
+use crate::gil::{Held, attached, detached};
+use crate::hints::of_recovery;
+use crate::raised::Raised;
+use crate::turns::WriterTurns;
+
+impl IntoException for &Error {
+    fn into_exception(self) -> PyErr {
+        CheckpointError::new_err(of_recovery(self))
+    }
+}
+
+fn seconds(given: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(given)
+        .map_err(|_| PyValueError::new_err(format!("{given} is no number of seconds")))
+}
+
+/// The variable by which a test has calls of the location fail in one process.
+const FAILPOINT: &str = "POINTSTAMP_FAILPOINT";
+
+/// Returns the faults that a test has planned for a process: `kill@17` is for the first, `1:full@3+` for the second.
+fn faults(process: usize) -> PyResult<Option<Faults>> {
+    let Ok(text) = std::env::var(FAILPOINT) else {
+        return Ok(None);
+    };
+    let wrong = |why: String| PyValueError::new_err(format!("{FAILPOINT}: {why}"));
+    let (of, plan) = match text.split_once(':') {
+        None => (0, text.as_str()),
+        Some((of, plan)) => {
+            let of = of.parse::<usize>();
+            (of.map_err(|why| wrong(why.to_string()))?, plan)
+        }
+    };
+    let faults = Faults::planned(plan).map_err(wrong)?;
+    Ok((of == process).then_some(faults))
+}
+
+/// The checkpoints of a process.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Checkpoints {
+    options: Options,
+    /// Until the computation begins, in the process that leads.
+    opened: Mutex<Option<Opened>>,
+    recorder: Mutex<Option<Arc<EngineRecorder<Batch>>>>,
+    turns: Option<WriterTurns>,
+}
+
+#[pymethods]
+impl Checkpoints {
+    /// Checkpoints at a place. The first `process` begins an execution: from now on no other program can make checkpoints there.
+    #[new]
+    #[pyo3(signature = (place, *, every, keep, at, new, drop, drain, tolerate, process, turns = None))]
+    #[allow(clippy::too_many_arguments, reason = "named where it is called")]
+    fn new(
+        py: Python<'_>,
+        place: PathBuf,
+        every: Option<f64>,
+        keep: usize,
+        at: Option<u64>,
+        new: Vec<String>,
+        drop: Vec<String>,
+        drain: f64,
+        tolerate: u32,
+        process: usize,
+        turns: Option<&WriterTurns>,
+    ) -> PyResult<Self> {
+        let options = Options {
+            place,
+            every: every.map(seconds).transpose()?,
+            keep,
+            at,
+            changes: Changes {
+                new: new.into_iter().collect(),
+                dropped: drop.into_iter().collect(),
+            },
+            drain: seconds(drain)?,
+            tolerate,
+            faults: match turns {
+                Some(turns) => Some(turns.faults()),
+                None => faults(process)?,
+            },
+        };
+        let opened = if process == 0 {
+            let opened = detached(py, || open(&options));
+            Some(opened.map_err(|error| (&error).into_exception())?)
+        } else {
+            None
+        };
+        Ok(Checkpoints {
+            options,
+            opened: Mutex::new(opened),
+            recorder: Mutex::new(None),
+            turns: turns.cloned(),
+        })
+    }
+
+    /// Asks, on any thread, for a checkpoint after which all workers end.
+    fn stop(&self, py: Python<'_>) {
+        let recorder = self.recorder();
+        detached(py, || {
+            if let Some(recorder) = recorder {
+                recorder.stop();
+            }
+        });
+    }
+
+    /// Ends, after the workers. Where the `whole` computation has come to its end, the last checkpoint says so.
+    fn end(&self, py: Python<'_>, whole: bool) -> PyResult<()> {
+        let recorder = self.recorder.lock().take();
+        let ended = detached(py, || {
+            recorder.map_or(Ok(()), |recorder| recorder.end(whole))
+        });
+        ended.map_err(|error| (&error).into_exception())
+    }
+}
+
+impl Checkpoints {
+    /// Takes part in a computation, before its workers begin.
+    pub(crate) fn start(&self, cluster: &Arc<EngineCluster>) -> PyResult<()> {
+        let opened = self.opened.lock().take();
+        let turns = self.turns.clone();
+        let turns = turns.map(|turns| Box::new(turns) as Box<dyn Turns>);
+        let recorder = EngineRecorder::start(cluster, &self.options, opened, turns)?;
+        *self.recorder.lock() = Some(Arc::new(recorder));
+        Ok(())
+    }
+
+    pub(crate) fn recorder(&self) -> Option<Arc<EngineRecorder<Batch>>> {
+        self.recorder.lock().clone()
+    }
+}
+
+/// A worker's part in checkpoints.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Recording {
+    recording: ThreadBound<Rc<EngineRecording<Batch>>>,
+}
+
+impl Recording {
+    pub(crate) fn new(home: &Arc<Home>, recording: Rc<EngineRecording<Batch>>) -> Self {
+        Recording {
+            recording: ThreadBound::new(home, recording),
+        }
+    }
+}
+
+#[pymethods]
+impl Recording {
+    /// The checkpoint that the computation goes on from: its number, when it was made in milliseconds since 1970, and how many workers made it.
+    #[getter]
+    fn resumed(&self) -> PyResult<Option<(u64, u64, u32)>> {
+        let resumed = self.recording.get()?.resumed();
+        Ok(resumed.map(|resumed| (resumed.number, resumed.made_ms, resumed.workers)))
+    }
+
+    /// The last checkpoint that exists and that all sinks have shown.
+    #[getter]
+    fn covered(&self) -> PyResult<u64> {
+        Ok(self.recording.get()?.covered())
+    }
+
+    /// Asks for a checkpoint; returns the number of the request.
+    fn ask(&self) -> PyResult<u64> {
+        Ok(self.recording.get()?.ask())
+    }
+
+    /// Asks for a checkpoint after which all workers end.
+    fn stop(&self) -> PyResult<()> {
+        self.recording.get()?.stop();
+        Ok(())
+    }
+
+    /// The last request that a checkpoint has answered.
+    #[getter]
+    fn answered(&self) -> PyResult<u64> {
+        Ok(self.recording.get()?.answered())
+    }
+
+    /// Why the last attempt failed.
+    #[getter]
+    fn failed(&self) -> PyResult<Option<String>> {
+        Ok(self.recording.get()?.failed())
+    }
+
+    /// Has an operator run whenever a checkpoint is covered.
+    fn hear(&self, activator: &Activator) -> PyResult<()> {
+        self.recording.get()?.hear(activator.engine()?);
+        Ok(())
+    }
+
+    /// Notes an operator that shows what checkpoints cover.
+    fn sink(&self, activator: &Activator) -> PyResult<Shows> {
+        let sink = self.recording.get()?.sink(activator.engine()?);
+        Ok(Shows {
+            sink: ThreadBound::new(self.recording.home(), sink),
+        })
+    }
+
+    /// The random identity of the place where checkpoints are kept.
+    #[getter]
+    fn lineage(&self) -> PyResult<String> {
+        Ok(self.recording.get()?.lineage())
+    }
+}
+
+/// What an operator says that shows what checkpoints cover.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Shows {
+    sink: ThreadBound<Rc<EngineSink<Batch>>>,
+}
+
+#[pymethods]
+impl Shows {
+    /// The last checkpoint that exists. The operator runs when it changes.
+    #[getter]
+    fn committed(&self) -> PyResult<u64> {
+        Ok(self.sink.get()?.committed())
+    }
+
+    /// Notes that the operator has shown what a checkpoint covers.
+    fn show(&self, number: u64) -> PyResult<()> {
+        self.sink.get()?.show(number);
+        Ok(())
+    }
+
+    /// Asks for a checkpoint.
+    fn ask(&self) -> PyResult<()> {
+        self.sink.get()?.ask();
+        Ok(())
+    }
+}
+
+/// A piece of an operator's state: bytes that do not change. The next checkpoint does not write a piece again that the last one has.
+#[pyclass(frozen, module = "pointstamp._core")]
+pub(crate) struct Piece(EnginePiece);
+
+#[pymethods]
+impl Piece {
+    #[new]
+    fn new(contents: &[u8]) -> Self {
+        Piece(contents.to_vec().into())
+    }
+
+    /// The bytes.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let read = detached(py, || self.0.to_bytes());
+        let bytes = read.map_err(|error| CheckpointError::new_err(error.to_string()))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+impl Piece {
+    pub(crate) fn restored(piece: &EnginePiece) -> Self {
+        Piece(piece.clone())
+    }
+}
+
+/// How an operator's pieces are divided among workers.
+#[derive(Clone, Copy)]
+pub(crate) enum Division {
+    Workers,
+    Groups,
+    Parts,
+}
+
+impl Division {
+    pub(crate) fn named(name: &str) -> PyResult<Self> {
+        match name {
+            "workers" => Ok(Division::Workers),
+            "groups" => Ok(Division::Groups),
+            "parts" => Ok(Division::Parts),
+            _ => Err(PyValueError::new_err(format!("no division: {name:?}"))),
+        }
+    }
+
+    fn with(self, pieces: Vec<EnginePiece>) -> State {
+        match self {
+            Division::Workers => State::Workers(pieces),
+            Division::Groups => State::Groups(pieces),
+            Division::Parts => State::Parts(pieces),
+        }
+    }
+}
+
+/// How the state is taken that a Python function returns as a list of pieces.
+pub(crate) fn taking(
+    division: Division,
+    take: Py<PyAny>,
+) -> impl FnMut() -> Result<State, BoxError> + 'static {
+    let take = Held::new(take);
+    move || {
+        attached(|py| {
+            let taken = take.get().bind(py).call0()?;
+            let pieces = taken.extract::<Vec<PyRef<'_, Piece>>>()?;
+            let pieces = pieces.iter().map(|piece| piece.0.clone()).collect();
+            Ok(division.with(pieces))
+        })
+        .map_err(Raised::here)
+    }
+}
+
+/// A checkpoint in a list: number, milliseconds since 1970, workers, packs, bytes, bytes that are needed, and why it cannot be read.
+type Line = (u64, u64, u32, usize, u64, u64, Option<String>);
+
+fn refused<T>(made: Result<T, Error>) -> PyResult<T> {
+    made.map_err(|error| (&error).into_exception())
+}
+
+/// Lists the checkpoints that are kept at a place.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn checkpoints_list(py: Python<'_>, place: PathBuf) -> PyResult<Vec<Line>> {
+    let listed = refused(detached(py, || pointstamp_recovery::list(&place)))?;
+    let line = |one: Listed| {
+        (
+            one.number,
+            one.made_ms,
+            one.workers,
+            one.packs,
+            one.bytes,
+            one.live,
+            one.damage,
+        )
+    };
+    Ok(listed.into_iter().map(line).collect())
+}
+
+/// Lists the sections of a checkpoint: operator, part and bytes.
+#[pyfunction]
+#[pyo3(signature = (place, number = None))]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn checkpoints_show(
+    py: Python<'_>,
+    place: PathBuf,
+    number: Option<u64>,
+) -> PyResult<Vec<(String, String, u64)>> {
+    refused(detached(py, || {
+        pointstamp_recovery::sections(&place, number)
+    }))
+}
+
+/// Reads every byte of the checkpoints at a place: their numbers, packs, bytes, and what is wrong.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn checkpoints_verify(
+    py: Python<'_>,
+    place: PathBuf,
+) -> PyResult<(Vec<u64>, usize, u64, Vec<String>)> {
+    let verified = refused(detached(py, || pointstamp_recovery::verify(&place)))?;
+    Ok((
+        verified.checkpoints,
+        verified.packs,
+        verified.bytes,
+        verified.damage,
+    ))
+}
+
+/// Removes what no kept checkpoint at a place needs; how many objects.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+pub(crate) fn checkpoints_prune(py: Python<'_>, place: PathBuf) -> PyResult<usize> {
+    refused(detached(py, || pointstamp_recovery::prune(&place)))
+}

@@ -1,0 +1,60 @@
+//! The errors of this crate.
+
+use pointstamp_engine::cut::{Objection, RescaleError};
+use pointstamp_engine::error::BoxError;
+
+/// A failure to make a checkpoint, or to go on from one.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The location.
+    #[error(transparent)]
+    Store(#[from] pointstamp_store::Error),
+
+    /// An operator's state would be lost.
+    #[error("no checkpoint can be made: {0}")]
+    Objection(Objection),
+
+    /// Another number of workers.
+    #[error("the checkpoint cannot be gone on from with another number of workers: {0}")]
+    Rescale(#[from] RescaleError),
+
+    /// The state or a waiting batch of an operator has no form as bytes, or its bytes cannot be read.
+    #[error("operator '{operator}': {cause}")]
+    Operator {
+        /// The identity of the operator.
+        operator: String,
+        /// The cause.
+        #[source]
+        cause: BoxError,
+    },
+
+    /// A section of a checkpoint that is not what it should be.
+    #[error("{0}")]
+    Malformed(String),
+
+    /// An ended computation.
+    #[error(
+        "the computation has ended: checkpoint {number} of {place} is its last. Use another location to run it from the beginning, or at= to go on from an earlier checkpoint"
+    )]
+    Ended {
+        /// The number of the checkpoint.
+        number: u64,
+        /// The location.
+        place: String,
+    },
+
+    /// Failures in a row.
+    #[error(
+        "{count} checkpoints in a row have failed, the last one because {last}. Make room, or see to the store, and run the program again: it goes on from the last checkpoint. tolerate= says how many failures in a row are borne"
+    )]
+    Failing {
+        /// How many.
+        count: u32,
+        /// Why the last one failed.
+        last: String,
+    },
+
+    /// A message between workers that cannot be read.
+    #[error("a message about checkpoints cannot be read: {0}")]
+    Word(#[from] postcard::Error),
+}

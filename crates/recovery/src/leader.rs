@@ -1,0 +1,346 @@
+//! The leader of checkpoints: asks for cuts, commits, and says what exists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pointstamp_engine::cluster::Cluster;
+use pointstamp_engine::cut::GivenUp;
+use pointstamp_store::{Checkpoint, Error as StoreError, Execution, Location, Packed};
+
+use crate::error::Error;
+use crate::options::Options;
+use crate::word::Word;
+
+/// The wait after the first failure; twice as long after each further one.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// The longest wait after a failure.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What the leader waits for.
+enum Phase {
+    /// The next checkpoint is due, or asked for.
+    Idle,
+    /// The engine's cut.
+    Cutting,
+    /// Packs.
+    Writing {
+        attempt: u64,
+        packed: BTreeMap<usize, Packed>,
+    },
+    /// The answer of the store to a manifest.
+    Committing { attempt: u64, again: Instant },
+    /// Sinks.
+    Showing { number: u64, left: BTreeSet<usize> },
+}
+
+/// Whether the computation is to end after a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// After the next one of which the cut has not been asked for.
+    Wanted,
+    /// After the one that is being made.
+    Now,
+}
+
+pub(crate) struct Leader {
+    cluster: Arc<Cluster>,
+    execution: Execution,
+    every: Option<Duration>,
+    tolerate: u32,
+    phase: Phase,
+    /// When the next attempt is due.
+    due: Option<Instant>,
+    /// By worker, the last request that came before the cut was asked for, and the last at all.
+    requests: BTreeMap<usize, (u64, u64)>,
+    stopping: Stopping,
+    /// Failures in a row.
+    failures: u32,
+    /// Attempts in a row that did not drain.
+    given_up: u32,
+    /// The last attempt of which a pack could not be written: nothing that comes of it later counts.
+    abandoned: u64,
+}
+
+impl Leader {
+    pub(crate) fn new(cluster: &Arc<Cluster>, options: &Options, execution: Execution) -> Self {
+        Leader {
+            cluster: Arc::clone(cluster),
+            execution,
+            every: options.every,
+            tolerate: options.tolerate,
+            phase: Phase::Idle,
+            due: options.every.map(|every| Instant::now() + every),
+            requests: BTreeMap::new(),
+            stopping: Stopping::No,
+            failures: 0,
+            given_up: 0,
+            abandoned: 0,
+        }
+    }
+
+    /// When the leader has something to do, if nobody says anything.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Idle => self.due,
+            Phase::Committing { again, .. } => Some(again),
+            _ => None,
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn wake(&mut self) -> Result<(), Error> {
+        match self.phase {
+            Phase::Idle => {
+                self.cut();
+                Ok(())
+            }
+            Phase::Committing { attempt, .. } => {
+                let settled = self.execution.settle().map(drop);
+                self.committed(attempt, settled)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn cut(&mut self) {
+        self.phase = Phase::Cutting;
+        for (asked, last) in self.requests.values_mut() {
+            *asked = *last;
+        }
+        if self.stopping == Stopping::Wanted {
+            self.stopping = Stopping::Now;
+        }
+        self.cluster.request_cut();
+    }
+
+    fn tell_all(&self, word: &Word) {
+        let bytes = word.to_bytes();
+        for worker in 0..self.cluster.peers() {
+            self.cluster.say_to(0, worker, bytes.clone());
+        }
+    }
+
+    /// A process has a part of an attempt. Whether the attempt is still to become a checkpoint.
+    pub(crate) fn takes(&mut self, attempt: u64) -> Result<bool, Error> {
+        match self.phase {
+            Phase::Writing { attempt: now, .. } if now == attempt => return Ok(true),
+            _ if attempt <= self.abandoned => return Ok(false),
+            Phase::Cutting => {}
+            // What sinks have yet to show would be lost.
+            _ => {
+                let text = format!("attempt {attempt} was not asked for");
+                return Err(Error::Malformed(text));
+            }
+        }
+        self.execution.begin_as(attempt)?;
+        self.phase = Phase::Writing {
+            attempt,
+            packed: BTreeMap::new(),
+        };
+        Ok(true)
+    }
+
+    /// An attempt did not drain, which is no failure.
+    pub(crate) fn given_up(&mut self, given_up: &GivenUp) {
+        if matches!(self.phase, Phase::Cutting) {
+            tracing::debug!(?given_up, "a checkpoint is tried again");
+            self.given_up += 1;
+            self.again(self.given_up);
+        }
+    }
+
+    /// Waits for the next attempt, after so many that came to nothing.
+    fn again(&mut self, count: u32) {
+        self.due = Some(Instant::now() + back_off(count));
+        self.phase = Phase::Idle;
+    }
+
+    pub(crate) fn hear(&mut self, from: usize, word: Word) -> Result<(), Error> {
+        match word {
+            Word::Wanted(request) => {
+                self.requests.entry(from).or_default().1 = request;
+                if let Phase::Idle = self.phase {
+                    self.due = Some(Instant::now());
+                }
+                Ok(())
+            }
+            Word::Stop => {
+                if self.stopping == Stopping::No {
+                    self.stopping = Stopping::Wanted;
+                }
+                if let Phase::Idle = self.phase {
+                    self.due = Some(Instant::now());
+                }
+                Ok(())
+            }
+            Word::Packed { attempt, packed } => {
+                if !self.takes(attempt)? {
+                    return Ok(());
+                }
+                let Phase::Writing { packed: all, .. } = &mut self.phase else {
+                    return Ok(());
+                };
+                all.insert(from, packed);
+                if all.len() < self.cluster.peers() {
+                    return Ok(());
+                }
+                let packs: Vec<_> = std::mem::take(all).into_values().collect();
+                let checkpoint = self.checkpoint(false);
+                let settled = self.execution.commit(checkpoint, &packs).map(drop);
+                self.committed(attempt, settled)
+            }
+            Word::Failed { attempt, why } => {
+                // It may be the first that is heard of the attempt.
+                if !self.takes(attempt)? {
+                    return Ok(());
+                }
+                self.execution.abandon()?;
+                self.abandoned = attempt;
+                self.tell_all(&Word::Abandoned {
+                    attempt,
+                    why: why.clone(),
+                });
+                self.failed(why)?;
+                self.again(self.failures);
+                Ok(())
+            }
+            Word::Shown { number } => {
+                if let Phase::Showing { number: now, left } = &mut self.phase
+                    && *now == number
+                {
+                    left.remove(&from);
+                    if left.is_empty() {
+                        self.covered(number);
+                    }
+                }
+                Ok(())
+            }
+            Word::Begun(_)
+            | Word::Committed { .. }
+            | Word::Abandoned { .. }
+            | Word::Covered { .. } => Ok(()),
+        }
+    }
+
+    fn checkpoint(&self, ended: bool) -> Checkpoint {
+        let made = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Checkpoint {
+            made_ms: u64::try_from(made.as_millis()).unwrap_or(u64::MAX),
+            made_by: concat!("pointstamp ", env!("CARGO_PKG_VERSION")).to_owned(),
+            workers: u32::try_from(self.cluster.peers()).unwrap_or(u32::MAX),
+            ended,
+            ..Checkpoint::default()
+        }
+    }
+
+    /// Notes a failure after which another attempt is made.
+    fn failed(&mut self, why: String) -> Result<(), Error> {
+        self.failures += 1;
+        if self.failures > self.tolerate {
+            return Err(Error::Failing {
+                count: self.failures,
+                last: why,
+            });
+        }
+        tracing::warn!(%why, "a checkpoint failed, and is tried again");
+        Ok(())
+    }
+
+    fn committed(&mut self, attempt: u64, settled: Result<(), StoreError>) -> Result<(), Error> {
+        match settled {
+            Ok(()) => {}
+            Err(StoreError::Store(error)) if self.execution.is_pending() => {
+                let again = Instant::now() + back_off(self.failures + 1);
+                self.phase = Phase::Committing { attempt, again };
+                return self.failed(error.to_string());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        (self.failures, self.given_up) = (0, 0);
+        let Some(manifest) = self.execution.base() else {
+            return Ok(());
+        };
+        let rewrites = manifest
+            .packs
+            .iter()
+            .any(|pack| manifest.rewrites(&pack.name));
+        let number = manifest.number;
+        tracing::debug!(number, attempt, "a checkpoint exists");
+        self.phase = Phase::Showing {
+            number,
+            left: (0..self.cluster.peers()).collect(),
+        };
+        self.tell_all(&Word::Committed { number, rewrites });
+        Ok(())
+    }
+
+    fn covered(&mut self, number: u64) {
+        for worker in 0..self.cluster.peers() {
+            let (answers, _) = self.requests.get(&worker).copied().unwrap_or_default();
+            let word = Word::Covered { number, answers };
+            self.cluster.say_to(0, worker, word.to_bytes());
+        }
+        self.prune();
+        self.phase = Phase::Idle;
+        if self.stopping == Stopping::Now {
+            self.due = None;
+            self.tell_all(&Word::Stop);
+            return;
+        }
+        let asked = self.stopping == Stopping::Wanted;
+        let asked = asked || self.requests.values().any(|(asked, last)| asked < last);
+        self.due = match self.every {
+            _ if asked => Some(Instant::now()),
+            every => every.map(|every| Instant::now() + every),
+        };
+    }
+
+    /// Removes what no checkpoint needs.
+    fn prune(&mut self) {
+        if let Err(error) = self.execution.prune() {
+            tracing::warn!(%error, "what checkpoints do not need any more stays for now");
+        }
+    }
+
+    /// Makes the last checkpoint of a computation that has come to its end. Failures are borne as before.
+    pub(crate) fn end(&mut self, location: &Location) -> Result<(), Error> {
+        let mut made = false;
+        while let Err(error) = self.make_last(location, &mut made) {
+            let Error::Store(StoreError::Store(error)) = error else {
+                return Err(error);
+            };
+            self.failed(error.to_string())?;
+            std::thread::sleep(back_off(self.failures));
+        }
+        self.prune();
+        Ok(())
+    }
+
+    /// Makes the last checkpoint, or goes on with it once its manifest is `made` and was not answered.
+    fn make_last(&mut self, location: &Location, made: &mut bool) -> Result<(), Error> {
+        if self.execution.is_pending() {
+            self.execution.settle()?;
+            if *made {
+                return Ok(());
+            }
+        }
+        self.execution.abandon()?;
+        let attempt = self.execution.begin()?;
+        let pack = attempt.writer(location.store(), 0)?.finish()?;
+        let checkpoint = self.checkpoint(true);
+        *made = true;
+        self.execution.commit(checkpoint, &[pack])?;
+        Ok(())
+    }
+}
+
+/// The wait after so many failures in a row.
+fn back_off(failures: u32) -> Duration {
+    let wait = BACK_OFF * 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
+    wait.min(LONGEST)
+}

@@ -1,0 +1,113 @@
+//! The checkpoints at a place, for people: lists them, reads every byte of them, and removes what none needs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pointstamp_store::{Local, Location};
+
+use crate::error::Error;
+
+/// A checkpoint.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its number.
+    pub number: u64,
+    /// When it was made, in milliseconds since 1970.
+    pub made_ms: u64,
+    /// The number of workers that made it.
+    pub workers: u32,
+    /// The number of its packs.
+    pub packs: usize,
+    /// The bytes of its packs.
+    pub bytes: u64,
+    /// The bytes of these that it needs.
+    pub live: u64,
+    /// Why it cannot be read; then the other fields say nothing.
+    pub damage: Option<String>,
+}
+
+/// What reading every byte found.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// The checkpoints that were read.
+    pub checkpoints: Vec<u64>,
+    /// The number of packs that were read.
+    pub packs: usize,
+    /// The bytes that were read.
+    pub bytes: u64,
+    /// What is wrong.
+    pub damage: Vec<String>,
+}
+
+fn location(place: &Path) -> Location {
+    Location::new(Arc::new(Local::new(place)))
+}
+
+/// Lists the checkpoints that are kept at a place, in order. It may be in use.
+///
+/// # Errors
+///
+/// [`Error::Store`] where nothing can be read.
+pub fn list(place: &Path) -> Result<Vec<Listed>, Error> {
+    let lines = location(place).list()?.into_iter();
+    let lines = lines.map(|(number, line)| match line {
+        Ok(line) => Listed {
+            number,
+            made_ms: line.made_ms,
+            workers: line.workers,
+            packs: line.packs,
+            bytes: line.bytes,
+            live: line.live,
+            damage: None,
+        },
+        Err(error) => Listed {
+            number,
+            made_ms: 0,
+            workers: 0,
+            packs: 0,
+            bytes: 0,
+            live: 0,
+            damage: Some(error.to_string()),
+        },
+    });
+    Ok(lines.collect())
+}
+
+/// Lists the sections of a checkpoint, the newest where no number is given: operator, part, codec, bytes as stored, and bytes.
+///
+/// # Errors
+///
+/// [`Error::Store`] where there is no such checkpoint, or it cannot be read.
+pub fn sections(place: &Path, number: Option<u64>) -> Result<Vec<(String, String, u64)>, Error> {
+    let Some(reader) = location(place).read(number)? else {
+        return Ok(Vec::new());
+    };
+    let found = reader.sections()?.into_iter();
+    let found = found.map(|found| (found.label.operator, found.label.part, found.section.len));
+    Ok(found.collect())
+}
+
+/// Reads every byte of the checkpoints at a place. It may be in use.
+///
+/// # Errors
+///
+/// [`Error::Store`] where the place cannot be read.
+pub fn verify(place: &Path) -> Result<Verified, Error> {
+    let verified = location(place).verify()?;
+    let damage = verified.damage.iter().map(ToString::to_string);
+    Ok(Verified {
+        checkpoints: verified.checkpoints,
+        packs: verified.packs,
+        bytes: verified.bytes,
+        damage: damage.collect(),
+    })
+}
+
+/// Removes what no kept checkpoint needs and no execution can be writing. Returns how many objects.
+///
+/// # Errors
+///
+/// [`Error::Store`].
+pub fn prune(place: &Path) -> Result<usize, Error> {
+    Ok(location(place).prune()?)
+}

@@ -1,0 +1,339 @@
+//! The checkpoints of a process: its thread.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use pointstamp_engine::cluster::Cluster;
+use pointstamp_engine::cut::{Limits, Part};
+use pointstamp_engine::error::Error as EngineError;
+use pointstamp_engine::payload::Payload;
+use pointstamp_engine::worker::Worker;
+use pointstamp_store::disk::Files;
+use pointstamp_store::failing::Failing;
+use pointstamp_store::{Attempt, Error as StoreError, Execution, Local, Location, Reader, Turn};
+
+use crate::error::Error;
+use crate::leader::Leader;
+use crate::options::{Options, Turns};
+use crate::part::{self, Known};
+use crate::recording::Recording;
+use crate::shared::{Job, Shared};
+use crate::word::{Begun, Word};
+
+/// A location whose execution has begun. It belongs to the process of the worker that leads.
+#[derive(Debug)]
+pub struct Opened {
+    location: Location,
+    execution: Execution,
+    from: Option<Reader>,
+}
+
+/// Begins an execution: from now on no other can make checkpoints at the location.
+///
+/// # Errors
+///
+/// [`Error::Store`], and [`Error::Ended`] where the checkpoint to go on from is the last one of an ended computation.
+pub fn open(options: &Options) -> Result<Opened, Error> {
+    let location = location(options);
+    let opened = location.open(options.keep, options.at)?;
+    let mut execution = opened.execution;
+    if let Some(from) = &opened.from
+        && from.manifest().checkpoint.ended
+    {
+        execution.prune()?; // the fences of starts like this one
+        return Err(Error::Ended {
+            number: from.manifest().number,
+            place: options.place.display().to_string(),
+        });
+    }
+    execution.prune()?;
+    Ok(Opened {
+        location,
+        execution,
+        from: opened.from,
+    })
+}
+
+fn location(options: &Options) -> Location {
+    let local = match &options.faults {
+        None => Local::new(&options.place),
+        Some(faults) => Local::on(Failing::new(Files, faults.0.clone()), &options.place),
+    };
+    Location::new(Arc::new(local))
+}
+
+/// The checkpoints of a process.
+pub struct Recorder<P: Payload> {
+    shared: Arc<Shared<P>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<P: Payload> Recorder<P> {
+    /// Starts the thread of a process. `opened` is what [`open`] returned, in the process of the worker that leads. In a simulation, the thread
+    /// takes turns with the workers.
+    ///
+    /// # Errors
+    ///
+    /// That the thread cannot be started.
+    pub fn start(
+        cluster: &Arc<Cluster>,
+        options: &Options,
+        opened: Option<Opened>,
+        turns: Option<Box<dyn Turns>>,
+    ) -> std::io::Result<Self> {
+        let (jobs, received) = channel();
+        let (location, execution, reader) = match opened {
+            Some(opened) => (opened.location, Some(opened.execution), opened.from),
+            None => (location(options), None, None),
+        };
+        let begun = execution.as_ref().map(|execution| Begun {
+            execution: execution.number(),
+            lineage: execution.lineage(),
+            from: reader.as_ref().map(|reader| reader.manifest().number),
+        });
+        let limits = Limits {
+            ready: Duration::from_millis(500),
+            drain: options.drain,
+            ..Limits::default()
+        };
+        let shared = Arc::new(Shared::new(
+            cluster,
+            jobs,
+            limits,
+            options.changes.clone(),
+            location.clone(),
+            begun,
+            reader.clone(),
+        ));
+        let leader = execution.map(|execution| Leader::new(cluster, options, execution));
+        let writing = Writing {
+            shared: Arc::clone(&shared),
+            location,
+            jobs: received,
+            leader,
+            reader,
+            known: None,
+            latest: BTreeMap::new(),
+        };
+        let thread = std::thread::Builder::new().name("pointstamp-checkpoints".to_owned());
+        let thread = thread.spawn(move || writing.run(turns))?;
+        Ok(Recorder {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Has a worker take part, on its thread and before it builds anything. Where there is a checkpoint, the worker goes on from it.
+    ///
+    /// # Errors
+    ///
+    /// Where the checkpoint cannot be gone on from.
+    pub fn begin(&self, worker: &Worker<P>) -> Result<Rc<Recording<P>>, EngineError> {
+        Recording::begin(&self.shared, worker)
+    }
+
+    /// Asks, on any thread, for a checkpoint after which all workers end.
+    pub fn stop(&self) {
+        let cluster = &self.shared.cluster;
+        let here = cluster.process() * (cluster.peers() / cluster.processes());
+        if here == 0 {
+            let _the_process_ends = self.shared.jobs.send(Job::Hear(0, Word::Stop));
+        } else {
+            cluster.say_to(here, 0, Word::Stop.to_bytes());
+        }
+    }
+
+    /// Ends the thread. Where the `whole` computation has come to its end, the last checkpoint says so.
+    ///
+    /// # Errors
+    ///
+    /// Where that checkpoint cannot be made.
+    pub fn end(&self, whole: bool) -> Result<(), Error> {
+        let Some(thread) = self.thread.lock().take() else {
+            return Ok(());
+        };
+        let (reply, replied) = channel();
+        let ended = match self.shared.jobs.send(Job::End { whole, reply }) {
+            Ok(()) => replied.recv().unwrap_or(Ok(())),
+            Err(_) => Ok(()),
+        };
+        let _a_panic_was_printed = thread.join();
+        ended
+    }
+}
+
+/// The thread of a process.
+struct Writing<P: Payload> {
+    shared: Arc<Shared<P>>,
+    location: Location,
+    jobs: Receiver<Job<P>>,
+    leader: Option<Leader>,
+    /// Of the last checkpoint, where packs of it are to be written again or it was gone on from.
+    reader: Option<Reader>,
+    /// By worker, the pieces of the last checkpoint; `None` before the first.
+    known: Option<BTreeMap<usize, Known>>,
+    /// By worker, those of the attempt that is under way.
+    latest: BTreeMap<usize, Known>,
+}
+
+impl<P: Payload> Writing<P> {
+    fn run(mut self, turns: Option<Box<dyn Turns>>) {
+        if let Some(turns) = turns {
+            self.take_turns(&*turns);
+        }
+        loop {
+            let due = self.leader.as_ref().and_then(Leader::due);
+            let job = match due {
+                None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => {
+                    let wait = due.saturating_duration_since(Instant::now());
+                    self.jobs.recv_timeout(wait)
+                }
+            };
+            let done = match job {
+                Ok(Job::End { whole, reply }) => {
+                    let ended = match &mut self.leader {
+                        Some(leader) if whole => leader.end(&self.location),
+                        _ => Ok(()),
+                    };
+                    let _nobody_waits = reply.send(ended);
+                    return;
+                }
+                Ok(job) => self.work(job),
+                Err(RecvTimeoutError::Timeout) => self.leader.as_mut().map_or(Ok(()), Leader::wake),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Err(error) = done {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// Does one thing in each turn, until the workers have ended. The time plays no part.
+    fn take_turns(&mut self, turns: &dyn Turns) {
+        turns.enter();
+        loop {
+            let done = match self.jobs.try_recv() {
+                Ok(job) => Some(self.work(job)),
+                Err(_) => match &mut self.leader {
+                    Some(leader) if leader.due().is_some() && turns.asks() => Some(leader.wake()),
+                    _ => None,
+                },
+            };
+            let found = done.is_some();
+            if let Some(Err(error)) = done {
+                self.fail(error);
+            }
+            if !turns.turn(found) {
+                return;
+            }
+        }
+    }
+
+    /// Ends the computation.
+    fn fail(&self, error: Error) {
+        let text = error.to_string();
+        let cluster = &self.shared.cluster;
+        let error = EngineError::Host {
+            cause: Box::new(error),
+        };
+        let worker = cluster.process() * (cluster.peers() / cluster.processes());
+        cluster.ending().fail_because(worker, error, text);
+    }
+
+    fn work(&mut self, job: Job<P>) -> Result<(), Error> {
+        match job {
+            Job::Write(part) => self.write(&part),
+            Job::GivenUp(given_up) => {
+                if let Some(leader) = &mut self.leader {
+                    leader.given_up(&given_up);
+                }
+                Ok(())
+            }
+            Job::Hear(from, word) => self
+                .leader
+                .as_mut()
+                .map_or(Ok(()), |leader| leader.hear(from, word)),
+            Job::Settled { number, rewrites } => self.settled(number, rewrites),
+            Job::End { .. } => Ok(()),
+        }
+    }
+
+    fn write(&mut self, part: &Part<P>) -> Result<(), Error> {
+        let Some(begun) = self.shared.begun() else {
+            return Ok(());
+        };
+        if let Some(leader) = &mut self.leader
+            && !leader.takes(part.attempt)?
+        {
+            return Ok(()); // another worker's pack could not be written
+        }
+        let attempt = Attempt {
+            turn: Turn {
+                execution: begun.execution,
+                attempt: part.attempt,
+            },
+            lineage: begun.lineage,
+        };
+        let worker = part.worker;
+        if self.known.is_none() {
+            let (known, reader) = self.shared.take_known();
+            self.known = Some(known);
+            self.reader = self.reader.take().or(reader);
+        }
+        let nothing = Known::new();
+        let known = self.known.as_ref().and_then(|known| known.get(&worker));
+        let number = u32::try_from(worker).unwrap_or(u32::MAX);
+        let written = attempt.writer(self.location.store(), number);
+        let written = written.map_err(Error::from).and_then(|pack| {
+            part::write(pack, part, known.unwrap_or(&nothing), self.reader.as_ref())
+        });
+        let word = match written {
+            Ok((packed, now)) => {
+                self.latest.insert(worker, now);
+                Word::Packed {
+                    attempt: part.attempt,
+                    packed,
+                }
+            }
+            // The next attempt may do better.
+            Err(Error::Store(StoreError::Store(error))) => Word::Failed {
+                attempt: part.attempt,
+                why: error.to_string(),
+            },
+            Err(error) => return Err(error),
+        };
+        if let Some(leader) = &mut self.leader {
+            return leader.hear(worker, word);
+        }
+        self.shared.cluster.say_to(worker, 0, word.to_bytes());
+        Ok(())
+    }
+
+    /// Notes that the attempt has become a checkpoint, or come to nothing. Said by every worker of the process.
+    fn settled(&mut self, number: Option<u64>, rewrites: bool) -> Result<(), Error> {
+        let latest = std::mem::take(&mut self.latest);
+        let Some(number) = number else {
+            return Ok(());
+        };
+        if !latest.is_empty() {
+            self.known = Some(latest);
+            self.reader = None;
+            if rewrites {
+                self.reader = match self.location.read(Some(number)) {
+                    Err(StoreError::Store(error)) => {
+                        tracing::warn!(%error, "packs that are less than half needed stay for now");
+                        None
+                    }
+                    read => read?,
+                };
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! The state that the workers and the thread of a process share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use parking_lot::Mutex;
+use pointstamp_engine::cluster::Cluster;
+use pointstamp_engine::cut::{Changes, GivenUp, Limits, Part, Share, rescale};
+use pointstamp_engine::payload::Payload;
+use pointstamp_store::{Location, Reader};
+
+use crate::error::Error;
+use crate::options::Resumed;
+use crate::part::{self, Known};
+use crate::word::{Begun, Word};
+
+/// What the thread of a process does.
+pub(crate) enum Job<P: Payload> {
+    /// A worker's part of a cut.
+    Write(Box<Part<P>>),
+    /// On the leader: an attempt came to nothing.
+    GivenUp(GivenUp),
+    /// A message for the leader, of a worker.
+    Hear(usize, Word),
+    /// Of the leader to all: what was known of pieces changes.
+    Settled { number: Option<u64>, rewrites: bool },
+    /// The workers have ended.
+    End {
+        whole: bool,
+        reply: Sender<Result<(), Error>>,
+    },
+}
+
+/// What the workers and the thread of a process share.
+pub(crate) struct Shared<P: Payload> {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) jobs: Sender<Job<P>>,
+    pub(crate) limits: Limits,
+    pub(crate) changes: Changes,
+    location: Location,
+    beginning: Mutex<Beginning<P>>,
+}
+
+/// What the workers of a process begin with.
+struct Beginning<P: Payload> {
+    begun: Option<Begun>,
+    resumed: Option<Resumed>,
+    /// Those of the workers that have not taken theirs, once the checkpoint was read.
+    shares: Option<BTreeMap<usize, Share<P>>>,
+    /// For the thread: by worker, what the checkpoint has.
+    known: BTreeMap<usize, Known>,
+    reader: Option<Reader>,
+}
+
+impl<P: Payload> Shared<P> {
+    pub(crate) fn new(
+        cluster: &Arc<Cluster>,
+        jobs: Sender<Job<P>>,
+        limits: Limits,
+        changes: Changes,
+        location: Location,
+        begun: Option<Begun>,
+        reader: Option<Reader>,
+    ) -> Self {
+        Shared {
+            cluster: Arc::clone(cluster),
+            jobs,
+            limits,
+            changes,
+            location,
+            beginning: Mutex::new(Beginning {
+                begun,
+                resumed: None,
+                shares: None,
+                known: BTreeMap::new(),
+                reader,
+            }),
+        }
+    }
+
+    /// Takes out, for the thread, what the checkpoint has that is gone on from.
+    pub(crate) fn take_known(&self) -> (BTreeMap<usize, Known>, Option<Reader>) {
+        let mut beginning = self.beginning.lock();
+        (
+            std::mem::take(&mut beginning.known),
+            beginning.reader.clone(),
+        )
+    }
+
+    /// Notes what the leader has said.
+    pub(crate) fn begin(&self, begun: Begun) {
+        self.beginning.lock().begun = Some(begun);
+    }
+
+    /// What the leader has said.
+    pub(crate) fn begun(&self) -> Option<Begun> {
+        self.beginning.lock().begun
+    }
+
+    /// What a worker goes on from.
+    pub(crate) fn share(
+        &self,
+        worker: usize,
+        peers: usize,
+    ) -> Result<Option<(Share<P>, Resumed)>, Error> {
+        let mut beginning = self.beginning.lock();
+        let Some(number) = beginning.begun.and_then(|begun| begun.from) else {
+            return Ok(None);
+        };
+        if beginning.shares.is_none() {
+            let reader = match &beginning.reader {
+                Some(reader) => reader.clone(),
+                None => self
+                    .location
+                    .read(Some(number))?
+                    .ok_or_else(|| Error::Malformed(format!("there is no checkpoint {number}")))?,
+            };
+            let (parts, known) = part::read::<P>(&reader)?;
+            let parts = rescale(parts, peers)?;
+            // Which pieces a worker takes up is not known: all are known to all.
+            beginning.known = (0..peers).map(|worker| (worker, known.clone())).collect();
+            let shares = Share::of(parts).into_iter().enumerate();
+            beginning.shares = Some(shares.collect());
+            beginning.resumed = Some(Resumed::of(&reader));
+            beginning.reader = Some(reader);
+        }
+        let resumed = beginning.resumed;
+        let share = beginning
+            .shares
+            .as_mut()
+            .and_then(|shares| shares.remove(&worker));
+        Ok(share.zip(resumed))
+    }
+}

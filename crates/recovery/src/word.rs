@@ -1,0 +1,43 @@
+//! The messages of workers about checkpoints.
+
+use pointstamp_store::{Lineage, Packed};
+use serde::{Deserialize, Serialize};
+
+/// A message about checkpoints. Those of the leader go to every worker; the others to the leader, the first worker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Word {
+    /// Of the leader: the execution has begun.
+    Begun(Begun),
+    /// A checkpoint is wanted. The request has a number of the worker's.
+    Wanted(u64),
+    /// The computation is to end after the next checkpoint; of the leader: it ends now.
+    Stop,
+    /// The pack of a worker is written.
+    Packed { attempt: u64, packed: Packed },
+    /// The pack of a worker cannot be written.
+    Failed { attempt: u64, why: String },
+    /// Of the leader: the checkpoint exists. Some packs may be worth writing again.
+    Committed { number: u64, rewrites: bool },
+    /// Of the leader: the attempt came to nothing.
+    Abandoned { attempt: u64, why: String },
+    /// The sinks of the worker have shown what the checkpoint covers.
+    Shown { number: u64 },
+    /// Of the leader: all sinks have. Each worker is told up to which of its requests the checkpoint answers.
+    Covered { number: u64, answers: u64 },
+}
+
+/// What all processes need to know to take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// The number of the execution.
+    pub(crate) execution: u64,
+    pub(crate) lineage: Lineage,
+    /// The checkpoint to go on from.
+    pub(crate) from: Option<u64>,
+}
+
+impl Word {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("numbers and texts have a form as bytes")
+    }
+}

@@ -1,0 +1,160 @@
+"""Joins of collections of columns.
+
+Owns `ColumnJoin`, the nodes that a join of two collections appends. Both sides are arranged by key, without
+the rows that have a null in it: inner, outer and semijoins read the same two arrangements. An outer join is
+the inner join, with the rows whose key the other side does not have and those with a null in the key. Which
+keys those are is kept by key, not by row: the keys of one side, less those of the other. So rows without a
+match come and go with the keys of the other side, and a change costs what it changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pointstamp import _core
+from pointstamp._core import JoinKind
+from pointstamp.api.classes import collection_of
+from pointstamp.api.collection_nodes import (
+    concatenated,
+    distinct_keys,
+    joined,
+    named_part,
+    one,
+    unmatched_keys,
+)
+from pointstamp.api.column_types import columns_of, schema_of
+from pointstamp.expr.expressions import key, left, record, right
+from pointstamp.plan import collections
+from pointstamp.plan.node import Form
+
+if TYPE_CHECKING:
+    from pointstamp.api.column_collection import ColumnCollection
+    from pointstamp.plan.node import Output
+
+__all__ = ["ColumnJoin"]
+
+
+class _Side:
+    """One side: its rows, and what is made of those that have no null in the key, once it is needed."""
+
+    __slots__ = ("_keys", "_known", "_pairs", "by", "name", "rest", "rows")
+
+    def __init__(self, rows: ColumnCollection, by: list[str], name: str | None) -> None:
+        self.rows, self.by, self.name = rows, by, name
+        self.rest = rows._rest(by)
+        self._known: ColumnCollection | None = None
+        self._pairs: Output | None = None
+        self._keys: tuple[Output, Form] | None = None
+
+    def known(self) -> ColumnCollection:
+        """The rows without those that have a null in the key."""
+        if self._known is None:
+            self._known = self.rows._with_keys(self.by, self.name)
+        return self._known
+
+    def pairs(self) -> Output:
+        """The pairs of the key and the other columns."""
+        if self._pairs is None:
+            self._pairs = self.known()._pairs(self.by, self.rest, self.name)
+        return self._pairs
+
+    def keys(self) -> tuple[Output, Form]:
+        """Each key that the side has, once."""
+        if self._keys is None:
+            rows = self.known()
+            keys = rows._projected(rows._part(self.by), named_part(self.name, "map"))
+            self._keys = distinct_keys(rows.scope, keys, named_part(self.name, "keys"))
+        return self._keys
+
+
+class ColumnJoin:
+    """A join of two collections by the columns of a key.
+
+    Args:
+        here: The left side.
+        other: The right side.
+        by: The key's columns, which both have.
+        name: The operator's name.
+    """
+
+    __slots__ = ("_by", "_here", "_name", "_scope", "_there")
+
+    def __init__(
+        self, here: ColumnCollection, other: ColumnCollection, by: list[str], name: str | None
+    ) -> None:
+        self._scope = here.scope
+        self._by, self._name = by, name
+        self._here, self._there = _Side(here, by, name), _Side(other, by, name)
+
+    def semi(self, name: str | None) -> ColumnCollection:
+        """The rows of the left side whose key the right side has."""
+        here, schema = self._here, self._here.rows._columns
+        parts = (*columns_of(key, self._by), *columns_of(left, here.rest))
+        at = dict(zip((*self._by, *here.rest), parts, strict=True))
+        flat = tuple(at[column] for column in self._here.rows.schema.names)
+        kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
+        made = joined(
+            self._scope, kind, here.pairs(), self._there.keys(), fields, flat, schema=schema, name=name
+        )
+        return self._made(made)
+
+    def pairs(self, suffix: str, *, left: bool, right: bool) -> ColumnCollection:
+        """The rows with a match, and those without one of the left side, of the right side, or of both."""
+        schema = self._schema(suffix)
+        parts = [self._matched(schema, None if not (left or right) else named_part(self._name, "matched"))]
+        if left:
+            parts += self._unmatched(self._here, self._there, schema)
+        if right:
+            parts += self._unmatched(self._there, self._here, schema)
+        if len(parts) == 1:
+            return self._made(parts[0])
+        return self._made(concatenated(self._scope, parts, name=self._name))
+
+    def _schema(self, suffix: str) -> _core.Schema:
+        """The columns of pairs: the key's, the others of the left side, and those of the right."""
+        mine, theirs = self._here.rows.schema, self._there.rows.schema
+        taken = mine.names
+        own = [(column, mine.field(column).type) for column in (*self._by, *self._here.rest)]
+        others = [
+            (column + suffix if column in taken else column, theirs.field(column).type)
+            for column in self._there.rest
+        ]
+        return _core.Schema(schema_of(mine, [*own, *others]))
+
+    def _matched(self, schema: _core.Schema, name: str | None) -> Output:
+        here, there = self._here, self._there
+        parts = (*columns_of(key, self._by), *columns_of(left, here.rest), *columns_of(right, there.rest))
+        mine, theirs = here.pairs(), (there.pairs(), Form.BY_KEY)
+        kind, fields = collections.JOIN, JoinKind.FIELDS
+        return joined(self._scope, kind, mine, theirs, fields, parts, schema=schema, name=name or self._name)
+
+    def _unmatched(self, side: _Side, other: _Side, schema: _core.Schema) -> list[Output]:
+        """The rows of a side whose key the other does not have, and those with a null in it."""
+
+        def flat(keys: Any, values: Any) -> tuple[Any, ...]:
+            missing = [None] * len(other.rest)
+            parts = (missing, values) if side is self._there else (values, missing)
+            return (*keys, *parts[0], *parts[1])
+
+        scope, name = self._scope, named_part(self._name, "unmatched")
+        keys = unmatched_keys(scope, side.keys(), other.keys(), self._name)
+        parts = flat(columns_of(key, self._by), columns_of(left, side.rest))
+        kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
+        rows = [joined(scope, kind, side.pairs(), keys, fields, parts, schema=schema, name=name)]
+        nulls = side.rows._null_in(self._by)
+        if nulls is not None:
+            found = side.rows._one(
+                collections.FILTER_FIELDS, named_part(self._name, "null keys"), condition=nulls
+            )
+            at = side.rows._index
+            parts = flat(
+                [record[at(column)] for column in self._by], [record[at(column)] for column in side.rest]
+            )
+            rows.append(
+                one(scope, collections.PROJECT, found._output, schema=schema, name=name, fields=parts)
+            )
+        return rows
+
+    def _made(self, output: Output) -> ColumnCollection:
+        rows: ColumnCollection = collection_of(self._scope, output)
+        return rows

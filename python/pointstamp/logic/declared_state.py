@@ -1,0 +1,368 @@
+"""State of operators that are written in Python: how checkpoints take it, and how it comes back.
+
+An operator says nothing, that it keeps no state (`stateless`), or hands over an object with two methods:
+
+- ``snapshot()`` returns pairs ``(key, state)``: all that it keeps. A state may hold capabilities.
+- ``restore(pairs, version)`` takes such pairs back, those of the keys that are this worker's now.
+
+A program says it by ``state=``: "none", or a class of such objects (`declaration`).
+
+State by key is divided by key group, so that any number of workers can go on. State that is not by key needs
+as many workers as before; its pairs have any keys.
+
+Operators of the library that hold capabilities for what waits have a form of their own: `Waiting`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from pointstamp._core import Capability, Piece, less_equal, worker_of_key
+from pointstamp._validation import program_line
+from pointstamp.errors import CheckpointError, GraphError, add_note
+from pointstamp.pacts import Broadcast, ByKey, Pact, Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeAlias
+
+    from pointstamp import _core
+    from pointstamp.logic.planned import PlannedOperator
+    from pointstamp.lowering.scope import BuildingScope
+
+    Declares: TypeAlias = Callable[[PlannedOperator], None]
+    Declared: TypeAlias = "Callable[[], Snapshots] | Literal['none'] | None"
+
+__all__ = [
+    "Declared",
+    "Declares",
+    "Division",
+    "Requests",
+    "Restored",
+    "Snapshots",
+    "Stateless",
+    "Waiting",
+    "checked_state",
+    "declaration",
+    "keep",
+    "keep_waiting",
+    "undeclared",
+]
+
+Division = Literal["groups", "workers", "parts"]
+"""Divides state among workers: by key group, not at all, or any worker can have any piece."""
+
+_VERSION = 1
+"""The version of the state of the library's operators."""
+
+
+class Snapshots(Protocol):
+    """State that checkpoints can take and give back."""
+
+    def snapshot(self) -> Iterable[tuple[Any, Any]]:
+        """Returns all that is kept, as pairs of a key and a state."""
+
+    def restore(self, pairs: Iterable[tuple[Any, Any]], version: int) -> None:
+        """Takes back what `snapshot` returned, of the version that the class had then."""
+
+
+class Requests(Protocol):
+    """Notifications that an operator waits for: a part of its state that is not by key."""
+
+    def held(self) -> list[Capability]:
+        """Returns the capability of each request."""
+
+    def take_back(self, held: list[Capability]) -> None:
+        """Makes the requests again."""
+
+
+class Waiting(Protocol):
+    """State of an operator of the library, in a form of its own.
+
+    Attributes:
+        division: How it is divided among workers.
+    """
+
+    division: Division
+
+    def taken(self) -> Any:
+        """Returns all that is kept, as data that can be pickled. It may hold capabilities."""
+
+    def give_back(self, taken: Any, restored: Restored) -> None:
+        """Takes back what `taken` returned on one worker: of state by group, what is this worker's.
+
+        It is called for each of the pieces that this worker has, of state by group for those of all workers.
+        """
+
+
+class Restored:
+    """The state that an operator had at the checkpoint that the computation goes on from.
+
+    Attributes:
+        name: What it is called.
+        pieces: Its pieces; those of all workers, where their number is another and the state is by key.
+        index: This worker's number.
+        peers: How many workers there are.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pieces: list[Piece],
+        held: list[Capability],
+        begun: list[Capability],
+        index: int,
+        peers: int,
+    ) -> None:
+        self.name = name
+        self.pieces = pieces
+        self._held = held
+        self._begun = begun
+        self.index = index
+        self.peers = peers
+
+    def is_mine(self, key: Any) -> bool:
+        """Whether a key is this worker's."""
+        return self.peers == 1 or worker_of_key(key, self.peers) == self.index
+
+    def capability(self, output: int, time: Any) -> Capability:
+        """Returns a capability that the operator held.
+
+        Raises:
+            CheckpointError: If it held none from which this one can be made.
+        """
+        for held in (*self._held, *self._begun):
+            if held._output == output and not held._revoked and less_equal(held.time, time):
+                return held.delayed(time)
+        raise CheckpointError(
+            f"operator '{self.name}' held no capability of output {output} for time {time} at the "
+            "checkpoint: restore with the program that made the checkpoint"
+        )
+
+    def loads(self, written: Piece) -> Any:
+        """Reads what `dumps` wrote, capabilities included."""
+        from pointstamp.logic.pickled_state import loads
+
+        return loads(written, self)
+
+
+def keep(
+    builder: _core.Builder,
+    name: str,
+    state: Snapshots,
+    restored: Restored | None,
+    *,
+    by_key: bool,
+    place: tuple[int, int],
+    version: int = 1,
+    requests: Requests | None = None,
+) -> None:
+    """Has checkpoints take and give back the state of an operator.
+
+    Args:
+        builder: The engine's builder of the operator.
+        name: The operator's name.
+        state: Its state.
+        restored: What it had; None where the computation begins.
+        by_key: Whether its keys are those by which its records come to their worker.
+        place: The number of the worker, and how many there are.
+        version: The version of the pairs.
+        requests: The notifications that it waits for.
+
+    Raises:
+        CheckpointError: If what it had cannot be taken back.
+    """
+    if restored is not None:
+        _give_back(name, state, restored, by_key, requests)
+
+    def take() -> list[Piece]:
+        pairs = list(state.snapshot())
+        if by_key:
+            _check_keys(name, pairs, *place)
+        from pointstamp.logic.pickled_state import dumps
+
+        return [dumps(name, (version, pairs, [] if requests is None else requests.held()))]
+
+    builder.keeps("groups" if by_key else "workers", take)
+
+
+def keep_waiting(builder: _core.Builder, name: str, state: Waiting, restored: Restored | None) -> None:
+    """Has checkpoints take and give back the state of an operator of the library.
+
+    Args:
+        builder: The engine's builder of the operator.
+        name: The operator's name.
+        state: Its state.
+        restored: What it had; None where the computation begins.
+
+    Raises:
+        CheckpointError: If what it had cannot be taken back.
+    """
+    if restored is not None:
+        for piece in restored.pieces:
+            _version, taken = restored.loads(piece)
+            state.give_back(taken, restored)
+
+    def take() -> list[Piece]:
+        from pointstamp.logic.pickled_state import dumps
+
+        return [dumps(name, (_VERSION, state.taken()))]
+
+    builder.keeps(state.division, take)
+
+
+def _check_keys(name: str, pairs: list[Any], index: int, peers: int) -> None:
+    """Refuses pairs that are none, keys twice, and keys of other workers."""
+    keys = set()
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise CheckpointError(
+                f"snapshot() of operator '{name}' returns pairs (key, state), and gave {pair!r:.100}"
+            )
+        key = pair[0]
+        if key in keys:
+            raise CheckpointError(f"snapshot() of operator '{name}' returned the key {key!r:.100} twice")
+        keys.add(key)
+        if peers > 1 and (owner := worker_of_key(key, peers)) != index:
+            raise CheckpointError(
+                f"snapshot() of operator '{name}' on worker {index} returned the key {key!r:.100}, which is "
+                f"worker {owner}'s: the keys of a snapshot are those that the operator's pact, ByKey, gives"
+            )
+
+
+def _give_back(
+    name: str, state: Snapshots, restored: Restored, by_key: bool, requests: Requests | None
+) -> None:
+    by_version: dict[int, list[tuple[Any, Any]]] = {}
+    known = set()
+    for piece in restored.pieces:
+        version, pairs, held = restored.loads(piece)
+        if by_key:
+            pairs = [pair for pair in pairs if restored.is_mine(pair[0])]
+            for key, _ in pairs:
+                if key in known:
+                    raise CheckpointError(
+                        f"the checkpoint has the key {key!r:.100} of operator '{name}' twice: go on from "
+                        "another one with Checkpoint(at=)"
+                    )
+                known.add(key)
+        by_version.setdefault(version, []).extend(pairs)
+        if requests is not None:
+            requests.take_back(held)
+    for version, pairs in by_version.items():
+        try:
+            state.restore(pairs, version)
+        except Exception as error:
+            add_note(error, f"while the state of operator '{name}' was restored")
+            raise
+
+
+# ---------------------------------------------------------------- operators of one's own
+
+
+class Stateless:
+    """The state of an operator that keeps nothing but notifications that it waits for."""
+
+    def snapshot(self) -> list[tuple[Any, Any]]:
+        """Returns nothing."""
+        return []
+
+    def restore(self, pairs: Iterable[tuple[Any, Any]], version: int) -> None:
+        """Takes nothing back."""
+
+
+def undeclared(scope: BuildingScope, name: str, cure: str) -> None:
+    """Refuses an operator that does not say what its state is, where checkpoints are made.
+
+    Args:
+        scope: Where it is.
+        name: What it is called.
+        cure: What to write.
+
+    Raises:
+        GraphError: It names the operator and its line.
+    """
+    if scope._engine.recording is not None:
+        line = program_line()
+        raise GraphError(
+            f"operator '{name}' ({line.file}:{line.number}) does not say what its state is, and checkpoints "
+            f"are on: {cure}"
+        )
+
+
+_CURE = (
+    "give it state=C, where C is a class with snapshot() and restore(), whose object its constructor finds "
+    'as info.state; or state="none" where it keeps nothing from one call to the next'
+)
+
+
+def declaration(
+    scope: BuildingScope,
+    name: str,
+    state: Declared,
+    pacts: Sequence[type[Pact]],
+    *,
+    requests: Requests | None = None,
+    cure: str = _CURE,
+) -> Declares:
+    """Returns a function that says what the state of an operator of one's own is, before it is constructed.
+
+    Args:
+        scope: Where it is.
+        name: What it is called.
+        state: What the program says: a class of states, "none", or nothing.
+        pacts: The classes of its inputs' pacts. State is by key where an input has `ByKey`, and none
+            exchanges records otherwise.
+        requests: The notifications that it waits for.
+        cure: What to write where the program says nothing.
+
+    Raises:
+        GraphError: If the program says nothing, and checkpoints are made.
+        TypeError: If the state is neither.
+    """
+    made: Any = state
+    if made is None:
+        undeclared(scope, name, cure)
+        return lambda core: None
+    if isinstance(made, str) and made == "none":
+        if requests is None:
+            return lambda core: core.stateless()
+        make: Callable[[], Any] = Stateless
+    elif callable(made):
+        make = made
+    else:
+        raise TypeError(
+            f"the state of operator '{name}' is a class with snapshot() and restore(), or \"none\", and not "
+            f"{made!r:.100}"
+        )
+    keyed = any(issubclass(pact, ByKey) for pact in pacts)
+    by_key = keyed and all(issubclass(pact, ByKey | Pipeline | Broadcast) for pact in pacts)
+
+    def declare(core: PlannedOperator) -> None:
+        kept = make()
+        version = checked_state(name, kept)
+        made = core.keeps(lambda: kept, by_key=by_key, version=version, requests=requests)
+        core.state = None if isinstance(made, Stateless) else made
+
+    return declare
+
+
+def checked_state(name: str, state: Any) -> int:
+    """Returns the version of a state of one's own, which must have `snapshot` and `restore`.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    for method in ("snapshot", "restore"):
+        if not callable(getattr(state, method, None)):
+            raise TypeError(
+                f"the state of operator '{name}', {state!r:.100}, has no {method}(): a state has snapshot(), "
+                "which returns pairs (key, state), and restore(pairs, version), which takes them back"
+            )
+    version = getattr(state, "version", 1)
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise TypeError(
+            f"the version of the state of operator '{name}' is an int, and is {version!r:.100}: it is raised "
+            "when snapshot() returns something else than before"
+        )
+    return version

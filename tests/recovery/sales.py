@@ -1,0 +1,28 @@
+"""A program that is killed: totals by name of a growing number of sales, in a table of SQLite.
+
+Run as ``python sales.py FOLDER WORKERS PROCESSES``. It goes on where the last checkpoint in the folder
+stands.
+"""
+
+import os
+import sys
+
+import pointstamp as ps
+from pointstamp.connectors import JSONLinesSource, SQLiteSink
+
+
+def main(worker: ps.Worker) -> None:
+    """Writes the running total of each name, a row for each sale."""
+    folder = sys.argv[1]
+    with worker.dataflow() as scope:
+        sales = scope.read(JSONLinesSource(f"{folder}/sales*.jsonl"), time=lambda sale: sale["day"])
+        amounts = sales.key_by(lambda sale: sale["name"], lambda sale: sale["amount"])
+        totals = amounts.scan(int, lambda total, amount: total + amount)
+        totals.write(SQLiteSink(f"{folder}/totals.db", "totals", columns=["name", "total"]))
+
+
+if __name__ == "__main__":
+    number_of_workers, processes = int(sys.argv[2]), int(sys.argv[3])
+    checkpoint = ps.Checkpoint(os.path.join(sys.argv[1], "state"), every=0.02)
+    config = ps.Config(workers=number_of_workers, checkpoint=checkpoint)
+    ps.execute(main, config=config, processes=processes if processes > 1 else None)

@@ -1,0 +1,123 @@
+"""A program that has changed since its checkpoint goes on where nothing is lost, and is refused else."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.connectors import JSONLinesSource, SQLiteSink
+
+Build = Callable[[ps.Stream[Any]], ps.Stream[Any]]
+
+
+class Enough(Exception):
+    """Ends the program where it has a checkpoint."""
+
+
+def named(records: ps.Stream[Any]) -> ps.KeyedStream[Any, Any]:
+    return records.key_by(lambda record: record["name"], lambda record: record["amount"])
+
+
+def totals(records: ps.Stream[Any], name: str | None = None) -> ps.Stream[Any]:
+    return named(records).scan(int, lambda total, amount: total + amount, name=name)
+
+
+def ignore(state: Any, record: Any) -> tuple[Any, list[Any]]:
+    return state, []
+
+
+def run(folder: Path, build: Build, *, follows: bool = False, **options: Any) -> None:
+    """Runs a program to its end, or, where it follows its files, until it has a checkpoint."""
+    checkpoint = ps.Checkpoint(folder / "state", every=None, **options)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            source = JSONLinesSource(str(folder / "in.jsonl"), follow=follows)
+            records = scope.read(source, time=lambda record: record["day"])
+            rows = build(records).map(lambda row: {"name": row[0], "total": row[1]}, name="rows")
+            rows.write(SQLiteSink(folder / "out.db", "totals", columns=["name", "total"]))
+        if follows:
+            while not shown(folder):
+                worker.step()
+            made = worker.checkpoint()
+            while not made.done:
+                worker.step()
+            raise Enough
+
+    if follows:
+        with pytest.raises(Enough):
+            ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    else:
+        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+
+
+def write(folder: Path, *days: int) -> None:
+    """Adds a sale of 1 on each of some days."""
+    with (folder / "in.jsonl").open("a") as file:
+        for day in days:
+            file.write(json.dumps({"day": day, "name": "ann", "amount": 1}) + "\n")
+
+
+def shown(folder: Path) -> list[int]:
+    """The totals that were shown."""
+    with closing(sqlite3.connect(folder / "out.db")) as connection:
+        try:
+            return [total for (total,) in connection.execute("select total from totals order by rowid")]
+        except sqlite3.OperationalError:
+            return []  # there is no table yet
+
+
+def test_operators_without_state_come_and_go(tmp_path: Path) -> None:
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, lambda records: totals(records.filter(lambda record: True)), follows=True)
+    before = len(shown(tmp_path))
+    write(tmp_path, 4)
+    run(tmp_path, lambda records: totals(records.map(lambda record: record).inspect(lambda *_: None)))
+    assert before > 0
+    assert shown(tmp_path) == [1, 2, 3, 4]
+
+
+def test_an_operator_that_is_another_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, lambda records: totals(records, "sums"), follows=True)
+    with pytest.raises(ps.CheckpointError, match="'sums' keeps none, and in the checkpoint it keeps a state"):
+        run(tmp_path, lambda records: named(records).reduce(max, name="sums"))
+    with pytest.raises(ps.CheckpointError, match=r"'sums' is flat_map_with_state\(\), and .* scan"):
+        run(tmp_path, lambda records: named(records).flat_map_with_state(ignore, name="sums"))
+
+
+def test_state_is_given_up_where_the_program_says_so(tmp_path: Path) -> None:
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, lambda records: totals(records, "sums"), follows=True)
+    write(tmp_path, 4)
+    with pytest.raises(ps.CheckpointError, match=r"new=\[\"others\"\]"):
+        run(tmp_path, lambda records: totals(records, "others"))
+    with pytest.raises(ps.CheckpointError, match=r"drop=\[\"sums\"\]"):
+        run(tmp_path, lambda records: totals(records, "others"), new=["others"])
+    before = shown(tmp_path)
+    run(tmp_path, lambda records: totals(records, "others"), new=["others"], drop=["sums"])
+    assert shown(tmp_path) == [*before, 1]  # day 3, which was not over, was given up with the state
+
+
+def test_one_of_several_that_reads_something_else_is_refused(tmp_path: Path) -> None:
+    def first(records: ps.Stream[Any]) -> ps.Stream[Any]:
+        return totals(records).concat(totals(records.filter(lambda record: record["day"] > 1)))
+
+    def second(records: ps.Stream[Any]) -> ps.Stream[Any]:
+        later = totals(records.filter(lambda record: record["day"] > 1))
+        return later.concat(totals(records))
+
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, first, follows=True)
+    with pytest.raises(ps.CheckpointError, match="several operators have its name"):
+        run(tmp_path, second)
+
+
+def test_lists_of_identities_are_no_texts(tmp_path: Path) -> None:
+    with pytest.raises(ps.ConfigError, match="new is a list of the identities of operators, and is 'scan'"):
+        ps.Checkpoint(tmp_path, new="scan")

@@ -1,0 +1,296 @@
+"""Inputs of main go on where they stood: what main sends again is not sent twice."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from resuming import Enough, Found, make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
+
+
+def history(seed: int) -> list[tuple[int, list[int]]]:
+    """Draws times with their records; some times have none."""
+    drawn = random.Random(seed)
+    times = sorted(drawn.sample(range(40), 12))
+    return [(time, [drawn.randrange(100) for _ in range(drawn.choice([0, 1, 5, 2000]))]) for time in times]
+
+
+def expected(seed: int) -> list[tuple[int, int]]:
+    return sorted((time, record) for time, records in history(seed) for record in records)
+
+
+def sends(seed: int, cut: tuple[int, int] | None) -> Callable[[ps.Worker], list[tuple[int, int]]]:
+    """Sends a history; stops after so many times, and so many records of the next."""
+
+    def main(worker: ps.Worker) -> list[tuple[int, int]]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input()
+            found = Found(stream.map(lambda record: record))
+        records.clear()
+        for number, (time, given) in enumerate(history(seed)):
+            handle.advance_to(time)
+            if cut is not None and number == cut[0]:
+                handle.send_batch(given[: cut[1]])
+                make_checkpoint(worker)
+                assert handle.position == (time, min(cut[1], len(given)))
+                records.extend(found.records)
+                raise Enough
+            if number % 2:
+                handle.send_batch(given)
+            else:
+                for record in given:
+                    handle.send(record)
+        handle.close()
+        worker.run()
+        return found.records
+
+    records: list[tuple[int, int]] = []
+    main.records = records  # type: ignore[attr-defined]
+    return main
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_sent_again_is_left_out(tmp_path: Path, seed: int) -> None:
+    drawn = random.Random(seed)
+    shown: list[tuple[int, int]] = []
+    for at in sorted(drawn.sample(range(12), 3)):
+        main = sends(seed, (at, drawn.choice([0, 1, 3, 1500])))
+        run_until_stopped(main, settings(tmp_path))
+        shown += main.records  # type: ignore[attr-defined]
+    [rest] = ps.execute(sends(seed, None), config=settings(tmp_path))
+    assert sorted(shown + rest) == expected(seed)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_main_that_looks_at_the_position_sends_the_rest(tmp_path: Path, workers: int) -> None:
+    def main(worker: ps.Worker) -> list[tuple[int, int]]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input(resume="continue")
+            found = Found(stream)
+        position = handle.position
+        assert tuple(position) == ((0, 0) if worker.resumed is None else (3, 2))
+        first = position.time
+        assert isinstance(first, int)
+        for time in range(first, 6):
+            handle.advance_to(time)
+            for record in range(position.sent if time == position.time else 0, 4):
+                if worker.resumed is None and (time, record) == (3, 2):
+                    stop_at_checkpoint(worker)
+                handle.send(record)
+        handle.close()
+        worker.run()
+        return found.records
+
+    run_until_stopped(main, settings(tmp_path, workers))
+    results = ps.execute(main, config=settings(tmp_path, workers))
+    for result in results:
+        assert sorted(result) == [(3, 2), (3, 3), *((time, record) for time in (4, 5) for record in range(4))]
+
+
+def test_a_main_that_sends_something_else_is_refused(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, _ = scope.new_input(name="bids")
+        for time in range(4):
+            handle.advance_to(time)
+            for record in given[time]:
+                handle.send(record)
+        if stops:
+            stop_at_checkpoint(worker)
+
+    stops = True
+    given: list[list[Any]] = [["a"], [], ["b", {"c": [1.5, None]}], ["d"]]
+    run_until_stopped(main, settings(tmp_path))
+    stops = False
+    why = r"input 'bids' of 'Dataflow' of worker 0 was sent something else up to time 3"
+    for other in ("A", "B"):
+        given = [["a"], [], ["b", {"c": [1.5, None]}], ["d"]]
+        given[0 if other == "A" else 2] = [other] if other == "A" else ["b", {"c": [1.5, 0]}]
+        with pytest.raises(ps.CheckpointError, match=why):
+            ps.execute(main, config=settings(tmp_path))
+    given = [["a"], [], ["b", {"c": [1.5, None]}], []]
+    with pytest.raises(ps.CheckpointError, match=r"main returned before .* input 'bids' of 'Dataflow'"):
+        ps.execute(main, config=settings(tmp_path))
+    given = [["a"], [], ["b", {"c": [1.5, None]}], ["d"]]
+    ps.execute(main, config=settings(tmp_path))
+
+
+def test_a_main_that_goes_past_the_position_is_refused(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, _ = scope.new_input()
+        handle.advance_to(5)
+        if worker.resumed is None:
+            handle.send("a")
+            stop_at_checkpoint(worker)
+        handle.advance_to(6)
+
+    run_until_stopped(main, settings(tmp_path))
+    with pytest.raises(
+        ps.CheckpointError, match=r"had been sent 1 record at time 5, and main goes on to time 6"
+    ):
+        ps.execute(main, config=settings(tmp_path))
+
+
+def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> list[tuple[int, int]]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input(name="bids")
+            found = Found(stream.exchange(lambda record: record))
+        for time in range(6):
+            handle.advance_to(time)
+            if worker.resumed is None and time == 4 and not late:
+                stop_at_checkpoint(worker)
+            for record in range(worker.index, 24, worker.peers):
+                handle.send(record)
+            if worker.resumed is None and time == 4 and late:
+                stop_at_checkpoint(worker)
+        handle.close()
+        worker.run()
+        return found.records
+
+    late = True
+    run_until_stopped(main, settings(tmp_path / "late", 2))
+    with pytest.raises(ps.CheckpointError, match=r"'bids' .*go on with 2 workers"):
+        ps.execute(main, config=settings(tmp_path / "late", 3))
+    late = False
+    run_until_stopped(main, settings(tmp_path / "between", 2))
+    results = ps.execute(main, config=settings(tmp_path / "between", 3))
+    assert sorted(one for result in results for one in result) == [
+        (time, record) for time in (4, 5) for record in range(24)
+    ]
+
+
+def rows(*numbers: int) -> pa.RecordBatch:
+    return pa.record_batch({"n": pa.array(numbers, pa.int64())})
+
+
+def test_columns_and_collections_are_left_out_too(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> tuple[list[Any], list[Any]]:
+        columns = ps.ArrowInput(pa.schema([("n", pa.int64())]))
+        with worker.dataflow() as scope:
+            numbers = Found(columns.to_stream(scope).to_records())
+            words, collection = scope.new_collection(strict=True)
+            changes = Found(collection.updates())
+        columns.send(rows(1, 2, 3))
+        words.insert("a")
+        words.insert_many(["b", "b"])
+        columns.advance_to(2)
+        words.advance_to(2)
+        columns.send(rows(4, 5))
+        words.remove("a")
+        if worker.resumed is None:
+            stop_at_checkpoint(worker)
+        columns.send(rows(6))
+        words.remove_many(["b", "b"])
+        words.play([("c", 3, 1), ("d", 4, 1)])
+        columns.close()
+        words.close()
+        worker.run()
+        return numbers.records, changes.records
+
+    run_until_stopped(main, settings(tmp_path))
+    [(numbers, changes)] = ps.execute(main, config=settings(tmp_path))
+    assert numbers == [(2, {"n": 6})]
+    assert sorted(change for _, change in changes) == [("b", 2, -1), ("b", 2, -1), ("c", 3, 1), ("d", 4, 1)]
+
+
+def test_a_batch_is_left_out_in_part(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        columns = ps.ArrowInput(pa.schema([("n", pa.int64())]))
+        with worker.dataflow() as scope:
+            numbers = Found(columns.to_stream(scope).to_records())
+        if worker.resumed is None:
+            columns.send(rows(1, 2))
+            stop_at_checkpoint(worker)
+        columns.send(rows(1, 2, 3))
+        columns.close()
+        worker.run()
+        return numbers.records
+
+    run_until_stopped(main, settings(tmp_path))
+    assert ps.execute(main, config=settings(tmp_path)) == [[(0, {"n": 3})]]
+
+
+@pytest.mark.parametrize("kind", ["to_stream", "iterator_source"])
+def test_iterables_are_gone_on_with(tmp_path: Path, kind: str) -> None:
+    def numbers() -> Iterator[int]:
+        for number in range(5000):
+            yield number if number or not changed else 7
+
+    def days() -> Iterator[tuple[int, list[int]]]:
+        for day in range(40):
+            yield day, [day * 2, 1 if changed else 0]
+
+    def main(worker: ps.Worker) -> list[Any]:
+        with worker.dataflow() as scope:
+            made = (
+                scope.to_stream(numbers()) if kind == "to_stream" else scope.iterator_source("days", days())
+            )
+            found = Found(made)
+        if worker.resumed is None:
+            while not found.records:
+                worker.step()
+            make_checkpoint(worker)
+            before.extend(found.records)
+            raise Enough
+        worker.run()
+        return found.records
+
+    before: list[Any] = []
+    changed = False
+    run_until_stopped(main, settings(tmp_path))
+    changed = True
+    with pytest.raises(ps.CheckpointError, match=r"gave (other records|something else)"):
+        ps.execute(main, config=settings(tmp_path))
+    changed = False
+    [rest] = ps.execute(main, config=settings(tmp_path))
+    if kind == "to_stream":
+        everything = [(0, number) for number in range(5000)]
+    else:
+        everything = [(day, number) for day, given in days() for number in given]
+    # The source has gone on between the cut and its end.
+    assert rest == everything[len(everything) - len(rest) :]
+    assert before == everything[: len(before)]
+    assert len(before) + len(rest) >= len(everything)
+    assert len(before) > 0
+    assert len(rest) > 0
+
+
+def test_what_main_could_not_repeat_is_refused(tmp_path: Path) -> None:
+    def run(build: Callable[[ps.Worker, ps.Scope], Any]) -> None:
+        def main(worker: ps.Worker) -> None:
+            with worker.dataflow() as scope:
+                build(worker, scope)
+
+        ps.execute(main, config=settings(tmp_path))
+
+    with pytest.raises(ps.GraphError, match=r"an unordered input .*checkpoints are on"):
+        run(lambda worker, scope: scope.new_unordered_input())
+    with pytest.raises(ps.GraphError, match=r"a sequencer's order .*checkpoints are on"):
+        ps.execute(lambda worker: worker.sequencer(), config=settings(tmp_path / "other"))
+    with pytest.raises(ValueError, match='resume is "repeat" or "continue"'):
+        run(lambda worker, scope: scope.new_input(resume="again"))  # type: ignore[call-overload]
+
+    def calls_back(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input()
+            stream.inspect(lambda record: handle.send(record))
+        handle.send(1)
+        worker.step()
+
+    with pytest.raises(ps.CheckpointError, match="driven by a function of an operator"):
+        ps.execute(calls_back, config=settings(tmp_path / "callback"))
+
+
+def test_an_input_has_a_position_where_checkpoints_are_made() -> None:
+    def build(scope: ps.Scope) -> None:
+        handle, _ = scope.new_input()
+        with pytest.raises(ps.PointstampError, match="checkpoints are made"):
+            _ = handle.position
+
+    ps.example(build)

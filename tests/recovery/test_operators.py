@@ -1,0 +1,89 @@
+"""Operators that go on from a checkpoint make what they would have made without one."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.recovery.cutting import Enough, in_parts, outs
+from tests.recovery.operator_programs import PROGRAMS, RESCALED
+
+import pointstamp as ps
+from pointstamp.logic import frames
+
+DOCS = Path(__file__).parents[2] / "docs"
+STATES: dict[str, Any] = runpy.run_path(
+    str(Path(__file__).parents[2] / "docs" / "states.py"), run_name="states"
+)
+SAME, REFUSED = STATES["SAME"], STATES["REFUSED"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_operator_goes_on_where_it_was(tmp_path: Path, name: str) -> None:
+    if STATES["states"]()[name][1] == REFUSED:
+        with pytest.raises(ps.GraphError, match="has no part in checkpoints"):
+            in_parts(tmp_path / "parts", PROGRAMS[name], [1, 1])
+        return
+    through = in_parts(tmp_path / "through", PROGRAMS[name], [1])
+    assert through
+    assert in_parts(tmp_path / "parts", PROGRAMS[name], [1, 1]) == through
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(tmp_path: Path, name: str) -> None:
+    program = RESCALED.get(name, PROGRAMS[name])
+    if STATES["states"]()[name][1] == REFUSED:
+        return
+    if STATES["states"]()[name][1] == SAME:
+        with pytest.raises(
+            ps.CheckpointError, match=f"'{name.split('.')[1]}'.* go on with 2 workers, as before"
+        ):
+            in_parts(tmp_path / "parts", program, [2, 3], files=4)
+        through = in_parts(tmp_path / "through", program, [2], files=4)
+        assert in_parts(tmp_path / "same", program, [2, 2], files=4) == through
+    else:
+        through = in_parts(tmp_path / "through", program, [1])
+        assert in_parts(tmp_path / "parts", program, [1, 3, 2], files=4) == through
+
+
+def test_a_frame_goes_on_behind_the_batches_that_were_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "ROWS", 1)
+    frame = pa.table({"n": list(range(50))})
+    made: list[str] = []
+
+    def main(worker: ps.Worker) -> None:
+        goes_on = worker.resumed is not None
+        with worker.dataflow() as scope:
+            rows = ps.ArrowStream(scope, frames.frame_to_stream(scope, frame, None))
+            [out] = outs(rows)
+        if not goes_on:
+            while len(out.made) < 5:
+                worker.step()
+            asked = worker.checkpoint()
+            while not asked.done:
+                worker.step()
+            made.extend(record for *_, record in out.made[: out.until])
+            raise Enough
+        worker.run()
+        made.extend(record for *_, record in out.made)
+
+    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=None))
+    with pytest.raises(Enough):
+        ps.execute(main, config=config)
+    assert 5 <= len(made) < 50
+    ps.execute(main, config=config)
+    assert made == [repr({"n": n}) for n in range(50)]
+
+
+def test_the_table_has_each_operator_and_is_the_books() -> None:
+    for kind, verbs in STATES["CLASSES"].items():
+        methods = {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
+        assert methods - STATES["OTHERS"] == set(verbs), kind
+    assert set(PROGRAMS) == set(STATES["states"]())
+    written = (DOCS / "operator-state.md").read_text(encoding="utf-8")
+    assert STATES["page"]() == written, "write it again: python docs/states.py"

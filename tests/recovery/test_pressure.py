@@ -1,0 +1,209 @@
+"""Slow sinks, sources that wait, large backlogs, and mains that block: no deadlock, and bounded memory."""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from killing import LIMIT, check_folder, rows
+from pointstamp.connectors import (
+    JSONLinesSource,
+    QueueSource,
+    Sink,
+    SinkWriter,
+    SQLiteSink,
+)
+from pointstamp.connectors.protocol import Position
+
+
+class Slow(Sink):
+    """A target in memory that takes a while for each outbox."""
+
+    positions = True
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.rows: list[Any] = []
+        self.most = 0
+        self.positions_shown: dict[int, Position] = {}
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        return _SlowWriter(self)
+
+
+class _SlowWriter(SinkWriter):
+    def __init__(self, sink: Slow) -> None:
+        self._sink = sink
+
+    def write(self, time: ps.Time, batch: Any) -> None:
+        raise AssertionError("rows are given to show")
+
+    def commit(self, time: ps.Time) -> None:
+        raise AssertionError("rows are given to show")
+
+    def positions(self) -> list[Position]:
+        return list(self._sink.positions_shown.values())
+
+    def show(self, position: Position, rows: Sequence[tuple[ps.Time, Any]]) -> None:
+        time.sleep(self._sink.seconds)
+        shown = [row for _, batch in rows for row in batch]
+        self._sink.most = max(self._sink.most, len(shown))
+        self._sink.rows += shown
+        self._sink.positions_shown[position.part] = position
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_slow_sink_slows_checkpoints_and_nothing_else(tmp_path: Path, workers: int) -> None:
+    sink = Slow(0.05)
+    with (tmp_path / "in.jsonl").open("w") as file:
+        for line in range(20_000):
+            file.write(json.dumps({"day": line // 50, "number": line}) + "\n")
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            source = JSONLinesSource(str(tmp_path / "in.jsonl"))
+            records = scope.read(source, time=lambda record: record["day"])
+            records.map(lambda record: record["number"]).write(sink)
+
+    checkpoint = ps.Checkpoint(tmp_path / "state", every=0.005)
+    ps.execute(main, config=ps.Config(workers=workers, checkpoint=checkpoint))
+    assert sorted(sink.rows) == list(range(20_000))
+    check_folder(tmp_path / "state")
+
+
+def test_a_source_that_waits_holds_no_checkpoint_up(tmp_path: Path) -> None:
+    queue: QueueSource[int] = QueueSource()
+    sink = Slow(0)
+
+    def main(worker: ps.Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            scope.read(queue, every=0.01).write(sink)
+        made = []
+        for number in range(5):
+            if number == 2:
+                queue.put(7)
+            handle = worker.checkpoint()
+            worker.step_while(lambda: not handle.done)
+            assert handle.number is not None
+            made.append(handle.number)
+        queue.close()
+        worker.run()
+        return made
+
+    checkpoint = ps.Checkpoint(tmp_path / "state", every=None)
+    [made] = ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    assert made == sorted(set(made))
+    assert sink.rows == [7]
+
+
+def test_a_main_that_blocks_delays_checkpoints_and_stops_nobody(tmp_path: Path) -> None:
+    sink = Slow(0)
+    goes_on = threading.Event()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([worker.index]).write(sink)
+        if worker.index == 1:
+            goes_on.wait(LIMIT)
+        else:
+            handle = worker.checkpoint()
+            end = time.monotonic() + 1.5  # three attempts and more
+            worker.step_while(lambda: time.monotonic() < end)
+            assert not handle.done
+            goes_on.set()
+            worker.step_while(lambda: not handle.done)
+
+    checkpoint = ps.Checkpoint(tmp_path / "state", every=0.01)
+    ps.execute(main, config=ps.Config(workers=2, checkpoint=checkpoint))
+    assert sorted(sink.rows) == [0, 1]
+
+
+def test_a_large_outbox_is_shown_without_an_interval(tmp_path: Path) -> None:
+    sink = Slow(0)
+    queue: QueueSource[int] = QueueSource()
+    count = 100_000
+
+    def feed() -> None:
+        for number in range(count):
+            queue.put(number)
+        queue.close()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(queue, every=0.001).write(sink)
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    checkpoint = ps.Checkpoint(tmp_path / "state", every=None)
+    ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    feeding.join()
+    assert sorted(sink.rows) == list(range(count))
+
+
+def test_dataflows_that_were_dropped_and_finished_before_stay_so(tmp_path: Path) -> None:
+    class Enough(Exception):
+        """Ends the program where it has a checkpoint."""
+
+    (tmp_path / "in.jsonl").write_text('{"day": 1, "n": 1}\n{"day": 2, "n": 2}\n')
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("finished") as scope:
+            scope.to_stream([[1], [2]]).write(SQLiteSink(tmp_path / "a.db", "t", columns=["n"]), name="a")
+        with worker.dataflow("dropped") as scope:
+            scope.read(JSONLinesSource(str(tmp_path / "in.jsonl"), follow=True), time=lambda r: r["day"])
+        worker.drop_dataflow(1)
+        with worker.dataflow("running") as scope:
+            source = JSONLinesSource(str(tmp_path / "in.jsonl"), follow=worker.resumed is None)
+            records = scope.read(source, time=lambda record: record["day"])
+            records.write(SQLiteSink(tmp_path / "b.db", "t", columns=["n"]))
+        if worker.resumed is None:
+            end = time.monotonic() + LIMIT
+            while not (
+                rows(tmp_path / "a.db", "select n from t") and rows(tmp_path / "b.db", "select n from t")
+            ):
+                worker.step_or_park(0.01)
+                assert time.monotonic() < end
+            handle = worker.checkpoint()
+            worker.step_while(lambda: not handle.done)
+            raise Enough
+
+    def run() -> None:
+        checkpoint = ps.Checkpoint(tmp_path / "state", every=0.05)
+        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+
+    with pytest.raises(Enough):
+        run()
+    run()
+    assert sorted(rows(tmp_path / "a.db", "select n from t")) == [(1,), (2,)]
+    assert sorted(rows(tmp_path / "b.db", "select n from t")) == [(1,), (2,)]
+    with pytest.raises(ps.CheckpointError, match="has ended"):
+        run()
+    check_folder(tmp_path / "state")
+
+
+def test_many_checkpoints_leave_no_more_than_a_few(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def main(worker: ps.Worker) -> int:
+        with worker.dataflow() as scope:
+            input_, stream = scope.new_input()
+            stream.write(SQLiteSink(tmp_path / "out.db", "t", columns=["n"]))
+        most = 0
+        for number in range(100):
+            input_.send({"n": number})
+            input_.advance_to(number + 1)
+            handle = worker.checkpoint()
+            worker.step_while(lambda: not handle.done)
+            most = max(most, sum(1 for path in state.rglob("*") if path.is_file()))
+        return most
+
+    checkpoint = ps.Checkpoint(state, every=None, keep=2)
+    [most] = ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    assert most < 30
+    assert len(rows(tmp_path / "out.db", "select n from t")) == 100
+    check_folder(state)

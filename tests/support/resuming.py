@@ -1,0 +1,50 @@
+"""Runs programs that are stopped at a checkpoint, and run again: what the tests of recovery share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+
+Main = Callable[[ps.Worker], Any]
+
+
+class Enough(Exception):
+    """Ends a program after its checkpoint."""
+
+
+def settings(folder: Path, workers: int = 1, **options: Any) -> ps.Config:
+    """The configuration of a program whose checkpoints are made when it asks for them."""
+    checkpoint = ps.Checkpoint(folder / "state", every=None, **options)
+    return ps.Config(workers=workers, checkpoint=checkpoint)
+
+
+def make_checkpoint(worker: ps.Worker) -> None:
+    """Makes a checkpoint, which all workers ask for."""
+    made = worker.checkpoint()
+    worker.step_while(lambda: not made.done, timeout=30)
+
+
+def stop_at_checkpoint(worker: ps.Worker) -> None:
+    """Makes a checkpoint, and ends the program as if it had failed there."""
+    make_checkpoint(worker)
+    raise Enough
+
+
+def run_until_stopped(main: Main, config: ps.Config) -> None:
+    """Runs a program that ends by `stop_at_checkpoint`."""
+    with pytest.raises(Enough):
+        ps.execute(main, config=config)
+
+
+class Found:
+    """The records of a stream on this worker, with their times, in the order in which they came."""
+
+    def __init__(self, stream: ps.Stream[Any]) -> None:
+        self.records: list[tuple[Any, Any]] = []
+        stream.inspect_time(self._take)
+
+    def _take(self, time: Any, record: Any) -> None:
+        self.records.append((time, record))
