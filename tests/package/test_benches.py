@@ -40,7 +40,7 @@ def test_the_benches_of_windows_run() -> None:
 
 
 def of_spark(*names: str) -> str:
-    """What the benches of Spark print, at a small size."""
+    """Returns the output of the benches of Spark, at a small size."""
     command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), *names]
     result = finished([*command, "--scale", "0.001", "--turns", "1"], 380)
     assert result.returncode == 0, result.stdout + result.stderr

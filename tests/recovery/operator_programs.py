@@ -84,7 +84,9 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Scope.loop_variable": lambda s: _in_loop(s, by_variable=True),
     "Scope.read": lambda s: s,
     "Scope.region": lambda s: _entered(s, s.scope.region()),
-    "Scope.replay": lambda s: s.concat(s.scope.replay([ps.EventReader(io.BytesIO(_captured()))])),
+    "Scope.replay": lambda s: s.concat(
+        s.scope.replay([ps.EventReader(io.BytesIO(_captured()), allow_pickle=True)])
+    ),
     "Scope.scoped": lambda s: _entered(s, s.scope.scoped(dims=1)),
     "Stream.accumulate": lambda s: pairs(s).accumulate(int, lambda total, batch: total + len(batch)),
     "Stream.aggregate": lambda s: pairs(s).aggregate(

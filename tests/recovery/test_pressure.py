@@ -77,7 +77,7 @@ def test_a_slow_sink_slows_checkpoints_and_nothing_else(tmp_path: Path, workers:
 
 
 def test_a_source_that_waits_holds_no_checkpoint_up(tmp_path: Path) -> None:
-    queue: QueueSource[int] = QueueSource()
+    queue: QueueSource[int] = QueueSource(journal=True)
     sink = Slow(0)
 
     def main(worker: ps.Worker) -> list[int]:
@@ -125,7 +125,7 @@ def test_a_main_that_blocks_delays_checkpoints_and_stops_nobody(tmp_path: Path) 
 
 def test_a_large_outbox_is_shown_without_an_interval(tmp_path: Path) -> None:
     sink = Slow(0)
-    queue: QueueSource[int] = QueueSource()
+    queue: QueueSource[int] = QueueSource(journal=True)
     count = 100_000
 
     def feed() -> None:

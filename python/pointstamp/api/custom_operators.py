@@ -166,7 +166,7 @@ class CustomOperators(Generic[T]):
             ...     by_name = ps.ByKey(lambda sale: sale[0])
             ...     return sales.unary_frontier(by_name, "totals", totals, state=Totals).capture()
             >>> ps.example(build).extract()
-            [(0, [('ann', 1), ('bob', 2), ('ann', 4)])]
+            [(0, [('ann', 1), ('ann', 4), ('bob', 2)])]
         """
         declares = declaration(self.scope, name, state, [type(pact)])
         return self._operator(name, [(self, pact)], build, schema, declares, notify=True)

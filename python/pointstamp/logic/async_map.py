@@ -116,11 +116,12 @@ def async_map(
     core.new_input(read, (PactKind.PIPELINE, None))
     results, results_made, capability = core.new_output()
     letters, letters_made, other = core.new_output()
-    capability.drop()
-    other.drop()
     info = core.info
     calls = _Calls(function, terms, info.activator, core.core.sources())
+    # A restored operator's capabilities are these two: calls in flight take theirs before they are dropped.
     core.keeps_waiting(calls)
+    capability.drop()
+    other.drop()
     speaks(info, calls)
     core.build(_Operator(calls), lambda ports: (*ports, results, letters))
     return results_made, letters_made
