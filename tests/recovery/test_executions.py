@@ -37,33 +37,42 @@ def begin(folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
+def is_free(database: Path) -> bool:
+    """Returns whether no process holds a lock of a database."""
+    try:
+        with closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=0)) as connection:
+            connection.execute("begin exclusive")
+    except sqlite3.OperationalError as error:
+        return "unable to open" in str(error)  # not made yet
+    return True
+
+
 @kills
 @pytest.mark.parametrize("more", [1, 2, 3])
 def test_a_program_that_is_stopped_past_a_takeover_shows_nothing(tmp_path: Path, more: int) -> None:
     expected = write_sales(tmp_path)
-    state, journal = tmp_path / "state", tmp_path / "totals.db-journal"
-    first = begin(tmp_path)
-    try:
-        end = time.monotonic() + LIMIT
-        stopped = False
-        while not stopped and first.poll() is None:
-            assert time.monotonic() < end
-            if newest(state) > more:
-                first.send_signal(signal.SIGSTOP)
-                time.sleep(0.01)
-                # One that holds the database's lock would be waited for.
-                stopped = not journal.exists()
-                if not stopped:
-                    first.send_signal(signal.SIGCONT)
-            time.sleep(0.001)
-        second = run("sales.py", tmp_path, 1, 1)
-        assert second.ended, second.said
-        assert shown(tmp_path) == expected
-        first.send_signal(signal.SIGCONT)
-        _, said = first.communicate(timeout=LIMIT)
-    finally:
-        first.kill()
-        first.wait()
+    state = tmp_path / "state"
+    with begin(tmp_path) as first:
+        try:
+            end = time.monotonic() + LIMIT
+            stopped = False
+            while not stopped and first.poll() is None:
+                assert time.monotonic() < end
+                if newest(state) > more:
+                    first.send_signal(signal.SIGSTOP)
+                    time.sleep(0.01)  # until it has stopped
+                    # The second would time out while a stopped process holds a lock of the database.
+                    stopped = is_free(tmp_path / "totals.db")
+                    if not stopped:
+                        first.send_signal(signal.SIGCONT)
+                time.sleep(0.001)
+            second = run("sales.py", tmp_path, 1, 1)
+            assert second.ended, second.said
+            assert shown(tmp_path) == expected
+            first.send_signal(signal.SIGCONT)
+            _, said = first.communicate(timeout=LIMIT)
+        finally:
+            first.kill()
     assert not stopped or "was overtaken" in said or "CheckpointError" in said, said
     assert shown(tmp_path) == expected
 
@@ -71,13 +80,13 @@ def test_a_program_that_is_stopped_past_a_takeover_shows_nothing(tmp_path: Path,
 @kills
 def test_of_programs_that_start_together_one_goes_on(tmp_path: Path) -> None:
     expected = write_sales(tmp_path)
-    programs = [begin(tmp_path) for _ in range(3)]
-    try:
-        said = [program.communicate(timeout=LIMIT)[1] for program in programs]
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
+    with begin(tmp_path) as first, begin(tmp_path) as second, begin(tmp_path) as third:
+        programs = [first, second, third]
+        try:
+            said = [program.communicate(timeout=LIMIT)[1] for program in programs]
+        finally:
+            for program in programs:
+                program.kill()
     for program, words in zip(programs, said, strict=True):
         known = (
             "was overtaken",

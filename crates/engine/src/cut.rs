@@ -553,7 +553,7 @@ fn latest_of<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<u64> {
 /// How long an attempt may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// For all workers to say that they are ready, and again for all to hold their sources.
+    /// For all workers to say that they are ready, and again for all to hold their sources. It doubles while they do not, up to a fifth of `drain`.
     pub ready: std::time::Duration,
     /// For the computation to drain, from then on.
     pub drain: std::time::Duration,

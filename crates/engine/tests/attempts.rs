@@ -154,6 +154,37 @@ fn a_worker_that_does_not_step_delays_cuts_and_pauses_nobody() {
 }
 
 #[test]
+fn workers_whose_steps_take_longer_than_an_answer_may_take_have_cuts() {
+    let complete = AtomicBool::new(false);
+    threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let limits = Limits {
+                ready: Duration::from_millis(1),
+                ..LONG
+            };
+            let told = told(worker, limits);
+            worker.dataflow("count", 1, |scope| {
+                collect(&source(scope, Rc::new(Cell::new(0)), 10)?)
+            })?;
+            let mut attempts = 0;
+            while !complete.load(Ordering::SeqCst) {
+                worker.step()?;
+                if worker.index() == 1 {
+                    std::thread::sleep(Duration::from_millis(25)); // a step that takes long
+                } else if told.complete.get() > 0 {
+                    complete.store(true, Ordering::SeqCst);
+                } else if told.given_up.borrow().len() == attempts {
+                    attempts += 1;
+                    assert!(attempts < 40, "no attempt succeeds");
+                    worker.request_cut();
+                }
+            }
+            worker.run()
+        })
+        .unwrap();
+}
+
+#[test]
 fn what_does_not_drain_is_given_up_and_named_and_goes_on() {
     for shape in [threads(1), threads(2), processes(2, 1)] {
         let free = AtomicUsize::new(0);

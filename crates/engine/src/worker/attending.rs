@@ -81,10 +81,9 @@ impl<P: Payload> Worker<P> {
     /// Orders something of every member.
     fn order(&self, attempt: u64, order: Order) {
         let cutting = &self.0.cutting;
-        let limits = cutting.limits.get();
         let within = match order {
-            Order::Ready | Order::Hold => Some(limits.ready),
-            Order::Count(1) => Some(limits.drain),
+            Order::Ready | Order::Hold => Some(cutting.patience()),
+            Order::Count(1) => Some(cutting.limits.get().drain),
             Order::Take | Order::GiveUp => None,
             Order::Count(_) | Order::Freeze(_) => {
                 return self.tell_members(attempt, order); // within what is left
@@ -114,6 +113,7 @@ impl<P: Payload> Worker<P> {
             }
             Heard::Complete => {
                 tracing::debug!(attempt, "every worker has taken its part");
+                cutting.unanswered.set(0);
                 if let Some(cuts) = cutting.cuts() {
                     cuts.complete(attempt);
                 }
@@ -135,6 +135,9 @@ impl<P: Payload> Worker<P> {
             return;
         }
         let missing: Vec<_> = leader.missing().collect();
+        if !leader.is_holding() || leader.waits_for_hold() {
+            cutting.unanswered.set(cutting.unanswered.get().saturating_add(1));
+        }
         let Some(order) = leader.give_up() else {
             return;
         };

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pointstamp_progress::drain::{Due, Leader, Member};
 
@@ -19,6 +19,8 @@ pub(super) struct Cutting<P: Payload> {
     pub(super) leader: RefCell<Leader<Standing>>,
     /// Until when the leader waits for the answers to what it has ordered.
     pub(super) deadline: Cell<Option<Instant>>,
+    /// The attempts in a row that failed because a worker did not answer in time.
+    pub(super) unanswered: Cell<u32>,
     /// Why the leader gives up: who had not answered, and whether workers stood differently.
     pub(super) verdict: RefCell<(Vec<usize>, bool)>,
     /// Another attempt was wanted while one was under way.
@@ -38,6 +40,7 @@ impl<P: Payload> Cutting<P> {
             member: RefCell::default(),
             leader: RefCell::new(Leader::new(peers)),
             deadline: Cell::default(),
+            unanswered: Cell::default(),
             verdict: RefCell::default(),
             wanted: Cell::default(),
             attends: Cell::default(),
@@ -75,6 +78,16 @@ impl<P: Payload> Cutting<P> {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
+    }
+
+    /// Returns the time that workers have to say that they are ready, or to hold their sources.
+    ///
+    /// It doubles with each attempt in a row that failed because a worker did not answer, up to a fifth of the time for the drain.
+    /// So a computation whose steps take longer than [`Limits::ready`] has cuts, too.
+    pub(super) fn patience(&self) -> Duration {
+        let Limits { ready, drain, .. } = self.limits.get();
+        let doubled = ready.saturating_mul(2_u32.saturating_pow(self.unanswered.get()));
+        doubled.min(ready.max(drain / 5))
     }
 
     /// Whether the leader has waited for long enough.
