@@ -141,7 +141,7 @@ impl<T: Ord> ChangeBatch<T> {
         self.clean = self.updates.len();
     }
 
-    /// Adds up sorted updates to one item, and drops those that come to nothing.
+    /// Adds up sorted updates to one item, and drops those whose sum is zero.
     fn add_up(&mut self) {
         let mut kept = 0;
         let mut next = 0;

@@ -152,7 +152,7 @@ impl<T: PartialOrder + Ord + Clone> MutableAntichain<T> {
         }
     }
 
-    /// With an element beside the one that is held, or with two.
+    /// Updates the counts when one element beside the new one is held, or two are.
     fn update_two(&mut self, time: T, diff: i64, changes: &mut Vec<(T, i64)>) {
         let (before, counts) = match std::mem::replace(&mut self.0, Counts::None) {
             Counts::One(held, count) if diff != 0 => {

@@ -35,7 +35,7 @@ enum Repr {
     Boxed(Box<[u64]>),
 }
 
-/// How many coordinates are inline, in a whole word: points are then moved word by word, which
+/// The number of coordinates that are inline, as a whole word: points are then moved word by word, which
 /// processors do several times faster than in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
@@ -286,7 +286,7 @@ impl fmt::Debug for Point {
     }
 }
 
-/// As Python programs write times: `()`, `3`, `(3, 1)`.
+/// Formats a point as Python programs write times: `()`, `3`, `(3, 1)`.
 impl fmt::Display for Point {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.coords() {

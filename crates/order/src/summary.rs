@@ -65,13 +65,13 @@ impl Summary {
         Self::new(increments.len(), increments)
     }
 
-    /// How many coordinates of a timestamp stay.
+    /// The number of coordinates of a timestamp that stay.
     #[inline]
     pub fn keep(&self) -> usize {
         self.keep
     }
 
-    /// What is added to the coordinates that stay, then what is appended.
+    /// The increments of the coordinates that stay, followed by the coordinates that are appended.
     #[inline]
     pub fn increments(&self) -> &[u64] {
         self.increments.coords()
@@ -88,8 +88,8 @@ impl Summary {
         self.keep == self.dims() && self.increments().iter().all(|increment| *increment == 0)
     }
 
-    /// What a path of this summary inside a scope does to the first `dims` coordinates: to a point
-    /// that enters the scope, takes the path, and leaves.
+    /// The effect of a path with this summary, inside a scope, on the first `dims` coordinates of a point
+    /// that enters the scope, takes the path and leaves.
     #[must_use]
     pub fn truncate(&self, dims: usize) -> Self {
         Self {

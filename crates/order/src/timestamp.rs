@@ -9,12 +9,12 @@ use std::hash::Hash;
 
 use crate::PartialOrder;
 
-/// A logical time that messages and capabilities bear.
+/// A logical time that messages and capabilities carry.
 ///
 /// `Ord` must be a linear extension of [`PartialOrder`]: it is the order in which times are
 /// processed, so that no time is looked at before one that could lead to it.
 pub trait Timestamp: Clone + Eq + Ord + Hash + Debug + PartialOrder + 'static {
-    /// What happens to a timestamp along a path of the dataflow.
+    /// The effect of a path of the dataflow on a timestamp.
     type Summary: PathSummary<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! Frontiers are the same whatever an order knows of lower bounds: all of them, some, or none.
+//! Frontiers are the same whether an order gives all lower bounds, some, or none.
 
 use pointstamp_order::{MutableAntichain, PartialOrder};
 use pointstamp_testkit::{CountModel, cases};

@@ -97,7 +97,7 @@ fn coordinates_of_a_point_are_looked_up() {
     }
 }
 
-/// Whether hashes tell items apart, and depend on nothing but what is equal.
+/// Checks that hashes of unequal items differ, and that equal items have equal hashes.
 fn are_hashed<T: Hash + Eq + Clone>(items: &[T]) {
     let state = RandomState::new();
     let hashes: HashSet<u64> = items.iter().map(|item| state.hash_one(item)).collect();

@@ -186,7 +186,7 @@ proptest! {
         }
     }
 
-    /// Summaries are ordered only if all their results are: there is a time that tells.
+    /// Summaries are unordered only if some time has results that are unordered.
     #[test]
     fn unordered_summaries_are_told_apart(s1 in summary(), s2 in summary()) {
         // Long enough for both. Zeros compare the increments; a large coordinate (but not so large

@@ -205,7 +205,7 @@ suites! {
     odd: Odd;
 }
 
-/// Many elements: what is put off, merged and taken apart again in bulk.
+/// Many elements: changes that are put off, merged and split in bulk.
 mod large {
     use super::*;
 
@@ -246,8 +246,8 @@ mod large {
             large_agrees(&updates, look)?;
         }
 
-        /// The smallest go, and others join anywhere behind, a few at a time: what is known of the
-        /// blocks has to keep up.
+        /// The smallest elements leave, and others join anywhere behind them, a few at a time: the cached
+        /// properties of the blocks must follow.
         #[test]
         fn joining(
             start in vec((0..100u64, 0..100u64), 150..300),

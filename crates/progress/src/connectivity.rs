@@ -243,7 +243,7 @@ mod tests {
         assert_ne!(uniform, Connectivity::identity(3, 2, 0));
     }
 
-    /// What is said of pairs one by one, and of all of them, follows from the list of them.
+    /// Checks that the answers about single pairs, and about all pairs, follow from the list of pairs.
     fn agrees_with_its_pairs(connectivity: &Connectivity<u64>) {
         let pairs: Vec<_> = connectivity.iter().map(|(i, o, _)| (i, o)).collect();
         let all = |end: usize| (0..end).flat_map(move |i| (0..end).map(move |o| (i, o)));

@@ -1,4 +1,4 @@
-//! The drain of a checkpoint: how the workers come to a moment at which nothing is in flight, and know it.
+//! The drain of a checkpoint: how the workers reach a moment at which nothing is in flight, and detect it.
 //!
 //! Owns [`Leader`] and [`Member`], state machines without I/O. One worker leads; every worker, the leader included, has a member. There is
 //! one attempt at a time. Orders go from the leader to every member, answers back; the links between them keep order.
@@ -17,16 +17,16 @@
 //! message is queued or under way anywhere. The round before, in which workers go on running, is for speed alone: it keeps the workers from
 //! being frozen while messages are under way.
 //!
-//! Whoever asks for an attempt decides how long it may take, and calls [`Leader::give_up`].
+//! The caller that begins an attempt decides how long it may take, and calls [`Leader::give_up`].
 
 use serde::{Deserialize, Serialize};
 
-/// What the leader orders of every member.
+/// An order of the leader to every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Order {
     /// To say whether the worker can take part.
     Ready,
-    /// To stop what feeds the computation.
+    /// To pause the sources.
     Hold,
     /// To count when there is nothing to do. The number of the round.
     Count(u32),
@@ -38,7 +38,8 @@ pub enum Order {
     GiveUp,
 }
 
-/// What a member answers. `S` is what all workers must have in common, such as the dataflows that they have built.
+/// A member's answer to an order. `S` is the description that must be equal on all workers, for example the
+/// dataflows that they have built.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Answer<S> {
     /// To [`Order::Ready`].
@@ -62,7 +63,7 @@ pub struct Counts {
     pub taken: u64,
 }
 
-/// What comes of an answer.
+/// The consequence of an answer for the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Heard {
     /// Nothing yet: other members have to answer.
@@ -71,7 +72,7 @@ pub enum Heard {
     Order(Order),
     /// An order to every member to give up, because workers have not built the same.
     Unlike,
-    /// Every member has taken what it has: the attempt is complete.
+    /// Every member has taken its state: the attempt is complete.
     Complete,
 }
 
@@ -90,7 +91,7 @@ enum Phase {
 pub struct Leader<S> {
     attempt: u64,
     phase: Phase,
-    /// What the members have in common, from the first answer of a phase on.
+    /// The description that the members must share, from the first answer of a phase on.
     common: Option<S>,
     answered: Vec<bool>,
     sum: Counts,
@@ -132,7 +133,7 @@ impl<S: PartialEq> Leader<S> {
         self.phase == Phase::Hold
     }
 
-    /// Whether the attempt can still be given up: members do not take what they have yet.
+    /// Whether the attempt can still be given up: members have not been ordered to take their state.
     pub fn may_give_up(&self) -> bool {
         !matches!(self.phase, Phase::Idle | Phase::Take)
     }
@@ -153,7 +154,7 @@ impl<S: PartialEq> Leader<S> {
             .map(|(member, _)| member)
     }
 
-    /// Hears an answer. Those to another attempt, or to an order that is not the last, say nothing.
+    /// Takes an answer. Answers to another attempt, or to an order that is not the last, are ignored.
     pub fn hear(&mut self, attempt: u64, member: usize, answer: Answer<S>) -> Heard {
         let fits = match (&answer, self.phase) {
             (Answer::Ready(_), Phase::Ready)
@@ -222,12 +223,12 @@ impl<S: PartialEq> Leader<S> {
     }
 }
 
-/// What a worker has to do for the attempt that is under way.
+/// The next duty of a worker in the current attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Due {
     /// Nothing.
     Nothing,
-    /// To say what it has built, where it can: [`Member::stands`].
+    /// To describe its dataflows, where it can: [`Member::stands`].
     Standing,
     /// To count as soon as it finds nothing to do: [`Member::counts`].
     Counts,
@@ -246,12 +247,12 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member that has heard nothing yet.
+    /// Returns a member that has received no order yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Hears an order. An order of a later attempt takes the place of an earlier one.
+    /// Takes an order. An order of a later attempt replaces one of an earlier attempt.
     pub fn hear(&mut self, attempt: u64, order: Order) {
         if attempt < self.attempt {
             return;
@@ -263,12 +264,12 @@ impl Member {
         self.due = (order != Order::GiveUp).then_some(order);
     }
 
-    /// The attempt that it has heard of last.
+    /// The last attempt that the member received an order of.
     pub fn attempt(&self) -> u64 {
         self.attempt
     }
 
-    /// Whether what feeds the computation stands still.
+    /// Whether the worker's sources are paused.
     pub fn is_held(&self) -> bool {
         self.held
     }
@@ -278,7 +279,7 @@ impl Member {
         self.frozen
     }
 
-    /// What is to be done.
+    /// The next duty of the worker.
     pub fn due(&self) -> Due {
         match self.due {
             None | Some(Order::GiveUp) => Due::Nothing,
@@ -288,7 +289,7 @@ impl Member {
         }
     }
 
-    /// Says what the worker has built. `None` where that is not due.
+    /// Answers with the description of the worker's dataflows. `None` where that is not due.
     pub fn stands<S>(&mut self, standing: S) -> Option<Answer<S>> {
         match self.due? {
             Order::Ready => Some(self.answer(Answer::Ready(standing))),
@@ -309,7 +310,7 @@ impl Member {
         }
     }
 
-    /// Has taken what there is, and goes on. `None` where that is not due.
+    /// Answers that the state was taken, and lets the worker go on. `None` where that is not due.
     pub fn takes<S>(&mut self) -> Option<Answer<S>> {
         if self.due != Some(Order::Take) {
             return None;
@@ -330,7 +331,7 @@ mod tests {
 
     const EVEN: Counts = Counts { sent: 3, taken: 3 };
 
-    /// Has every member hear an order, and the leader their answers.
+    /// Gives every member an order, and the leader their answers.
     fn round(
         leader: &mut Leader<u8>,
         members: &mut [Member],

@@ -7,7 +7,7 @@ use crate::Location;
 /// Why a graph cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GraphError {
-    /// A node index that has not been handed out.
+    /// A node index that the graph does not have.
     #[error(
         "there is no node {node}: the graph has {nodes} nodes, so use an index that `add_node` returned"
     )]
@@ -44,7 +44,7 @@ pub enum GraphError {
         /// The output of the summary.
         output: usize,
     },
-    /// A summary by which a timestamp could become one that is not at or after it.
+    /// A summary that could turn a timestamp into one that is not at or after it.
     #[error(
         "\"{name}\" summarizes the path from its input {input} to its output {output} by one that timestamps could go \
          back by: keep every coordinate, and add to them"
@@ -75,7 +75,7 @@ pub enum GraphError {
         u32::MAX
     )]
     TooLarge {
-        /// How many there are.
+        /// The size of the graph.
         size: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Descriptions of dataflow graphs, and what follows from the description alone.
+//! Descriptions of dataflow graphs, and the properties that follow from the description alone.
 //!
 //! Owns [`Graph`]. Edges leave timestamps as they are; nodes change them as their
 //! [`Connectivity`] says. All locations of one graph have timestamps of one kind, so that the
@@ -40,7 +40,7 @@ impl<T: Timestamp> Graph<T> {
         }
     }
 
-    /// The graph of a scope, whose node 0 stands for what is around it: the outputs of node 0 are
+    /// Returns the graph of a scope. Node 0 stands for the scope's surroundings: the outputs of node 0 are
     /// the scope's inputs, and the inputs of node 0 are the scope's outputs.
     pub fn with_boundary(identity: T::Summary, scope_inputs: usize, scope_outputs: usize) -> Self {
         let mut graph = Self::new(identity);

@@ -1,4 +1,4 @@
-//! The progress protocol: what workers tell one another, and when.
+//! The progress protocol: the changes that workers send to one another, and when.
 //!
 //! Owns [`Protocol`], a state machine without I/O. Each worker sends the changes that its operators
 //! make to pointstamp counts to every other worker, in batches over channels that keep their
@@ -26,7 +26,7 @@ use crate::{Location, Source, Tracker};
 /// When changes are sent to other workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// As soon as there are any.
+    /// Changes are sent as soon as there are any.
     Eager,
     /// When one of them may move a frontier; all that wait then go together.
     #[default]
@@ -76,9 +76,9 @@ pub struct Protocol<T: Timestamp> {
     tracker: Tracker<T>,
     mode: Mode,
     peers: usize,
-    /// Changes made here that no other worker knows of.
+    /// Changes made here that were not sent to other workers.
     local: ChangeBatch<(Location, T)>,
-    /// Changes that every worker knows or is being told, for the next propagation.
+    /// Changes that every worker knows or will receive, for the next propagation.
     shared: ChangeBatch<(Location, T)>,
 }
 
@@ -113,13 +113,14 @@ impl<T: Timestamp> Protocol<T> {
             .update(Location::source(0, scope_input), time, diff);
     }
 
-    /// Where an operator's report goes, as a whole: consumed, internal and produced together.
+    /// The batch for the report of an operator, which is added as a whole: consumed, internal and produced
+    /// together.
     #[inline]
     pub fn local(&mut self) -> &mut ChangeBatch<(Location, T)> {
         &mut self.local
     }
 
-    /// Where changes go that every worker learns of in its own way, and that are never sent: the
+    /// The batch for changes that are never sent, because every worker learns of them in another way: the
     /// report of a nested scope, whose workers have exchanged it among themselves.
     #[inline]
     pub fn shared(&mut self) -> &mut ChangeBatch<(Location, T)> {
@@ -195,7 +196,7 @@ impl<T: Timestamp> Protocol<T> {
         self.shared.has_updates() || self.tracker.has_updates()
     }
 
-    /// True when local changes are held back, or have not been asked for yet.
+    /// True when local changes are held back, or have not been requested yet.
     #[inline]
     pub fn has_local(&self) -> bool {
         self.local.has_updates()

@@ -37,7 +37,7 @@ use crate::{Graph, GraphError, Location};
 pub struct Scheduler<T: Timestamp> {
     graph: Graph<T>,
     hops: Hops<T::Summary>,
-    /// Per starting location, the summaries to every location; filled when first asked for.
+    /// Per starting location, the summaries to every location; filled at the first request.
     summaries: Vec<Option<Vec<Antichain<T::Summary>>>>,
     table: BTreeMap<(Location, T), Counts>,
 }
@@ -65,7 +65,7 @@ impl<T: Timestamp> Scheduler<T> {
         })
     }
 
-    /// Changes the number of events that bear a pointstamp.
+    /// Changes the number of events with a pointstamp.
     ///
     /// # Errors
     ///
@@ -92,13 +92,13 @@ impl<T: Timestamp> Scheduler<T> {
         Ok(())
     }
 
-    /// How many events bear a pointstamp.
+    /// The number of events with a pointstamp.
     pub fn occurrence_count(&self, location: Location, time: &T) -> i64 {
         let counts = self.table.get(&(location, time.clone()));
         counts.map_or(0, |counts| counts.occurrences)
     }
 
-    /// How many other active pointstamps could result in this one; it need not be active.
+    /// The number of other active pointstamps that could result in this one; it need not be active.
     pub fn precursor_count(&mut self, location: Location, time: &T) -> usize {
         match self.table.get(&(location, time.clone())) {
             Some(counts) if counts.occurrences > 0 => counts.precursors,
@@ -106,7 +106,7 @@ impl<T: Timestamp> Scheduler<T> {
         }
     }
 
-    /// The active pointstamps without precursors, in order: events bearing one may be delivered.
+    /// The active pointstamps without precursors, in order: events with such a pointstamp may be delivered.
     pub fn frontier(&self) -> impl Iterator<Item = (Location, &T)> {
         self.table
             .iter()
@@ -141,7 +141,7 @@ impl<T: Timestamp> Scheduler<T> {
         precursors
     }
 
-    /// Counts the pointstamp in, or out, as a precursor of those that it could result in.
+    /// Adds or removes the pointstamp as a precursor of the pointstamps that it could result in.
     fn precede(&mut self, start: usize, location: Location, time: &T, active: bool) {
         self.summaries_from(start);
         let Self {

@@ -22,7 +22,7 @@ pub(crate) struct Topology<T: Timestamp> {
     /// The summaries of the exits.
     pub(crate) exit_summaries: Vec<T::Summary>,
     identity: T::Summary,
-    /// Where each node's locations start in `numbers`.
+    /// The offsets in `numbers` at which each node's locations start.
     nodes: Vec<(usize, usize, usize)>,
     /// From dense indices to our numbers.
     numbers: Vec<u32>,
@@ -191,7 +191,8 @@ impl<T: Timestamp> Topology<T> {
         if self.boundary { self.nodes[0].1 } else { 0 }
     }
 
-    /// True when the location numbered `number` is a port of node 0, which stands for the outside.
+    /// True when the location numbered `number` is a port of node 0, which stands for the surroundings of the
+    /// scope.
     #[inline]
     pub(crate) fn is_boundary(&self, number: usize) -> bool {
         self.boundary && self.places[number].node == 0

@@ -170,8 +170,8 @@ impl<T: Timestamp> Tracker<T> {
             .map(|((number, time), diff)| ((topology.location(number as usize), time), diff))
     }
 
-    /// The net changes since the last call to the frontiers at the scope's outputs, as far as they
-    /// follow from pointstamps within the scope and not from those at its inputs: what the scope
+    /// The net changes since the last call to the frontiers at the scope's outputs, as far as they follow
+    /// from pointstamps within the scope and not from pointstamps at its inputs: the times that the scope
     /// itself may still send.
     pub fn drain_boundary_changes(&mut self) -> std::vec::Drain<'_, ((usize, T), i64)> {
         self.output_changes.drain()
@@ -271,7 +271,7 @@ impl<T: Timestamp> Tracker<T> {
         self.topology.number(location).is_some()
     }
 
-    /// True when node 0 stands for what is around the graph's scope.
+    /// True when node 0 stands for the surroundings of the graph's scope.
     #[inline]
     pub fn has_boundary(&self) -> bool {
         self.topology.has_boundary()
@@ -297,8 +297,8 @@ impl<T: Timestamp> Tracker<T> {
         })
     }
 
-    /// The pointstamps with a positive count that could result in `time`, or an earlier time, at
-    /// `location`: what that place is waiting for.
+    /// The pointstamps with a positive count that could result in `time`, or an earlier time, at `location`:
+    /// the reasons why the frontier there does not advance.
     ///
     /// Costs a search of the whole graph; it is meant for people.
     ///

@@ -7,7 +7,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// How many items are kept sorted.
+/// The number of items that are kept sorted.
 const NEAR: usize = 16;
 
 type Item<T> = (T, u32, i64);
@@ -54,7 +54,8 @@ impl<T: Ord> Worklist<T> {
         }
     }
 
-    /// True when what comes after all of `near` comes before all of `far`, and there is room.
+    /// True when an item that comes after all of `near` also comes before all of `far`, and `near` has space
+    /// for it.
     fn may_lead(&self, time: &T, location: u32) -> bool {
         self.near.len() < NEAR
             && self

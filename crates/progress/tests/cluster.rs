@@ -51,7 +51,7 @@ proptest! {
     }
 }
 
-/// How many of 200 runs meet a frontier that has passed something: on random graphs, the same each
+/// Returns how many of 200 runs meet a frontier that has passed something: on random graphs, the same each
 /// time, and on a pipeline.
 fn caught(mode: Mode, fault: Fault) -> (usize, usize) {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);

@@ -135,7 +135,7 @@ fn frontiers_never_lie_in_larger_clusters() {
     all_hold(DEEP);
 }
 
-/// What an exploration of the scenario with the flaw comes upon first.
+/// Returns the first error that an exploration of the scenario with the flaw finds.
 fn caught(flaw: Flaw, scenario: &Scenario) -> Option<Wrong> {
     let sound = explore(scenario);
     assert!(sound.is_ok(), "without {flaw:?}: {}", sound.unwrap_err());

@@ -58,7 +58,7 @@ fn within<T: Timestamp>(universe: &[T], times: impl IntoIterator<Item = T>) -> B
         .collect()
 }
 
-/// What is asked about a location follows from its frontier, and from the counts there.
+/// Checks that the answers about a location follow from its frontier and from its counts.
 fn questions_agree<D: Domain>(
     tracker: &Tracker<D::Time>,
     location: Location,
@@ -77,7 +77,7 @@ fn questions_agree<D: Domain>(
     Ok(())
 }
 
-/// Frontiers, changes to them, and what the boundary hears.
+/// Checks frontiers, changes to them, and the changes that reach the boundary.
 fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), TestCaseError> {
     let mut reach = Reach::new(spec);
     let mut counts = Counts::new(spec);
@@ -209,7 +209,7 @@ fn places_agree<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Path summaries do to each time what the best paths do, and are minimal.
+/// Checks that path summaries do to each time what the best paths do, and that they are minimal.
 fn summaries_agree<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError> {
     let graph = spec.graph();
     let mut reach = Reach::new(spec);
@@ -333,7 +333,7 @@ fn cycles_are_found<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Summaries that keep fewer coordinates than there are, and so lose what was added to the others.
+/// Generates summaries that keep fewer coordinates than there are, and so lose what was added to the others.
 fn dropping() -> impl Strategy<Value = GraphSpec<Points<2>>> {
     let spec = GraphSpec::<Points<2>>::without_feedback();
     (

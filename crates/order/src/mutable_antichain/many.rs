@@ -55,7 +55,8 @@ impl<T: PartialOrder + Ord + Clone> Many<T> {
         self.update_undominated(time, diff, changes);
     }
 
-    /// Of an element that nothing in the frontier comes before: if it is counted at all, it is owed.
+    /// Updates an element that no element of the frontier precedes: its count includes what `rest` owes for
+    /// it.
     fn update_undominated(&mut self, time: T, diff: i64, changes: &mut Vec<(T, i64)>) {
         if diff <= 0 {
             self.rest.add(time, diff);
@@ -84,7 +85,7 @@ impl<T: PartialOrder + Ord + Clone> Many<T> {
         changes.push((time, 1));
     }
 
-    /// The element at `index` leaves the frontier; what it alone was before joins.
+    /// Removes the element at `index` from the frontier, and adds the elements that it alone preceded.
     fn depart(&mut self, index: usize, changes: &mut Vec<(T, i64)>) {
         let Self {
             frontier,

@@ -28,7 +28,7 @@ pub(super) struct SortedCounts<T> {
     len: usize,
     /// Changes in no order, on top of the blocks.
     pending: Vec<(T, i64)>,
-    /// How many changes in `pending` and counts in `blocks` are negative, at most.
+    /// An upper bound of the number of negative changes in `pending` and negative counts in `blocks`.
     negative: usize,
     /// Whether the blocks' bounds are kept up; no search has needed them where not.
     bounded: bool,
@@ -268,7 +268,7 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
         }
     }
 
-    /// Of the blocks before `end`: the one there is unknown.
+    /// Forgets the suffixes of the blocks before `end`. The suffix of the block at `end` is unknown.
     fn forget_suffixes(&mut self, end: usize) {
         for block in self.blocks.range_mut(..end).rev() {
             if block.suffix.take().is_none() {
@@ -373,11 +373,11 @@ impl<T: PartialOrder + Clone> Block<T> {
 /// Blocks being written anew, from sorted counts of which several may be for one element. New blocks use the room
 /// of those that have been read: memory that is freed here and taken again at once is given to the system and back.
 struct Merged<'a, T> {
-    /// Those not read yet, and then the new ones.
+    /// The blocks that are not read yet, followed by the new ones.
     blocks: &'a mut VecDeque<Block<T>>,
-    /// How many have not been read.
+    /// The number of blocks that are not read yet.
     old: usize,
-    /// The room of those that have.
+    /// Memory of the blocks that were read, for reuse.
     spare: Vec<VecDeque<(T, i64)>>,
     /// The block that is being written.
     filling: VecDeque<(T, i64)>,
@@ -434,7 +434,7 @@ impl<'a, T: Eq> Merged<'a, T> {
         self.filling.push_back(entry);
     }
 
-    /// The number of entries in all blocks, and of those that are negative.
+    /// The number of entries in all blocks, and the number of negative ones.
     fn end(mut self) -> (usize, usize) {
         if let Some(last) = self.last.take() {
             self.put(last);
