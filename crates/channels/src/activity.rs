@@ -8,10 +8,11 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 const OUTSIDE: u64 = 0;
 const STEPPING: u64 = 1;
 const PARKED: u64 = 2;
-/// Above what a worker is doing stands how many steps it has begun.
+/// Each step adds this to a worker's word: the lowest bits hold its activity, the others the number of steps
+/// that it has begun.
 const STEP: u64 = 4;
 
-/// What each worker is doing.
+/// The current activity of each worker.
 pub(crate) struct Activity {
     doing: Vec<CachePadded<AtomicU64>>,
     doorbells: Vec<Doorbell>,
@@ -29,8 +30,8 @@ impl Activity {
         self.doing.len()
     }
 
-    /// Only the worker itself sets what it does. Who reads it may have written something for the worker to see before: the
-    /// order is total.
+    /// Sets the activity of a worker; only that worker calls it. A thread that reads the activity may have
+    /// written something for the worker before: the order is total.
     fn set(&self, worker: usize, doing: u64, steps: u64) {
         let old = self.doing[worker].load(Ordering::Relaxed);
         let new = (old & !(STEP - 1)).wrapping_add(steps * STEP) | doing;
@@ -58,7 +59,8 @@ impl Activity {
             && !self.doorbells[worker].has_rung()
     }
 
-    /// Notes what the workers are doing; whether one of them is still in the step that it was in when this was called last.
+    /// Notes the activity of the workers, and returns whether one of them is still in the step that it was in
+    /// at the last call.
     pub(crate) fn in_a_long_step(&self, last: &mut Vec<u64>) -> bool {
         last.resize(self.workers(), OUTSIDE);
         let mut long = false;

@@ -27,25 +27,26 @@ use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Parker, Unparker};
 use crate::{ChannelId, Recipient};
 
-/// How long combined messages wait for other workers at most, where a worker is at hand to send them.
+/// The longest time that combined messages wait for other workers, where a worker is available to send them.
 pub const LINGER: Duration = Duration::from_micros(500);
 
-/// How long they wait at most where none is.
+/// The longest time that combined messages wait where no worker is available.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Messages that can be added up.
 pub trait Combine: Encode + Clone {
-    /// Adds what another message says.
+    /// Adds the content of another message.
     fn add(&mut self, other: &Self);
 
-    /// Whether nothing is said: what was added up has cancelled. Asked once, before it is sent.
+    /// Whether the message is empty, because the changes in it have cancelled. Called once, before it is
+    /// sent.
     fn is_nothing(&mut self) -> bool;
 
     /// Writes the message, as [`Encode::encode`]; it cannot fail.
     fn put(&self, out: &mut Encoder);
 }
 
-/// What the workers of one process have yet to tell the others.
+/// The messages of the workers of one process that are not sent yet.
 pub(crate) struct Combiner {
     /// Whether a pot holds something.
     dirty: AtomicBool,
@@ -53,11 +54,11 @@ pub(crate) struct Combiner {
     /// Workers that were waited for in vain, and have begun no step since.
     absent: Vec<CachePadded<AtomicBool>>,
     pending: Mutex<Pending>,
-    /// Held while frames are handed to the transport, so that those of a channel stay in order.
+    /// Held while frames are passed to the transport, so that the frames of a channel stay in order.
     wire: Mutex<()>,
     uplink: Arc<Uplink>,
     linger: Duration,
-    /// Where there are workers to wait for.
+    /// The thread that sends where no worker does; present where there are workers to wait for.
     clock: OnceLock<Clock>,
 }
 
@@ -68,7 +69,7 @@ struct Pending {
     since: Instant,
 }
 
-/// What waits in one channel.
+/// The messages that wait in one channel.
 pub(crate) struct Pot<T> {
     id: ChannelId,
     sum: Mutex<Option<T>>,
@@ -245,7 +246,8 @@ impl Combiner {
 }
 
 impl Combiner {
-    /// Ends the thread that sends where no worker does: what keeps a failure of the computation may keep this alive.
+    /// Ends the thread that sends where no worker does: an object that keeps a failure of the computation may
+    /// keep this one, too.
     pub(crate) fn close(&self) {
         if let Some(clock) = self.clock.get() {
             clock.end();
@@ -259,7 +261,7 @@ impl Drop for Combiner {
     }
 }
 
-/// Sends what waits where no worker comes back to do it. It sleeps until it is set.
+/// Sends waiting messages if no worker does. It sleeps until it is set.
 struct Clock {
     state: Arc<ClockState>,
     unparker: Unparker,
@@ -331,7 +333,7 @@ fn tick(combiner: &Weak<Combiner>, state: &ClockState, parker: &Parker) {
     }
 }
 
-/// Sends messages to every worker but one's own: to those of this process as they are, to the other processes combined.
+/// Sends messages to every other worker: to workers of this process as they are, to other processes combined.
 pub struct Combined<T> {
     pub(crate) pot: Option<(Arc<Combiner>, Arc<Pot<T>>, usize)>,
     pub(crate) local: Vec<Sender<T>>,
@@ -363,7 +365,7 @@ impl<T: Combine> Combined<T> {
         self.push_to_local(message);
     }
 
-    /// Whether some of what arrives comes from other processes.
+    /// Whether some of the messages that arrive come from other processes.
     pub fn is_remote(&self) -> bool {
         self.pot.is_some()
     }

@@ -29,7 +29,7 @@ pub trait Encode: Sized + Send + 'static {
     fn footprint(&self) -> usize;
 }
 
-/// Where a message's bytes are put.
+/// The buffer into which a message's bytes are written.
 #[derive(Debug, Default)]
 pub struct Encoder {
     segments: Vec<Bytes>,
@@ -46,7 +46,7 @@ impl Encoder {
         Self::default()
     }
 
-    /// How many bytes were put so far.
+    /// The number of bytes written so far.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -26,7 +26,7 @@ pub enum ChannelError {
     OpenedTwice {
         /// The channel.
         id: ChannelId,
-        /// The worker that asked again.
+        /// The worker that opened the channel twice.
         worker: usize,
     },
 }

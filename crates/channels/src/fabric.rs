@@ -29,8 +29,8 @@ mod models;
 mod routing;
 mod steps;
 
-/// Told of what arrives from other processes that is not a channel's. Called by the threads that read
-/// connections: nothing here may wait for a worker.
+/// Receives events from other processes that belong to no channel. Called by the threads that read
+/// connections: an implementation must not wait for a worker.
 pub trait Overseer: Send + Sync {
     /// A message of another process to this one's.
     fn control(&self, from: usize, body: Bytes);
@@ -38,11 +38,11 @@ pub trait Overseer: Send + Sync {
     /// Another process has left; nothing more comes from it.
     fn left(&self, from: usize, how: Farewell);
 
-    /// Another process is gone without a word, or sent what makes no sense: why, in a sentence.
+    /// Another process left without a farewell, or sent malformed data. `why` gives the reason in a sentence.
     fn lost(&self, from: usize, why: String);
 }
 
-/// The meeting place of the workers of one process, and their way to those of others.
+/// The queues between the workers of one process, and their connections to the workers of other processes.
 pub struct Fabric {
     /// The number of the first worker here.
     first: usize,
@@ -73,7 +73,8 @@ impl Fabric {
         Self::in_cluster_lingering(workers, high_water, transport, LINGER)
     }
 
-    /// As [`in_cluster`](Self::in_cluster), with another time for which what the workers say is held to be combined.
+    /// Creates a fabric as [`in_cluster`](Self::in_cluster) does, with another time for which messages of
+    /// workers are held to be combined.
     pub fn in_cluster_lingering(
         workers: usize,
         high_water: usize,
@@ -124,7 +125,7 @@ impl Fabric {
         (Arc::new(fabric), mailboxes)
     }
 
-    /// How many workers there are, in all processes.
+    /// The number of workers in all processes.
     pub fn peers(&self) -> usize {
         self.peers
     }
@@ -193,14 +194,15 @@ impl Fabric {
         }
     }
 
-    /// What was sent to other processes so far.
+    /// The number of frames and bytes that were sent to other processes so far.
     pub fn traffic(&self) -> Traffic {
         self.uplink
             .as_ref()
             .map_or_else(Traffic::default, |uplink| uplink.traffic())
     }
 
-    /// How many channels are open here, or have frames that wait for a worker to open them.
+    /// The number of channels that are open in this process, or have frames that wait for a worker to open
+    /// them.
     pub fn channels(&self) -> usize {
         self.routes().channels.len()
     }

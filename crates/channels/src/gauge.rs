@@ -11,7 +11,7 @@ use crossbeam::utils::CachePadded;
 
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// How many messages a worker has sent to others, and how many of others it has taken out of its queues.
+/// The numbers of messages that a worker has sent to others, and has taken out of its queues from others.
 ///
 /// Over all workers the two sums are equal exactly when no message is queued or under way. A message to every worker of a process
 /// counts once for each of them, and a message that is dropped because its reader is gone counts as taken.
@@ -23,7 +23,7 @@ pub struct Tally {
     pub taken: u64,
 }
 
-/// Counts what is in flight.
+/// Counts bytes in flight.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     stripes: Vec<CachePadded<Stripe>>,
@@ -74,7 +74,7 @@ impl Gauge {
         }
     }
 
-    /// Bytes in flight now, about: what is counted while this looks may be seen in part.
+    /// Returns the bytes in flight, approximately: counts that change during the call may be seen in part.
     pub(crate) fn level(&self) -> usize {
         let sum: i64 = self
             .stripes

@@ -12,12 +12,12 @@ use crate::ChannelId;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Parker, SegQueue, Unparker};
 
-/// What a ring of a doorbell is about.
+/// The reason why a doorbell rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
     /// A channel that was empty has messages.
     Channel(ChannelId),
-    /// The operator registered under this number was asked to run.
+    /// The operator registered under this number was activated.
     Activate(u64),
 }
 
@@ -111,7 +111,7 @@ impl Doorbell {
         !self.shared.events.is_empty()
     }
 
-    /// Wakes the worker without saying why: it will look at what it always looks at.
+    /// Wakes the worker without a reason: it looks at its queues as usual.
     pub fn wake(&self) {
         self.shared.unparker.unpark();
     }

@@ -1,17 +1,16 @@
-//! Back-pressure: when there is too much on its way, what feeds the computation pauses.
+//! Back-pressure: sources pause while too many bytes are in flight.
 //!
-//! A process is pressed while its gauge is above the high water mark, until it is below half of it. It tells the others: while any
-//! process is pressed, the sources of all pause. Whatever has an input goes on, so that loops, and all else that
-//! empties queues, never stands still for it.
+//! A process is pressed while its gauge is above the high water mark, until it is below half of it. It tells the other processes:
+//! while any process is pressed, the sources of all pause. Operators that have an input go on, so that loops, and everything else
+//! that empties queues, never stop because of pressure.
 //!
-//! A computation may need its sources to go on before it reads what it has: an operator that leaves its input alone until
-//! another one is complete. So that nothing hangs, a process whose level has not moved for [`STALLED`], while none of its workers
-//! was in one long step, gives way: it is pressed again once as much again as the mark has come on top, or once something has
-//! been consumed. Who needs more than the mark before he reads gets it so, at the rate of one mark in that time. Those
-//! who wait ask for that, every [`ASK`]: no other thread has to watch the time.
+//! An operator may leave its input alone until another input is complete, and so need more than the mark. So that nothing hangs,
+//! a process gives way when its level has not moved for [`STALLED`] and none of its workers was in one long step. It is pressed
+//! again once its level has risen by another mark, or once something has been consumed. Such an operator gets what it needs at the
+//! rate of one mark in that time. The waiting threads ask for it, every [`ASK`]: no other thread has to watch the time.
 //!
-//! An operator that waits for the world outside, and leaves its input alone meanwhile, can say so ([`hold`](Pressure::hold)): the
-//! process is pressed until it lets go, whatever its level, and does not give way, for what it waits for moves elsewhere.
+//! An operator that waits for an external event, and leaves its input alone meanwhile, calls [`hold`](Pressure::hold): the
+//! process is pressed until the operator lets go, whatever its level, and does not give way.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,18 +24,18 @@ use crate::sender::Uplink;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
-/// How long nothing must have moved before a process gives way.
+/// The time without movement after which a process gives way.
 pub const STALLED: Duration = Duration::from_secs(1);
 
-/// How often those who wait ask whether nothing moves.
+/// The interval at which waiting threads ask whether nothing moves.
 pub const ASK: Duration = Duration::from_millis(250);
 
-/// What processes tell each other about it.
+/// Messages of processes to each other about pressure: their first byte.
 const ON: u8 = 1;
 const OFF: u8 = 2;
 const QUESTION: u8 = 3;
 
-/// Whether sources are to pause.
+/// The state by which sources pause or go on.
 pub(crate) struct Pressure {
     gauge: Arc<Gauge>,
     activity: Arc<Activity>,
@@ -44,20 +43,20 @@ pub(crate) struct Pressure {
     high_water: usize,
     /// This process is pressed. Changes under `own`.
     here: AtomicBool,
-    /// How many operators hold the sources. Changes under `own`.
+    /// The number of operators that hold the sources. Changes under `own`.
     holding: AtomicUsize,
     /// The level at which this process has given way; none is as large as `usize::MAX`.
     given_way: AtomicUsize,
     own: Mutex<Watch>,
-    /// Which other processes are pressed, and how many.
+    /// The other processes that are pressed, and their number.
     there: Mutex<Vec<bool>>,
     elsewhere: AtomicUsize,
-    /// How often the last pressed process has ceased to be.
+    /// The number of times that the last pressed process has ceased to be pressed.
     releases: AtomicU64,
     stalled: Duration,
 }
 
-/// What was found when it was last asked for.
+/// The state of the process at the last question.
 struct Watch {
     asked: Instant,
     level: usize,
@@ -137,7 +136,7 @@ impl Pressure {
         }
     }
 
-    /// How many other processes are pressed.
+    /// The number of other processes that are pressed.
     pub(crate) fn elsewhere(&self) -> usize {
         self.elsewhere.load(Ordering::SeqCst)
     }
@@ -168,7 +167,7 @@ impl Pressure {
         }
     }
 
-    /// Looks at the gauge again, alone, and tells the others what has changed.
+    /// Reads the gauge again, under the lock, and sends changes to the other processes.
     fn turn(&self) {
         let watch = lock(&self.own);
         let level = self.gauge.level();
@@ -209,7 +208,7 @@ impl Pressure {
         self.released();
     }
 
-    /// Lets those go on who waited, unless there is another reason to wait.
+    /// Releases waiting threads, unless another reason to wait remains.
     fn released(&self) {
         if !self.is_on() {
             self.releases.fetch_add(1, Ordering::SeqCst);
@@ -223,7 +222,7 @@ impl Pressure {
         }
     }
 
-    /// Asks the processes that are pressed whether anything moves there.
+    /// Sends the question whether anything moves to the processes that are pressed.
     pub(crate) fn ask(&self) {
         if self.here.load(Ordering::SeqCst) {
             self.give_way();
@@ -261,7 +260,7 @@ impl Pressure {
         }
     }
 
-    /// Hears from another process. Whether that made sense.
+    /// Takes a message of another process. Returns whether it was well-formed.
     pub(crate) fn hear(&self, from: usize, what: &[u8]) -> bool {
         match what {
             [ON] => self.set(from, true),
@@ -297,7 +296,7 @@ mod tests {
     use super::*;
     use crate::Mailbox;
 
-    /// Of one process, which gives way when nothing has moved between two questions.
+    /// The pressure of one process, which gives way when nothing has moved between two questions.
     fn pressure() -> Pressure {
         let activity = Activity::new(vec![Mailbox::new().doorbell()]);
         let gauge = Arc::new(Gauge::new(1));

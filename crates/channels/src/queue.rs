@@ -24,7 +24,7 @@ use crate::sync::SegQueue;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{ChannelId, Doorbell, Ring};
 
-/// What waits, with the bytes that the gauge counts for it.
+/// A waiting message, with the bytes that the gauge counts for it.
 enum Slot<T> {
     Message(T, usize),
     Frame(Bytes),
@@ -119,7 +119,8 @@ impl<T> Drop for Queue<T> {
 /// Takes messages out of a queue; there is one for each worker.
 pub struct Receiver<T> {
     queue: Arc<Queue<T>>,
-    /// What was pulled and not popped since, in front of the queue, with the bytes that the gauge counts for it.
+    /// Messages that were pulled and not popped since, in front of the queue, with the bytes that the gauge
+    /// counts for them.
     pulled: RefCell<VecDeque<(T, usize)>>,
 }
 

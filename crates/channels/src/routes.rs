@@ -48,7 +48,7 @@ impl<T: Send + 'static> Inlet for Queues<T> {
 pub(crate) struct Entry {
     /// From the first worker that opens it on.
     pub(crate) inlet: Option<Arc<dyn Inlet>>,
-    /// What is combined before it leaves, where that is so.
+    /// The pot in which messages are combined before they leave, where the channel has one.
     pub(crate) pot: Option<Arc<dyn Any + Send + Sync>>,
     /// Workers that have opened it.
     pub(crate) opened: Vec<bool>,
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
     waiting: Vec<(Option<usize>, Bytes)>,
 }
 
-/// What becomes of a frame.
+/// The destination of a frame.
 pub(crate) enum Arrived {
     /// These queues take it.
     At(Arc<dyn Inlet>, Bytes),
@@ -71,7 +71,7 @@ pub(crate) enum Arrived {
 pub(crate) struct Routes {
     pub(crate) channels: FxHashMap<ChannelId, Entry>,
     ended: Tombstones,
-    /// Of dataflows that some workers are done with: which.
+    /// Dataflows that some workers have finished, with a flag for each worker.
     ending: FxHashMap<u32, Vec<bool>>,
     /// Workers that will open nothing more.
     gone: usize,
@@ -130,7 +130,7 @@ impl Routes {
 }
 
 impl Entry {
-    /// Hands over what waited, in order; returns its bytes.
+    /// Passes the waiting frames on, in order; returns their bytes.
     pub(crate) fn replay(&mut self, inlet: &dyn Inlet) -> usize {
         let waiting = std::mem::take(&mut self.waiting);
         let mut bytes = 0;
@@ -141,7 +141,7 @@ impl Entry {
         bytes
     }
 
-    /// How many messages wait: a frame for every worker of the process is one for each.
+    /// The number of waiting messages: a frame for every worker of the process counts once for each.
     pub(crate) fn messages(&self, workers: usize) -> usize {
         let waiting = self.waiting.iter();
         waiting
@@ -149,7 +149,7 @@ impl Entry {
             .sum()
     }
 
-    /// The bytes of what waits.
+    /// The bytes of the waiting frames.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.iter().map(|(_, body)| body.len()).sum()
     }

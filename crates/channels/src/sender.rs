@@ -1,4 +1,5 @@
-//! The sending ends of channels, and what they share with all that goes to other processes.
+//! The sending ends of channels, and the state that they share with everything that is sent to other
+//! processes.
 //!
 //! A [`Sender`] to a worker of this process enqueues the message itself. One to another process encodes it, on
 //! the thread that pushes, and hands it to the transport; neither ever waits.
@@ -14,11 +15,11 @@ use crate::queue::Queue;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::{ChannelError, MAX_BODY, Recipient, Transport};
 
-/// What a frame of control is about: its first byte.
+/// The kind of a control frame: its first byte.
 pub(crate) const PRESSURE: u8 = 1;
 pub(crate) const COMPUTATION: u8 = 2;
 
-/// How much was sent to other processes.
+/// The number of frames and bytes that were sent to other processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Frames with messages of operators.
@@ -38,7 +39,7 @@ pub(crate) struct Count {
     bytes: AtomicU64,
 }
 
-/// The connections to the other processes, with what is counted about them.
+/// The connections to the other processes, with their counters.
 pub(crate) struct Uplink {
     transport: Arc<dyn Transport>,
     gauge: Arc<Gauge>,

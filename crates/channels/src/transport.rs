@@ -13,11 +13,11 @@ use crate::ChannelId;
 /// A frame's body is at most this long.
 pub const MAX_BODY: usize = (1 << 31) - 1;
 
-/// A body that is handed over begins at a multiple of this.
+/// The alignment of bodies that are passed on, in bytes.
 const ALIGNED: usize = 16;
 
-/// The segments of a body as one block, aligned as [`Receive::frame`] promises: for a transport that hands it over within one
-/// program.
+/// Joins the segments of a body into one block, aligned as [`Receive::frame`] requires: for a transport
+/// within one program.
 pub fn joined(segments: &[Bytes]) -> Bytes {
     let len: usize = segments.iter().map(Bytes::len).sum();
     let mut block = Vec::<u8>::with_capacity(len + ALIGNED - 1);
@@ -40,7 +40,7 @@ pub enum Recipient {
     Control,
 }
 
-/// How a process leaves a cluster.
+/// The way in which a process leaves a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Farewell {
     /// All its workers have come to their end.
@@ -49,12 +49,13 @@ pub enum Farewell {
     Failed {
         /// The process where it began.
         origin: u32,
-        /// What happened.
+        /// The failure.
         reason: Reason,
     },
 }
 
-/// Why a process stops before its end, for a person; what a reader may have to tell apart are the variants.
+/// The reason why a process stops before its end, as text for people. Reasons that a reader may have to
+/// distinguish are variants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// Its program failed, or was interrupted: a sentence, and under it the traceback where there is one.
@@ -63,20 +64,21 @@ pub enum Reason {
     /// A process was lost, or gave up.
     #[error("{0}")]
     Lost(String),
-    /// Workers built different dataflows: what differs.
+    /// Workers built different dataflows: the difference.
     #[error("{0}")]
     Disagreed(String),
 }
 
 impl Reason {
-    /// What is said.
+    /// The text of the reason.
     pub fn text(&self) -> &str {
         let (Reason::Raised(text) | Reason::Lost(text) | Reason::Disagreed(text)) = self;
         text
     }
 }
 
-/// Told of what arrives. Called by the threads that read connections: nothing here may wait for a worker.
+/// Receives frames and events from other processes. Called by the threads that read connections: an
+/// implementation must not wait for a worker.
 pub trait Receive: Send + Sync {
     /// A frame from another process. Those from one process come in the order in which they were sent. The body is
     /// aligned to 16 bytes.
@@ -95,32 +97,33 @@ pub trait Receive: Send + Sync {
 
 /// The connections of one process to all others.
 pub trait Transport: Send + Sync {
-    /// How many processes there are.
+    /// The number of processes.
     fn processes(&self) -> usize;
 
-    /// Which of them this is.
+    /// The number of this process.
     fn process(&self) -> usize;
 
     /// The address of a process, for messages.
     fn address(&self, process: usize) -> String;
 
-    /// Begins to hand over what arrives. To be called once.
+    /// Begins to pass arriving frames to `receiver`. To be called once.
     fn start(&self, receiver: Arc<dyn Receive>);
 
-    /// Hands over a frame for another process; never waits. Nothing happens when that process has left or was lost, or this
-    /// one has said farewell. Returns how many bytes were queued, which is none when the frame could be written at once: each of
-    /// them is reported to [`Receive::written`]. The body has at most [`MAX_BODY`] bytes; a longer one ends the connection.
+    /// Sends a frame to another process; never waits. Nothing happens when that process has left or was lost,
+    /// or this one has said farewell. Returns how many bytes were queued, which is none when the frame could
+    /// be written at once: each of them is reported to [`Receive::written`]. The body has at most
+    /// [`MAX_BODY`] bytes; a longer one ends the connection.
     fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize;
 
-    /// Says farewell to every process, once: after what is queued when all is well, before it when something failed. What is sent
-    /// afterwards goes nowhere.
+    /// Says farewell to every process, once: after the queued frames when all is well, before them after a
+    /// failure. Frames that are sent afterwards are dropped.
     fn farewell(&self, how: Farewell);
 
     /// Ends every connection and waits for the threads that serve them, for a bounded time. After it nothing is received.
     fn close(&self);
 }
 
-/// For tests of what sends.
+/// A transport for tests of senders.
 #[cfg(all(test, not(shuttle)))]
 pub(crate) mod nowhere {
     use super::*;

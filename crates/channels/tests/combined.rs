@@ -46,7 +46,7 @@ impl Combine for Sum {
     }
 }
 
-/// A process of three workers, and one that listens.
+/// Starts a process of three workers, and one that listens.
 fn combining(linger: Duration) -> (Vec<Node>, Vec<Combined<Sum>>) {
     let nodes = patient_cluster(2, 3, linger);
     let open = |worker| nodes[0].fabric.open_combined::<Sum>(worker, ID).unwrap().0;

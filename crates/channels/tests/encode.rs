@@ -1,10 +1,10 @@
-//! Messages as bytes: what an encoder makes of what is put into it, and messages of this crate there and back.
+//! Messages as bytes: the layout that an encoder produces, and messages of this crate there and back.
 
 use bytes::Bytes;
 use pointstamp_channels::encode::CodecError;
 use pointstamp_channels::{Encode, Encoder, joined};
 
-/// What is put into an encoder.
+/// A value that is put into an encoder.
 #[derive(Clone, Copy)]
 enum Put {
     Slice(usize),

@@ -1,4 +1,4 @@
-//! Processes of workers, joined in memory: what goes where, and what waits.
+//! Processes of workers, joined in memory: destinations of messages, and waiting frames.
 
 #[path = "support/nodes.rs"]
 mod nodes;

@@ -1,4 +1,5 @@
-//! The fabric of one process: what a worker may open, how much is on its way, and who is woken.
+//! The fabric of one process: the channels that a worker may open, the bytes in flight, and the workers that
+//! are woken.
 
 use bytes::Bytes;
 use pointstamp_channels::{ChannelError, ChannelId, Fabric};

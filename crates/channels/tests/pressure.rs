@@ -30,7 +30,7 @@ struct Node {
     receiver: Receiver<Bytes>,
 }
 
-/// Three processes of one worker that bear 1000 bytes each.
+/// Starts three processes of one worker each with a high water mark of 1000 bytes.
 fn cluster() -> (Vec<Node>, Arc<dyn Overseer>) {
     let overseer: Arc<dyn Overseer> = Arc::new(NoOverseer);
     let nodes = memory::connect(3, Delay::None).into_iter();
@@ -111,7 +111,7 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
     }
 }
 
-/// Asks until no worker waits for the second node any more.
+/// Asks until no worker waits for the second node.
 fn ask_until_it_gives_way(nodes: &[Node]) {
     while nodes[0].fabric.is_pressed() || nodes[2].fabric.is_pressed() {
         nodes[0].fabric.ask_for_release();

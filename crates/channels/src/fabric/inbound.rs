@@ -11,13 +11,13 @@ use crate::routes::Arrived;
 use crate::sender::{COMPUTATION, PRESSURE};
 use crate::{Farewell, Receive, Recipient};
 
-/// Takes in what arrives from other processes.
+/// Takes in frames from other processes.
 struct Inbound {
     fabric: Weak<Fabric>,
 }
 
 impl Fabric {
-    /// Begins to take in what arrives from other processes.
+    /// Begins to take in frames from other processes.
     pub fn start(self: &Arc<Self>, overseer: Weak<dyn Overseer>) {
         let _once = self.overseer.set(overseer);
         if let Some(uplink) = &self.uplink {

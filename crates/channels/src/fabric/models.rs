@@ -1,4 +1,4 @@
-//! Models of what the threads of a process share, under shuttle's scheduler: `make check-shuttle`.
+//! Models of the state that the threads of a process share, under shuttle's scheduler: `make check-shuttle`.
 //!
 //! Each model is run with a fixed seed, over [`ROUNDS`] random schedules and as many of a scheduler that prefers few switches. Where a wake is
 //! lost every thread sleeps, which shuttle reports as a deadlock. For each model there is a broken variant, which differs in the one thing that
@@ -36,7 +36,7 @@ const ID: ChannelId = ChannelId {
     dataflow: 0,
     channel: 0,
 };
-/// As good as for ever: what is only sent because time passed counts as lost.
+/// Practically for ever: messages that are sent only because time passed count as lost.
 const LONG: Duration = Duration::from_secs(1 << 20);
 
 fn explore(model: fn()) {
@@ -182,7 +182,7 @@ fn a_receiver_may_go_while_messages_come() {
 
 // The combiner, with the activity of workers.
 
-/// What workers have said, by worker and in order.
+/// The numbers that workers have sent, by worker and in order.
 #[derive(Clone, Default)]
 struct Said(Vec<u8>);
 
@@ -215,7 +215,7 @@ impl Combine for Said {
     }
 }
 
-/// What would go to the other process.
+/// The frames that would go to the other process.
 struct Recorder(Mutex<Vec<Vec<u8>>>);
 
 impl Transport for Recorder {
@@ -247,7 +247,8 @@ impl Transport for Recorder {
 /// Each worker's number, tens for the worker.
 const MESSAGES: u8 = 3;
 
-/// The other process has got, after each frame, a prefix of what each worker said; in the end, all.
+/// Checks that the other process has, after each frame, a prefix of each worker's messages, and all of them
+/// in the end.
 fn check(frames: &[Vec<u8>]) {
     let mut seen = BTreeSet::<u8>::new();
     for frame in frames {
@@ -414,7 +415,7 @@ impl Encode for Heavy {
     }
 }
 
-/// A source that pauses while too much is on its way, for as long as `wait` has it, and a worker that reads.
+/// Runs a source that pauses, by `wait`, while too many bytes are in flight, and a worker that reads.
 fn pressed(wait: fn(&Fabric, &Mailbox)) {
     const COUNT: usize = 3;
     let (fabric, mut mailboxes) = Fabric::in_process(2, HIGH_WATER);

@@ -1,4 +1,5 @@
-//! Opening channels: which queues a channel has here, and which senders lead to those of others.
+//! Opening channels: the queues that a channel has in this process, and the senders that lead to queues of
+//! other workers.
 //!
 //! It takes a lock and is done while building only.
 

@@ -19,8 +19,8 @@ impl Fabric {
         }
     }
 
-    /// Notes that a worker has ended a step, sends what is combined, unless it is better to wait, and looks how much is on
-    /// its way.
+    /// Notes that a worker has ended a step, sends combined messages unless it is better to wait, and reads
+    /// the gauge of bytes in flight.
     #[inline]
     pub fn step_ended(&self, worker: usize) {
         if self.peers == 1 {
@@ -51,19 +51,19 @@ impl Fabric {
         }
     }
 
-    /// Whether what feeds the computation is to pause: too much is on its way, here or in another process.
+    /// Whether sources must pause: too many bytes are in flight, in this process or in another one.
     #[inline]
     pub fn is_pressed(&self) -> bool {
         self.pressure.is_on()
     }
 
-    /// How many bytes may be on their way in a process before what feeds the computation pauses.
+    /// The number of bytes that may be in flight in a process before the sources pause.
     #[inline]
     pub fn high_water(&self) -> usize {
         self.pressure.high_water()
     }
 
-    /// How many other processes have said that too much is on its way in them.
+    /// The number of other processes that report too many bytes in flight.
     pub fn pressed_elsewhere(&self) -> usize {
         self.pressure.elsewhere()
     }
@@ -75,8 +75,8 @@ impl Fabric {
         }
     }
 
-    /// Pauses what feeds the computation, in all processes, until [`let_go`](Self::let_go): for an operator that leaves its input alone
-    /// while it waits for the world outside.
+    /// Pauses the sources of all processes until [`let_go`](Self::let_go): for an operator that leaves its
+    /// input alone while it waits for an external event.
     pub fn hold(&self) {
         self.pressure.hold();
     }
@@ -93,13 +93,13 @@ impl Fabric {
         self.pressure.releases()
     }
 
-    /// Asks the processes that are pressed to give way if nothing moves in them. To be called every [`ASK`](crate::ASK) by the thread that
-    /// waits for the pressure to end.
+    /// Requests that pressed processes give way if nothing moves in them. To be called every
+    /// [`ASK`](crate::ASK) by the thread that waits for the pressure to end.
     pub fn ask_for_release(&self) {
         self.pressure.ask();
     }
 
-    /// Sends what is combined, without waiting for other workers.
+    /// Sends combined messages, without waiting for other workers.
     pub fn flush(&self) {
         if let Some(combiner) = &self.combiner {
             combiner.flush();

@@ -1,4 +1,4 @@
-//! Processes of workers, joined in memory, and what they hear of each other.
+//! Processes of workers, joined in memory, and the events that they receive from each other.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::sync::{Arc, Mutex, Weak};
@@ -63,7 +63,7 @@ pub(crate) fn cluster(processes: usize, workers: usize) -> Vec<Node> {
     patient_cluster(processes, workers, LONG)
 }
 
-/// Processes that wait for as long to combine what their workers say.
+/// Starts processes that wait up to `linger` to combine the messages of their workers.
 pub(crate) fn patient_cluster(processes: usize, workers: usize, linger: Duration) -> Vec<Node> {
     let transports = memory::connect(processes, Delay::None);
     let node = |transport: Arc<Memory>| {
