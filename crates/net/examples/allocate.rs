@@ -24,12 +24,12 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes that may wait between workers before their maker is asked to pause; no maker here asks.
+/// Bytes that may wait between workers before the sender is asked to pause; no sender here asks.
 const HIGH_WATER: usize = 1 << 20;
 /// Workers of each process, where there are several.
 const WORKERS: usize = 2;
 
-/// What a worker does: allocates a channel, pushes a message to every worker, and pulls one from each.
+/// Runs a worker: allocates a channel, pushes a message to every worker, and pulls one from each.
 fn greet(fabric: &Fabric, worker: usize, mailbox: &Mailbox, company: &Company) -> Result<()> {
     let id = ChannelId {
         dataflow: 0,
@@ -78,7 +78,7 @@ fn run(fabric: &Arc<Fabric>, mailboxes: Vec<Mailbox>, company: &Company) -> Resu
     })
 }
 
-/// What is known of the other processes.
+/// The transports of the other processes, and the errors that they reported.
 #[derive(Default)]
 struct Company {
     state: Mutex<State>,
@@ -184,7 +184,7 @@ fn process(number: usize) -> Result<()> {
     end
 }
 
-/// Starts the processes, introduces them to each other, and repeats what they say.
+/// Starts the processes, introduces them to each other, and repeats their output.
 fn processes(count: usize) -> Result<()> {
     let mut children = (0..count)
         .map(|number| {

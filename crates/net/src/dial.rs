@@ -16,7 +16,7 @@ const ATTEMPT: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// What a process knows of its attempts to reach another one.
+/// The attempts of a process to reach another one.
 pub(crate) struct Dial {
     pub(crate) process: usize,
     pub(crate) address: String,
@@ -28,7 +28,7 @@ pub(crate) struct Dial {
 }
 
 impl Dial {
-    /// Tries until it succeeds, is told to stop, or the time is over.
+    /// Tries until it succeeds, is stopped, or the time is over.
     pub(crate) fn run(&self, events: &Sender<Report>) {
         let mut pause = FIRST_PAUSE;
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {

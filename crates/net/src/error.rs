@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-/// What no cluster can have.
+/// Settings that no cluster can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// A process has a number that is not among the addresses.
@@ -11,7 +11,7 @@ pub enum Invalid {
     NoSuchProcess {
         /// Its number.
         process: usize,
-        /// How many addresses there are.
+        /// The number of addresses.
         processes: usize,
     },
     /// The secret is empty.
@@ -20,7 +20,7 @@ pub enum Invalid {
     /// The stall timeout is shorter than a heartbeat can be.
     #[error("the stall timeout must be at least 10 milliseconds")]
     StallTimeout,
-    /// What the processes compare does not fit into an introduction.
+    /// The facts that the processes compare do not fit into an introduction.
     #[error("the facts that processes compare are too long")]
     Facts,
     /// TLS cannot work with these files, and why.
@@ -34,9 +34,9 @@ pub enum FormError {
     /// Some processes did not come in time.
     #[error("the cluster did not form within {:.1} seconds: missing {}", .after.as_secs_f64(), .missing.join(", "))]
     Timeout {
-        /// How long this process waited.
+        /// The time that this process waited.
         after: Duration,
-        /// Each as `process 2 (host:port)`, with what is known of the reason.
+        /// Each as `process 2 (host:port)`, with the reason if it is known.
         missing: Vec<String>,
     },
     /// This process cannot listen at its own address.
@@ -56,7 +56,7 @@ pub enum FormError {
         process: usize,
         /// Its address.
         address: String,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
     /// Another process gave up.
@@ -72,15 +72,15 @@ pub enum FormError {
     /// This process was configured in a way that no cluster can have.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The operating system refuses what the connections need.
+    /// The operating system refuses a resource that the connections need.
     #[error("{what}: {source}")]
     Resources {
-        /// What could not be had.
+        /// The resource that was refused.
         what: &'static str,
         /// Why not.
         source: io::Error,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("forming the cluster was cancelled")]
     Cancelled,
 }

@@ -1,4 +1,4 @@
-//! Forms a cluster: every process listens, and connects to those with lower numbers.
+//! Forms a cluster: every process listens, and connects to the processes with lower numbers.
 //!
 //! A process that is connected to all others says so to each of them, and the cluster has formed for it once all have said so:
 //! no process begins while another may still fail to come. A process that gives up says why, and then all give up.
@@ -26,15 +26,16 @@ use super::tls::{Identity, Tls};
 use super::wire::{Incoming, Wire};
 use pointstamp_channels::{Farewell, Reason, Transport};
 
-/// How often is looked at what does not wake this thread: the listener, the connections, the caller's wish to stop.
+/// The interval at which the thread polls sources that do not wake it: the listener, the connections, the
+/// caller's wish to stop.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How long the others have to say why a process has gone that did not say so itself.
+/// The time that other processes have to report why a process ended without a farewell.
 const CAUSE: Duration = Duration::from_secs(1);
 
-/// As good as for ever: 30 years.
+/// Practically for ever: 30 years.
 pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 86400);
-/// What the connections of a cluster are for, as the handshake has it.
+/// The purpose of a cluster's connections, as a term of the handshake.
 pub(crate) const PURPOSE: &str = "the connections of a cluster";
 
 /// A process that is to be a member of a cluster.
@@ -44,15 +45,16 @@ pub struct Member {
     pub process: usize,
     /// The address of every process, as `host:port`, in the order of their numbers.
     pub addresses: Vec<String>,
-    /// What only the processes know.
+    /// The secret that the processes share.
     pub secret: Vec<u8>,
     /// Certificates, where the network is not trusted.
     pub tls: Option<Tls>,
-    /// What must be equal on all processes, by name: a difference is refused, with a sentence that names it.
+    /// Facts that must be equal on all processes, by name: a difference is refused, with a sentence that
+    /// names it.
     pub facts: Vec<(String, String)>,
-    /// How long to wait for all processes.
+    /// The time to wait for all processes.
     pub connect_timeout: Duration,
-    /// How long a process may say nothing, or take nothing, before it is given up.
+    /// The time that a process may send nothing, or take nothing, before it counts as lost.
     pub stall_timeout: Duration,
 }
 
@@ -73,7 +75,7 @@ pub fn form(
     form_as(member, VERSION, listener, log, cancelled)
 }
 
-/// As [`form`], speaking a version of the wire format that may be another one.
+/// Forms a cluster as [`form`] does, with a version of the wire format that may be another one.
 pub(crate) fn form_as(
     mut member: Member,
     version: u16,
@@ -165,7 +167,7 @@ struct Forming {
     member: Member,
     /// By process; none for this one.
     peers: Vec<Option<Peer>>,
-    /// Why those to connect to could not be reached.
+    /// The reasons why the processes to connect to could not be reached.
     failures: Vec<Arc<Mutex<Option<String>>>>,
     gate: Gate,
     events: Receiver<Report>,
@@ -337,7 +339,7 @@ impl Forming {
         }
     }
 
-    /// Looks at what those have said that are there.
+    /// Takes the greetings of connected processes.
     fn listen(&mut self) -> Result<(), FormError> {
         for process in self.others() {
             let Some(peer) = self.peers[process].as_mut().filter(|peer| !peer.formed) else {
@@ -395,7 +397,7 @@ impl Forming {
         Ok(())
     }
 
-    /// Lets reads and writes wait, from now on.
+    /// Makes reads and writes blocking.
     fn wait_again(&self) -> Result<(), FormError> {
         for process in self.others() {
             if let Some(peer) = &self.peers[process] {
@@ -442,7 +444,8 @@ impl Forming {
         }
     }
 
-    /// Tells those that are there that this process gives up, and why: because of another one that did, as that one says it.
+    /// Sends the connected processes a farewell with the reason: the failure of another process, in its own
+    /// words, where that is the cause.
     fn give_up(&mut self, error: &FormError) {
         tracing::info!(process = self.member.process, %error, "the cluster does not form");
         while let Ok(event) = self.events.try_recv() {

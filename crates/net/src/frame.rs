@@ -18,9 +18,9 @@ use pointstamp_channels::{ChannelId, Farewell, Reason, Recipient};
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 24;
-/// Bodies are handed over at this alignment.
+/// The alignment of bodies that are passed on, in bytes.
 const ALIGNMENT: usize = 16;
-/// Bytes read ahead of the frame that is asked for.
+/// Bytes read ahead of the requested frame.
 const BUFFER: usize = 32 << 10;
 /// A body up to this long is collected in the buffer.
 const SMALL: usize = BUFFER / 2 - HEADER;
@@ -31,27 +31,27 @@ pub(crate) const MAX_REASON: usize = 1 << 20;
 /// Ends every header, so that a connection that lost its place is noticed at once.
 const MARK: [u8; 3] = *b"psf";
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A message.
     Message(Recipient),
-    /// Nothing: the sender is alive.
+    /// No content: the sender is running.
     Heartbeat,
     /// The sender is connected to every process.
     Formed,
     /// The sender leaves; all is well.
     Done,
-    /// The sender leaves because of a failure that began in process `origin`; the body says what it was.
+    /// The sender leaves because of a failure that began in process `origin`; the body describes it.
     Failed {
-        /// Where the failure began.
+        /// The number of the process in which the failure began.
         origin: u32,
-        /// What happened, as far as a number says it.
+        /// The kind of the failure, as far as a number expresses it.
         manner: Manner,
     },
 }
 
-/// What happened to who leaves because of a failure.
+/// The kind of failure because of which a process leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Raised,
@@ -80,7 +80,7 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// What came is not a frame.
+/// Bytes that are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("a frame's header does not end as headers do")]
@@ -98,13 +98,13 @@ pub(crate) enum Malformed {
 /// Why no frame could be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The source failed; where that passes, the next call goes on.
+    /// The source failed. After a transient failure the next call continues.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The source ended, maybe in the middle of a frame.
     #[error("the connection ended")]
     Ended { within_frame: bool },
-    /// What came is not a frame; there is no going on.
+    /// The bytes are not a frame; reading cannot continue.
     #[error(transparent)]
     Malformed(#[from] Malformed),
 }
@@ -168,7 +168,7 @@ fn parse(header: &[u8; HEADER]) -> Result<(Kind, usize), Malformed> {
     }
 }
 
-/// How a frame says that its sender leaves, if it does.
+/// Returns the farewell that a frame carries, if it is one.
 pub(crate) fn farewell(frame: &Frame) -> Option<Farewell> {
     match frame.kind {
         Kind::Done => Some(Farewell::Done),
@@ -299,7 +299,7 @@ impl FrameReader {
         }
     }
 
-    /// Reads what is missing of a large body into its block.
+    /// Reads the missing bytes of a large body into its block.
     fn rest_of_large<R: Read>(&mut self, source: &mut R) -> Result<Frame, ReadError> {
         let partial = self.partial.as_mut().expect("asked for by the caller");
         while partial.come < partial.len {

@@ -22,16 +22,16 @@ use socket2::SockRef;
 use crate::handshake::{self, Admission, Failure, Local};
 use crate::report::{Log, Report};
 
-/// Strangers that are heard at once.
+/// The number of strangers that are heard at once.
 const HEARD: usize = 64;
-/// How long each of them has to show the secret, however many there are.
+/// The time that each stranger has to prove the secret, however many there are.
 const GRACE: Duration = Duration::from_millis(200);
 /// Strangers that are logged one by one.
 const LOGGED: usize = 20;
-/// How often the others are, in a sum.
+/// The interval of the log line that counts further strangers.
 const SUMMED: Duration = Duration::from_secs(10);
 
-/// A connection whose other end says who it is.
+/// A connection that is being introduced.
 struct Heard {
     number: u64,
     since: Instant,
@@ -48,7 +48,7 @@ impl Heard {
     }
 }
 
-/// Says who was turned away.
+/// Logs the connections that were refused.
 struct Strangers {
     log: Log,
     count: Mutex<Count>,
@@ -98,13 +98,13 @@ impl Strangers {
     }
 }
 
-/// Where the other end of a connection is.
+/// The address of the other end of a connection.
 fn origin(socket: &TcpStream) -> String {
     let address = socket.peer_addr();
     address.map_or_else(|_| "nowhere".to_owned(), |address| address.to_string())
 }
 
-/// What the threads that hear decide on together.
+/// State that the accepting threads share.
 struct Guests {
     /// Fresh keys of greetings that showed the secret: there are as many as members have tried to come.
     greetings: Mutex<HashSet<[u8; 32]>>,
@@ -175,7 +175,7 @@ impl Gate {
         })
     }
 
-    /// Begins to hear those who wait, as many as there is room for.
+    /// Begins to hear waiting connections, as many as the limit permits.
     pub(crate) fn admit(&mut self) {
         while self.make_room() {
             match self.listener.accept() {
@@ -191,7 +191,8 @@ impl Gate {
         }
     }
 
-    /// Whether one more can be heard: the first of too many strangers is sent away, once it has had its time.
+    /// Whether another connection can be heard: the oldest of too many strangers is closed, once its time is
+    /// over.
     fn make_room(&mut self) -> bool {
         let mut strangers = (0..self.heard.len()).filter(|&at| self.heard[at].is_stranger());
         let Some(oldest) = strangers.next().filter(|_| strangers.count() + 1 >= HEARD) else {
@@ -214,7 +215,7 @@ impl Gate {
         let _ = heard.socket.shutdown(Shutdown::Both);
     }
 
-    /// A connection has been heard to the end.
+    /// Removes a connection whose introduction has ended.
     pub(crate) fn done(&mut self, number: u64) {
         self.heard.retain(|heard| heard.number != number);
     }

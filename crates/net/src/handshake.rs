@@ -28,27 +28,27 @@ use crate::secret::Secret;
 use crate::tls::Identity;
 use crate::wire::{Incoming, Wire};
 
-/// How long the other side may take until both are introduced, while a cluster forms.
+/// The time that the other side may take until both are introduced, while a cluster forms.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of an objection, at most; a longer one is cut. It may list two configurations.
 const MAX_OBJECTION: usize = 256 << 10;
 
-/// How the first message of TLS begins.
+/// The first bytes of TLS.
 const TLS_HELLO: [u8; 2] = [0x16, 3];
-/// How an alert of TLS begins.
+/// The first bytes of a TLS alert.
 const TLS_ALERT: [u8; 2] = [0x15, 3];
-/// A whole one: the version is none that can be spoken here.
+/// A complete TLS alert: protocol version not supported.
 const TLS_REFUSAL: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 70];
 
 /// This process, as every connection needs it.
 pub(crate) struct Local {
     pub(crate) secret: Secret,
-    /// What the connections are for.
+    /// The purpose of the connections.
     pub(crate) purpose: &'static str,
     pub(crate) identity: Option<Identity>,
     pub(crate) introduction: Introduction,
     pub(crate) version: u16,
-    /// How long the other side may take until both are introduced.
+    /// The time that the other side may take until both are introduced.
     pub(crate) patience: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Local {
     }
 }
 
-/// How a handshake failed.
+/// The cause of a failed handshake.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The connection broke, or nothing came in time: worth another try.
@@ -99,7 +99,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A connection whose ends know each other.
+/// A connection whose ends are introduced to each other.
 pub(crate) struct Established {
     pub(crate) process: usize,
     pub(crate) incoming: Incoming,
@@ -154,7 +154,7 @@ fn versions(there: u16, here: u16) -> String {
     )
 }
 
-/// Makes a new socket ready, with TLS where it is asked for.
+/// Prepares a new socket, with TLS if it is configured.
 fn open(socket: TcpStream, local: &Local, host: Option<&str>) -> Result<Incoming, Failure> {
     let until = Instant::now() + local.patience;
     socket.set_nodelay(true)?;
@@ -250,12 +250,12 @@ fn answer(incoming: &mut Incoming) -> Result<Hello, Failure> {
     Hello::parse(&bytes).ok_or_else(|| Failure::Stranger("something else answers there".to_owned()))
 }
 
-/// Who may come in, as the accepting side knows.
+/// The accepting side's decisions about connections.
 pub(crate) trait Admission {
     /// A holder of the secret made the first message, under this fresh key; whether it was not seen before.
     fn greeted(&self, ephemeral: &[u8; 32]) -> bool;
 
-    /// A process is there, for certain: what speaks against it.
+    /// Notes that a process has proved its identity, and returns an objection to it, if there is one.
     fn claimed(&self, process: usize) -> Option<String>;
 }
 
@@ -286,11 +286,11 @@ pub(crate) fn accept(
     Ok(Established { process, incoming })
 }
 
-/// Another side that is there and knows the secret.
+/// A peer that is connected and knows the secret.
 struct Recognised {
     incoming: Incoming,
     theirs: Introduction,
-    /// What it objects to.
+    /// The objection of the peer.
     objection: Option<String>,
 }
 
@@ -340,7 +340,8 @@ fn recognise(
     })
 }
 
-/// What speaks another protocol is told so, where it can be, and named.
+/// Refuses a peer that speaks another protocol, with an answer where that is possible, and names the
+/// protocol.
 fn not_ours(incoming: &mut Incoming, bytes: &[u8]) -> io::Result<String> {
     if incoming.wire().is_under_tls() || !bytes.starts_with(&TLS_HELLO) {
         return Ok("it speaks another protocol".to_owned());

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 /// Bytes of an introduction, at most: it goes into one message of the handshake.
 pub(crate) const MAX_INTRODUCTION: usize = 60 << 10;
 
-/// What a process says of itself.
+/// The facts by which a process introduces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Introduction {
     /// Its number.
     pub(crate) process: u32,
-    /// The number of the process that it takes the other side for, where it knows: the connecting side does.
+    /// The expected number of the other process, where it is known: the connecting side knows it.
     pub(crate) expects: Option<u32>,
-    /// How many processes there are.
+    /// The number of processes.
     pub(crate) processes: u32,
-    /// What must be equal everywhere, by name.
+    /// Facts that must be equal everywhere, by name.
     pub(crate) facts: BTreeMap<String, String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Introduction {
 pub(crate) struct Unreadable;
 
 impl Introduction {
-    /// `None` when the facts are too long to be told.
+    /// Encodes the introduction; `None` when the facts are too long.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let bytes = postcard::to_stdvec(self).ok()?;
         (bytes.len() <= MAX_INTRODUCTION).then_some(bytes)
@@ -42,7 +42,7 @@ impl Introduction {
         }
     }
 
-    /// What is wrong between this process and another, in one sentence; `None` when they agree.
+    /// The difference between this process and another, in one sentence; `None` when they agree.
     pub(crate) fn objection(&self, other: &Introduction) -> Option<String> {
         let mut differences = Vec::new();
         let mut compare = |name: &str, there: Option<&String>, here: Option<&String>| {

@@ -16,11 +16,11 @@ use super::outbox::{End, Outbox};
 use super::wire::{Incoming, Wire};
 use pointstamp_channels::{Farewell, Receive, Recipient};
 
-/// What is shared by the links of a cluster.
+/// State that the links of a cluster share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) receiver: RwLock<Option<Arc<dyn Receive>>>,
-    /// Nothing is told any more.
+    /// Nothing is reported after this is set.
     pub(crate) closed: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl Link {
             })
     }
 
-    /// Ends the connection for a reason that the reading thread will tell.
+    /// Ends the connection for a reason that the reading thread will report.
     fn end_with(&self, note: String) {
         self.note.lock().get_or_insert(note);
         self.wire.cut();
@@ -167,7 +167,7 @@ fn seconds(duration: Duration) -> String {
     format!("{:.1} seconds", duration.as_secs_f64())
 }
 
-/// Hands over messages until the other side says farewell.
+/// Passes messages on until the other side says farewell.
 fn read_frames<R: Read>(
     frames: &mut FrameReader,
     source: &mut R,

@@ -13,17 +13,18 @@ use super::link::{Link, Shared, Unread};
 use super::wire::Incoming;
 use pointstamp_channels::{Farewell, Receive, Recipient, Transport};
 
-/// How long `close` waits for others to take what was said, and then again for its threads.
+/// The time that `close` waits for other processes to take the queued frames, and then again for its own
+/// threads.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// By process; none for the one that has them.
+/// Links by process; `None` at the process that owns them.
 type Links = Vec<Option<Arc<Link>>>;
 
 pub(crate) struct Mesh {
     process: usize,
     addresses: Vec<String>,
-    /// Empty once they are closed: what keeps a failure of the computation may keep all of it alive, and the sockets
-    /// are not to stay open for so long.
+    /// Empty once the links are closed: an object that keeps a failure may keep the whole computation, and
+    /// the sockets must not stay open for so long.
     links: RwLock<Links>,
     shared: Arc<Shared>,
     unread: Mutex<Vec<Unread>>,

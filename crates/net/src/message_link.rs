@@ -26,33 +26,34 @@ use crate::noise::VERSION;
 use crate::secret::Secret;
 use crate::wire::{Incoming, Wire};
 
-/// What these connections are for, as the handshake has it.
+/// The purpose of these connections, as a term of the handshake.
 const PURPOSE: &str = "a conversation";
 /// A message's first allocation, at most; it doubles from there as bytes come.
 const FIRST_GROWTH: usize = 1 << 20;
-/// How often a waiting caller is asked whether to go on.
+/// The interval at which a waiting caller is asked whether to go on.
 const ASKED: Duration = Duration::from_millis(100);
-/// How long who was sent away waits before the next try.
+/// The delay of a refused client before the next try.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How long a conversation may be quiet until the system asks whether the other machine is there.
+/// The idle time of a connection after which the system probes the other machine.
 const QUIET: Duration = Duration::from_secs(30);
-/// How often it asks then, until it has asked [`QUESTIONS`] times in vain.
+/// The interval of these probes, until [`QUESTIONS`] of them have failed.
 const ASKS: Duration = Duration::from_secs(10);
 const QUESTIONS: u32 = 3;
-/// How long what was sent may go without an acknowledgement.
+/// The time that sent bytes may stay without an acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
-/// The number of the end that is connected to, and that of the other.
+/// The numbers of the two ends: the accepting one, and the connecting one.
 const SERVER: u32 = 0;
 const CLIENT: u32 = 1;
 
-/// What an end of a conversation goes by.
+/// The identity and the limits of one end of a link.
 #[derive(Debug, Clone)]
 pub struct Party {
-    /// What both ends know.
+    /// The secret that both ends know.
     pub secret: Secret,
-    /// What must be equal at both ends, by name: which conversation this is, and who is connected to.
+    /// Facts that must be equal at both ends, by name: the purpose of the link, and the end that is connected
+    /// to.
     pub context: BTreeMap<String, String>,
-    /// How long it may take until both ends are introduced.
+    /// The time that the introduction of both ends may take.
     pub patience: Duration,
 }
 
@@ -62,7 +63,7 @@ pub enum Refusal {
     /// Nothing answers, or the connection broke.
     #[error("{0}")]
     Unreachable(String),
-    /// The other end does not know the secret, or speaks something else.
+    /// The other end does not know the secret, or speaks another protocol.
     #[error("{0}")]
     Stranger(String),
     /// The other end differs from this one.
@@ -98,7 +99,7 @@ impl Party {
     }
 }
 
-/// Every holder of the secret may come, any number of times; `fresh` knows recordings of greetings.
+/// An admission of every holder of the secret, any number of times; `fresh` detects replayed greetings.
 struct Open<'a> {
     fresh: &'a dyn Fn(&[u8; 32]) -> bool,
 }
@@ -124,7 +125,7 @@ struct Tried {
 }
 
 impl Attempt {
-    /// There is a connection, whose other end is to be heard.
+    /// Notes that a connection exists, on which the other end's greeting is awaited.
     fn reached(&self, socket: &TcpStream) -> io::Result<()> {
         let mut tried = self.0.lock();
         if tried.given_up {
@@ -152,7 +153,8 @@ pub struct MessageLink {
 }
 
 impl MessageLink {
-    /// Connects to who listens there, for as long as `go_on` says so, which is asked every 100 ms.
+    /// Connects to the program that listens there; `go_on` is called every 100 ms, and its error ends the
+    /// attempt.
     ///
     /// The name is looked up, and the other end is spoken to, on a thread of its own: neither hears of signals. Where `go_on` ends the
     /// wait, that thread ends at once if it has a connection, and else when the system gives up or the patience is over.

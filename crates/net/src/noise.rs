@@ -30,11 +30,11 @@ const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// Bytes of a fresh public key, with which the first message begins.
 const EPHEMERAL: usize = 32;
 
-/// What comes in clear before each of the first two messages.
+/// The plain bytes before each of the first two messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) version: u16,
-    /// How long the message is that follows; none follows where the other side is refused.
+    /// The length of the message that follows; 0 where the other side is refused.
     pub(crate) message: u16,
 }
 
@@ -58,14 +58,14 @@ impl Hello {
     }
 }
 
-/// What both sides have to know before they begin; where one differs, neither can read the other.
+/// The terms that both sides must share; where one differs, neither can read the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) secret: &'a Secret,
     pub(crate) version: u16,
-    /// What the connection is for: one use of a secret is of no use for another.
+    /// The purpose of the connection: a secret's use for one purpose does not open another.
     pub(crate) purpose: &'a str,
-    /// What only the two ends of a TLS session know; empty without TLS.
+    /// A value that only the two ends of a TLS session know; empty without TLS.
     pub(crate) binding: &'a [u8],
 }
 
@@ -87,13 +87,13 @@ impl Terms<'_> {
     }
 }
 
-/// The other side does not know what it should, or said what cannot be read.
+/// The other side does not know the secret, or sent a message that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unproved {
     /// A message does not verify, or is none.
     #[error("it could not prove that it knows the secret")]
     Secret(#[from] snow::Error),
-    /// It knows the secret, and its introduction makes no sense.
+    /// It knows the secret, and its introduction is malformed.
     #[error("it introduced itself in a form that this process cannot read")]
     Introduction,
 }
@@ -144,17 +144,17 @@ impl Greeting {
         Ok((Greeting(state), message))
     }
 
-    /// Reads the answer, which proves who gave it and that it is fresh.
+    /// Reads the answer, which proves that its sender knows the secret and that it is fresh.
     pub(crate) fn answered(mut self, message: &[u8]) -> Result<(Keys, Introduction), Unproved> {
         let theirs = read(&mut self.0, message)?;
         Ok((Keys::of(self.0), theirs))
     }
 }
 
-/// The side that was connected to, once it has read the first message: who made that knew the secret.
+/// The accepting side, once it has read the first message: the sender of that message knew the secret.
 pub(crate) struct Greeted {
     state: HandshakeState,
-    /// Who says that it is there; so long as no record of its has come, that may be a recording.
+    /// The introduction of the other side; until one of its records has arrived, it may be a replay.
     pub(crate) theirs: Introduction,
     /// Fresh in every greeting that is not a recording.
     pub(crate) ephemeral: [u8; EPHEMERAL],

@@ -18,7 +18,8 @@ use super::wire::Wire;
 use pointstamp_channels::Farewell;
 use pointstamp_channels::MAX_BODY;
 
-/// A frame up to this long is written by its sender; a longer one by the writer thread, while the sender goes on.
+/// A frame up to this length is written by its sender; a longer one by the writer thread, while the sender
+/// goes on.
 const WRITTEN_BY_SENDER: usize = 32 << 10;
 /// Slices handed to the operating system at once, at most (it takes 1024).
 const SLICES: usize = 512;
@@ -30,7 +31,7 @@ struct Parcel {
     header: [u8; HEADER],
     body: Vec<Bytes>,
     len: usize,
-    /// Its bytes are those of a message, which are counted.
+    /// Whether its bytes are those of a message, which are counted.
     counts: bool,
 }
 
@@ -61,7 +62,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// What is left, as far as it is handed over at once.
+    /// The rest of the batch, as far as one call can write it.
     fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut slices = Vec::new();
         let (mut skip, mut bytes) = (self.written, 0);
@@ -126,7 +127,7 @@ struct State {
     queue: VecDeque<Parcel>,
     /// A thread writes.
     busy: bool,
-    /// A sender could not write all of its frame, or TLS not all of what is encrypted.
+    /// A sender could not write all of its frame, or TLS has encrypted bytes left to write.
     left_over: bool,
     /// The writer thread sleeps.
     asleep: bool,
@@ -164,10 +165,10 @@ pub(crate) struct Outbox {
     wake: Condvar,
 }
 
-/// How the writer thread ended.
+/// The way in which the writer thread ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// As it was told to.
+    /// It wrote a farewell, or was closed.
     Told,
     /// The other side takes nothing, or the connection broke.
     Broken(io::Error),
@@ -197,7 +198,7 @@ impl Outbox {
         }
     }
 
-    /// Hands over a frame; returns how many bytes were queued, or nothing where the frame is too long.
+    /// Queues or writes a frame; returns how many bytes were queued, or `None` where the frame is too long.
     pub(crate) fn send(&self, kind: Kind, body: Vec<Bytes>) -> Option<usize> {
         let parcel = Parcel::new(kind, body)?;
         let mut state = self.state();
@@ -235,8 +236,8 @@ impl Outbox {
         Some(rest)
     }
 
-    /// Takes no more frames, and writes the farewell after those that wait, or instead of them. Returns how many bytes were
-    /// dropped.
+    /// Takes no more frames, and writes the farewell after the waiting frames, or instead of them. Returns
+    /// how many bytes were dropped.
     pub(crate) fn farewell(&self, how: &Farewell) -> usize {
         let mut state = self.state();
         if state.said || state.ended {
@@ -254,7 +255,7 @@ impl Outbox {
         dropped
     }
 
-    /// Takes no more frames and drops those that wait: they would not be read. A farewell may follow.
+    /// Takes no more frames and drops the waiting ones, which would not be read. A farewell may follow.
     pub(crate) fn abandon(&self) -> usize {
         let mut state = self.state();
         state.shut = true;
@@ -280,8 +281,9 @@ impl Outbox {
         }
     }
 
-    /// What the writer thread does: writes until a farewell is written, or it is told to end. `written` is called with
-    /// numbers of queued bytes that were written or dropped; a heartbeat is written when nothing else was for `heartbeat`.
+    /// Runs the writer thread: writes until a farewell is written, or the outbox is closed. `written` is
+    /// called with numbers of queued bytes that were written or dropped; a heartbeat is written when nothing
+    /// else was for `heartbeat`.
     pub(crate) fn serve(&self, heartbeat: Duration, written: &dyn Fn(usize)) -> End {
         while self.wait_for_work(heartbeat) {
             if let Err(error) = self.write_batch(written) {
@@ -294,7 +296,8 @@ impl Outbox {
         End::Told
     }
 
-    /// Becomes the one who writes, once there is something to write; false when there will be nothing any more.
+    /// Waits until there are bytes to write, and takes the role of the writer; false when there will be none
+    /// any more.
     fn wait_for_work(&self, heartbeat: Duration) -> bool {
         let mut state = self.state();
         loop {
@@ -346,7 +349,7 @@ impl Outbox {
         }
     }
 
-    /// What to write next, and how many bytes were dropped instead.
+    /// Takes the next bytes to write, and returns how many bytes were dropped instead.
     fn refill(&self, batch: &mut Batch) -> (Next, usize) {
         let mut state = self.state();
         state.wrote = true;
@@ -365,10 +368,10 @@ impl Outbox {
     }
 }
 
-/// What the writer thread does next.
+/// The next task of the writer thread.
 enum Next {
     Batch,
     Farewell(Parcel),
-    /// Nothing is left but what TLS may still hold.
+    /// Nothing is left except bytes that TLS may hold.
     Flush,
 }

@@ -1,4 +1,4 @@
-//! Records: what crosses a connection after the handshake, sealed.
+//! Records: the sealed bytes on a connection after the handshake.
 //!
 //! ```text
 //! length (2 bytes, little-endian)   ciphertext (length bytes: the bytes of the stream, and a tag of 16)
@@ -54,7 +54,7 @@ fn keyed(key: &[u8; 32]) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("a key of this cipher's length"))
 }
 
-/// How Noise writes a nonce for AES-GCM.
+/// Formats a nonce for AES-GCM as Noise does.
 fn nonce(counter: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[4..].copy_from_slice(&counter.to_be_bytes());
@@ -82,7 +82,7 @@ impl Direction {
         Ok(nonce(now))
     }
 
-    /// Noise's REKEY: the next key is what this one makes of zeros under the reserved counter.
+    /// Noise's REKEY: the next key is the encryption of zeros under the reserved counter.
     fn rekey(&mut self) {
         let mut next = [0; 32];
         let _tag = self
@@ -93,7 +93,7 @@ impl Direction {
     }
 }
 
-/// Seals what one end writes.
+/// Seals the bytes that one end writes.
 pub(crate) struct Sealer(Direction);
 
 impl Sealer {
@@ -125,7 +125,7 @@ impl Sealer {
     }
 }
 
-/// Opens what the other end has sealed.
+/// Opens the records that the other end has sealed.
 pub(crate) struct Opener(Direction);
 
 impl Opener {
@@ -133,7 +133,7 @@ impl Opener {
         Opener(Direction::new(key))
     }
 
-    /// How long the record is that begins here, without its prefix; `None` while the prefix has not come.
+    /// The length of the record that begins here, without its prefix; `None` while the prefix is incomplete.
     pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
         let Some(prefix) = bytes.first_chunk::<PREFIX>() else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Opener {
         Ok(Some(len))
     }
 
-    /// Opens a record, without its prefix, where it lies; returns how many bytes of the stream it had, which are its first.
+    /// Opens a record, without its prefix, in place; returns the number of plain bytes, which are its first.
     pub(crate) fn open(&mut self, record: &mut [u8]) -> Result<usize, Broken> {
         let nonce = self.0.next()?;
         let plain = self.0.key.open_in_place(nonce, Aad::empty(), record);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::handshake::Established;
 
-/// Where strangers and the like are reported, in sentences.
+/// The function that logs refused connections and similar events, in sentences.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the threads that connect and listen report.
+/// A report of the threads that connect and listen.
 pub(crate) enum Report {
     /// Another process is there.
     Established(Box<Established>),

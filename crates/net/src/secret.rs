@@ -14,7 +14,7 @@ use ring::pbkdf2;
 
 /// Makes the key differ from any other that is derived from the same secret. Part of the wire format.
 const LABEL: &[u8] = b"pointstamp: the shared key of Noise_NNpsk0_25519_AESGCM_SHA256, version 2";
-/// How often the hash is taken. Part of the wire format.
+/// The number of iterations of the hash. Part of the wire format.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
 
 /// Keys that are remembered.
@@ -23,7 +23,7 @@ const REMEMBERED: usize = 8;
 /// Keys by the hash of their secret, the latest first.
 static KEYS: Mutex<Vec<([u8; 32], Secret)>> = Mutex::new(Vec::new());
 
-/// What the processes of a cluster share, ready for use.
+/// The secret that the processes of a cluster share, ready for use.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 

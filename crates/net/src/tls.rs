@@ -18,7 +18,7 @@ use rustls::{
 /// The certificates of a process, as PEM.
 #[derive(Clone)]
 pub struct Tls {
-    /// This process's certificate, and those between it and the authority.
+    /// This process's certificate, and the certificates between it and the authority.
     pub certificate: Vec<u8>,
     /// Its private key.
     pub key: Vec<u8>,

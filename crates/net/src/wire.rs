@@ -1,5 +1,5 @@
-//! A socket, and what covers the bytes on it: nothing while two processes introduce themselves, then [records](crate::records), or TLS
-//! from the beginning.
+//! A socket, and the encryption of its bytes: none while two processes introduce themselves, then
+//! [records](crate::records), or TLS from the beginning.
 //!
 //! One thread reads a wire while another writes it. With records they share nothing but the socket: each direction has its own key. Under
 //! TLS they share the session for the moments in which it encrypts or
@@ -24,10 +24,10 @@ const SEALED_AT_ONCE: usize = 4 * PLAIN;
 const OPENED_AT_ONCE: usize = 4 * (PREFIX + MOST);
 /// Bytes of TLS read ahead.
 const TLS_AT_ONCE: usize = 64 << 10;
-/// The label under which a TLS session gives out what only its two ends know.
+/// The label under which a TLS session derives a value that only its two ends know.
 const BINDING: &[u8] = b"EXPORTER-pointstamp";
 
-/// What makes bytes unreadable for others.
+/// The encryption of a connection.
 enum Cover {
     /// Nothing; for the first messages of a handshake alone.
     Bare,
@@ -38,7 +38,7 @@ enum Cover {
 pub(crate) struct Wire {
     socket: TcpStream,
     cover: Cover,
-    /// Only the one who writes looks at it.
+    /// Read by the writer alone.
     outgoing: Mutex<Outgoing>,
 }
 
@@ -128,7 +128,7 @@ impl Wire {
         matches!(self.cover, Cover::Tls(_))
     }
 
-    /// What only the two ends know; empty without TLS.
+    /// The value that only the two ends know; empty without TLS.
     pub(crate) fn binding(&self) -> io::Result<Vec<u8>> {
         let Cover::Tls(connection) = &self.cover else {
             return Ok(Vec::new());
@@ -184,7 +184,7 @@ impl Wire {
         self.write(slices, false)
     }
 
-    /// Writes what waits here encrypted; false when some of it still does.
+    /// Writes encrypted bytes that wait here; returns false when some of them still wait.
     pub(crate) fn flush(&self, may_wait: bool) -> io::Result<bool> {
         let mut outgoing = self.outgoing.lock();
         while outgoing.written < outgoing.bytes.len() {
@@ -224,7 +224,7 @@ impl Wire {
         let _ = self.socket.shutdown(Shutdown::Write);
     }
 
-    /// Ends the connection, and what waits for it.
+    /// Ends the connection; waiting calls return.
     pub(crate) fn cut(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
     }
@@ -233,11 +233,11 @@ impl Wire {
 /// The reading end of a wire.
 pub(crate) struct Incoming {
     wire: Arc<Wire>,
-    /// Read ahead of what was asked for, from `start` to `end`, still sealed.
+    /// Bytes read ahead, from `start` to `end`, still sealed.
     sealed: Box<[u8]>,
     start: usize,
     end: usize,
-    /// What was opened there and has not been asked for: before `start`.
+    /// Opened bytes that were not read yet: before `start`.
     plain: Range<usize>,
     opener: Option<Opener>,
     until: Option<Instant>,
@@ -396,7 +396,7 @@ impl Write for Until<'_> {
     }
 }
 
-/// Writes to a socket, without the signal for one that is closed.
+/// Writes to a socket, without the signal for a closed one.
 fn send(socket: &TcpStream, slices: &[IoSlice<'_>], may_wait: bool) -> io::Result<usize> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let flags = libc::MSG_NOSIGNAL | if may_wait { 0 } else { libc::MSG_DONTWAIT };

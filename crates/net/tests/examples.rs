@@ -1,4 +1,4 @@
-//! The examples say what they are to say.
+//! The examples print the expected output.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn lines(arguments: &[&str]) -> Vec<String> {
     lines
 }
 
-/// What so many workers say who all greet each other.
+/// The expected output of so many workers that all greet each other.
 fn greetings(workers: usize) -> Vec<String> {
     let mut lines: Vec<_> = (0..workers)
         .flat_map(|to| {

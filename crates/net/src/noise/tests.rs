@@ -1,4 +1,4 @@
-//! The handshake without a socket: who gets through, and who does not.
+//! The handshake without a socket: accepted and refused ends.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Records: what is sealed is opened, by one end, once, in order, and nothing else is.
+//! Records: sealed records are opened by one end, once and in order, and nothing else is.
 
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn sealed(sealer: &mut Sealer, plain: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Opens all records of a stream: their bytes, and what ended it.
+/// Opens all records of a stream; returns their bytes, and the error that ended it.
 fn opened(opener: &mut Opener, mut stream: &[u8]) -> (Vec<u8>, Option<Broken>) {
     let mut plain = Vec::new();
     loop {
@@ -125,7 +125,7 @@ fn no_nonce_is_used_twice_and_keys_follow_each_other() {
     assert_eq!(sealer.seal(&mut out, |_| ()), Err(Broken::Worn));
 }
 
-/// Two ends of Noise as snow has it, and the keys that it gives for our records.
+/// Creates two ends of Noise by snow, and the keys that it gives for our records.
 fn of_snow() -> (
     snow::StatelessTransportState,
     snow::StatelessTransportState,

@@ -1,4 +1,5 @@
-//! Members that prove themselves and then do what no member does: the others are told in a sentence, and nothing else happens.
+//! Members that prove themselves and then violate the protocol: the others report it in a sentence, and
+//! nothing else happens.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +13,7 @@ use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
 
 const CALM: Duration = Duration::from_secs(30);
 
-/// Why process 1 is said to be lost.
+/// The reason for which process 1 is reported lost.
 fn loss(told: Told) -> String {
     match told {
         Told::Lost(1, why) => why,

@@ -1,4 +1,4 @@
-//! Links between two programs: messages, limits, and who is refused.
+//! Links between two programs: messages, limits, and refused ends.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -64,7 +64,8 @@ fn next(link: &MessageLink) -> io::Result<Option<Vec<u8>>> {
     link.receive(1 << 30, &mut || Ok(()))
 }
 
-/// A machine that is gone without a word is noticed by the system: nothing else of a conversation has a limit.
+/// A machine that disappears without a farewell is noticed by the system: nothing else limits the time of a
+/// link.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_system_looks_whether_the_other_machine_is_there() {
@@ -131,7 +132,8 @@ fn messages_of_many_threads_stay_whole() {
     }
 }
 
-/// The other end takes nothing: the sender is asked whether to go on, and then all that it sent arrives, once.
+/// While the other end takes nothing, the sender is asked whether to go on; later everything that it sent
+/// arrives, once.
 #[test]
 fn a_sender_that_waits_is_asked_whether_to_go_on_and_loses_nothing() {
     for (client, server) in pairs() {
@@ -165,7 +167,7 @@ fn a_sender_that_waits_is_asked_whether_to_go_on_and_loses_nothing() {
     }
 }
 
-/// What ends inside of a length or of a message is an error, and not the end of a link.
+/// A stream that ends inside a length or a message is an error, and not the end of a link.
 #[test]
 #[cfg(unix)]
 fn half_a_message_is_an_error() {
@@ -345,7 +347,7 @@ fn a_recorded_greeting_is_refused() {
     }
 }
 
-/// Passes on what two say to each other, but for one byte of the `at`th piece of the client's.
+/// Passes on the bytes of two ends, except one byte of the `at`th piece of the client's.
 #[test]
 fn a_byte_that_is_changed_on_the_way_ends_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! A relay between two processes, which passes on what they say and knows no secret.
+//! A relay between two processes, which passes on their bytes and knows no secret.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use pointstamp_channels::{Recipient, Transport};
 use super::support::{Recorder, Told, error, joined, listeners, member, recorders, spawn};
 use crate::FormError;
 
-/// What the one in between does with bytes on their way from the accepting side.
+/// The changes that the relay makes to bytes from the accepting side.
 #[derive(Clone, Copy)]
 enum Meddling {
     Nothing,
@@ -75,7 +75,7 @@ fn between(there: &str, meddling: Meddling) -> Between {
     Between { address, after }
 }
 
-/// A cluster of two whose second process has a relay between it and the first.
+/// Forms a cluster of two whose second process has a relay between it and the first.
 fn with_one_between(meddling: Meddling) -> (Vec<Arc<dyn Transport>>, Vec<Arc<Recorder>>, Between) {
     let (mut listeners, mut addresses) = listeners(2);
     let second = listeners.pop();
@@ -136,7 +136,7 @@ fn what_is_changed_repeated_left_out_put_in_or_reflected_ends_the_connection() {
     }
 }
 
-/// Why process 0 is lost, and what came from it before.
+/// The reason for which process 0 is reported lost, and the bytes that arrived from it before.
 fn lost(recorder: &Recorder) -> (String, Vec<Bytes>) {
     let mut frames = Vec::new();
     loop {

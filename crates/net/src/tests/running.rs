@@ -1,4 +1,4 @@
-//! Formed clusters: messages, farewells, and what becomes of those that go without one.
+//! Formed clusters: messages, farewells, and processes that leave without one.
 
 use bytes::Bytes;
 

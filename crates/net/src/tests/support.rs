@@ -1,4 +1,4 @@
-//! Helpers of the tests of clusters: free ports, members, a receiver that writes down what it is told.
+//! Helpers of the tests of clusters: free ports, members, a receiver that records its calls.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -50,7 +50,7 @@ pub(super) fn member(process: usize, addresses: &[String]) -> Member {
 
 pub(super) type Formed = Result<Arc<dyn Transport>, FormError>;
 
-/// What was logged, as one text.
+/// The lines that were logged, as one text.
 pub(super) type Lines = Arc<Mutex<String>>;
 
 /// Forms one process's part on a thread of its own.
@@ -84,7 +84,7 @@ pub(super) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
     thread.join().unwrap()
 }
 
-/// The transports of a cluster whose members `change` has its way with.
+/// Forms a cluster whose members `change` has changed, and returns the transports.
 pub(super) fn cluster_with(
     processes: usize,
     change: &dyn Fn(&mut Member),
@@ -117,7 +117,7 @@ pub(super) fn error(thread: thread::JoinHandle<Formed>) -> FormError {
     }
 }
 
-/// What a receiver is told.
+/// A call of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Told {
     Frame(usize, Recipient, Bytes),
@@ -131,7 +131,7 @@ struct Notes {
     written: usize,
 }
 
-/// Writes down what it is told.
+/// Records its calls.
 #[derive(Default)]
 pub(super) struct Recorder {
     notes: Mutex<Notes>,
@@ -157,12 +157,12 @@ impl Recorder {
         }
     }
 
-    /// Everything told so far, once it is this much; it is forgotten here.
+    /// Returns and forgets the recorded calls, once there are `count`.
     pub(super) fn take(&self, count: usize) -> Vec<Told> {
         self.wait(|notes| (notes.told.len() >= count).then(|| notes.told.drain(..count).collect()))
     }
 
-    /// The next thing told.
+    /// The next call.
     pub(super) fn next(&self) -> Told {
         self.take(1).remove(0)
     }

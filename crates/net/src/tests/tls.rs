@@ -1,4 +1,4 @@
-//! Clusters under TLS, and those that it keeps apart.
+//! Clusters under TLS, and peers that TLS keeps out.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::noise::VERSION;
 use crate::{FormError, Tls};
 use pointstamp_channels::{Farewell, Recipient};
 
-/// An authority, and what it says of a host.
+/// Creates an authority, and a certificate that it issues for a host.
 fn authority(host: &str) -> Tls {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -75,7 +75,7 @@ fn messages_cross_a_cluster_under_tls() {
     }
 }
 
-/// What process 1 is told that has this, and what process 0 logs.
+/// Returns the refusal that process 1 receives, and the line that process 0 logs.
 fn refused(first: Option<Tls>, second: Option<Tls>) -> (String, String) {
     let (mut listeners, addresses) = listeners(2);
     let lines = Lines::default();
