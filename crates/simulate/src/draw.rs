@@ -13,12 +13,12 @@ const STEEPEST: u32 = 6;
 /// A process is lost after so many draws at most.
 const LOST_BY: u64 = 400;
 
-/// What was chosen.
+/// The event that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// It is a worker's turn.
     Turn(usize),
-    /// What waits on a link is delivered, one item.
+    /// The first item that waits on a link is delivered.
     Frame { from: usize, to: usize },
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Choice {
 pub(crate) struct Draw {
     random: Rng,
     workers: Vec<u64>,
-    /// Of links, by the receiver and then by the sender.
+    /// Weights of links, by the receiver and then by the sender.
     links: Vec<Vec<u64>>,
     count: u64,
     /// The draw at which the weights change.
@@ -52,12 +52,12 @@ impl Draw {
         self.weigh();
     }
 
-    /// How often something was chosen.
+    /// The number of choices so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Which process is to be lost, and after how many draws.
+    /// Draws the process that is to be lost, and the number of draws after which it is.
     pub(crate) fn loss(&mut self, processes: usize) -> (usize, u64) {
         (self.random.usize(..processes), self.random.u64(1..=LOST_BY))
     }
@@ -73,7 +73,7 @@ impl Draw {
         live.iter().nth(number).copied().unwrap_or(0)
     }
 
-    /// One of those that could happen; `None` where nothing could.
+    /// Chooses one of the events that could happen; `None` where nothing could.
     pub(crate) fn choose(
         &mut self,
         workers: impl Iterator<Item = usize>,

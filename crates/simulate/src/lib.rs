@@ -1,4 +1,4 @@
-//! A computation whose interleaving follows from a seed.
+//! A computation whose interleaving is determined by a seed.
 //!
 //! Workers run on threads, but only the one that has the *turn* does anything. Before each step a worker calls [`World::turn`],
 //! which draws what happens next: a frame of a link between two processes is delivered, or a worker has its turn.

@@ -1,4 +1,4 @@
-//! The transport of a simulated process: what it sends waits until it is drawn.
+//! The transport of a simulated process: frames wait until they are drawn.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use pointstamp_channels::{Farewell, Recipient};
 
-/// What is on its way.
+/// An item that travels on a link.
 pub(crate) enum Item {
     Frame(Recipient, Bytes),
     Left(Farewell),
@@ -68,7 +68,7 @@ impl Ways {
         true
     }
 
-    /// Drops what is on its way, and puts one last item in its place; returns how many bytes were dropped.
+    /// Drops the items on a link, and puts one last item in their place; returns how many bytes were dropped.
     pub(crate) fn end(&mut self, from: usize, to: usize, last: Item) -> usize {
         let way = &mut self.ways[to][from];
         if way.ended {

@@ -13,7 +13,7 @@ use crate::ways::{Item, Ways};
 /// For how long a worker sleeps where no worker has anything to do: only another thread of the program, or a timer, can change that.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How often a worker that waits for its turn looks whether it is asked, while a thread asks.
+/// The interval at which a worker that waits for its turn looks for questions, while a thread asks.
 const LOOKS: Duration = Duration::from_millis(1);
 
 /// Why a worker cannot go on.
@@ -25,10 +25,10 @@ pub enum Ended {
     Killed,
 }
 
-/// Of so many turns of a writer in which nothing waits for it, about one asks for a checkpoint.
+/// The odds of a checkpoint request: about one in so many turns of a writer in which nothing waits for it.
 const ASKS: u64 = 24;
 
-/// What a worker has found to do in its turn.
+/// The result of a worker's turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Found {
     /// Something.
@@ -48,28 +48,28 @@ pub struct World {
     /// For how long nothing may happen.
     patience: Duration,
     processes: usize,
-    /// How many workers there are.
+    /// The number of workers.
     workers: usize,
 }
 
 struct State {
     draw: Draw,
-    /// Whose turn it is.
+    /// The worker or writer that has the turn.
     holder: Option<usize>,
     /// The workers that have not ended.
     live: BTreeSet<usize>,
-    /// Those of them that have found nothing to do since anything happened, and whether they are due later.
+    /// The live workers that have found nothing to do since the last event, and whether they are due later.
     idle: BTreeMap<usize, bool>,
     /// Since when nothing has happened at all.
     still: Option<Instant>,
     ways: Ways,
-    /// What hears of what arrives, for each process, between its start and its end.
+    /// The receiver of each process, between its start and its end.
     receivers: Vec<Option<Arc<dyn Receive>>>,
     /// The process that is lost, and after how many draws.
     loss: Option<(usize, u64)>,
     /// The process that was lost.
     lost: Option<usize>,
-    /// How many ask the workers that wait.
+    /// The number of threads that ask waiting workers.
     asking: usize,
     /// Calls of the store so far.
     calls: u64,
@@ -134,7 +134,7 @@ impl World {
         self.state.lock().is_killed()
     }
 
-    /// How many steps there were.
+    /// The number of steps so far.
     pub fn steps(&self) -> u64 {
         self.state.lock().steps()
     }
@@ -144,8 +144,8 @@ impl World {
         self.enter(self.workers + process);
     }
 
-    /// Ends the turn of a writer, as that of a worker is, and waits for its next. `false` when the workers of its process have ended:
-    /// the writer has had its last turn.
+    /// Ends the turn of a writer, as that of a worker is, and waits for its next. Returns `false` when the
+    /// workers of its process have ended: the writer has had its last turn.
     pub fn turn_writer(&self, process: usize, found: Found) -> bool {
         let writer = self.workers + process;
         // That nothing can happen is a worker's to say.
@@ -162,12 +162,12 @@ impl World {
         goes_on
     }
 
-    /// Draws whether a checkpoint is asked for now.
+    /// Draws whether a checkpoint is requested now.
     pub fn asks(&self) -> bool {
         self.state.lock().draw.one_of(ASKS)
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn processes(&self) -> usize {
         self.processes
     }
@@ -206,13 +206,13 @@ impl World {
         }
     }
 
-    /// Lets workers answer that wait for their turn, until [`asked`](Self::asked). Whose turn it is stays as it is.
+    /// Lets waiting workers answer questions, until [`asked`](Self::asked). The turn stays with its holder.
     pub fn ask(&self) {
         self.state.lock().asking += 1;
         self.turned.notify_all();
     }
 
-    /// Ends what [`ask`](Self::ask) began.
+    /// Ends the period that [`ask`](Self::ask) began.
     pub fn asked(&self) {
         let mut state = self.state.lock();
         state.asking = state.asking.saturating_sub(1);
@@ -246,7 +246,8 @@ impl World {
         }
     }
 
-    /// Lets happen what is drawn, until it is a worker's turn: whose. `None` when no worker is left and nothing is on its way.
+    /// Executes drawn events until a worker has the turn, and returns the worker. `None` when no worker is
+    /// left and no item is on a link.
     fn next<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<Option<usize>, Ended> {
         loop {
             if let Some(lost) = state.loses() {
@@ -305,7 +306,8 @@ impl World {
         self.state.lock().lost
     }
 
-    /// A process is gone, as others see it: what is on its way to and from it is lost.
+    /// Loses a process: the items on the links to and from it are dropped, and the others see that it is
+    /// lost.
     fn lose(&self, process: usize) {
         for other in (0..self.processes).filter(|&other| other != process) {
             for (from, to) in [(process, other), (other, process)] {
@@ -315,7 +317,8 @@ impl World {
         }
     }
 
-    /// Ends the way from one process to another: what is on it is dropped, and `last` is seen of it.
+    /// Ends the link from one process to another: its items are dropped, and `last` is delivered as the last
+    /// item.
     pub(crate) fn end(&self, from: usize, to: usize, last: Item) {
         let mut state = self.state.lock();
         let dropped = state.ways.end(from, to, last);
@@ -328,12 +331,13 @@ impl World {
 }
 
 impl World {
-    /// Has what arrives at a process handed over.
+    /// Registers the receiver of a process.
     pub(crate) fn hears(&self, process: usize, receiver: Arc<dyn Receive>) {
         self.state.lock().receivers[process] = Some(receiver);
     }
 
-    /// Drops what is on its way to a process, and what was to hear of it: that holds the cluster, which holds the world.
+    /// Drops the items on the links to a process, and its receiver, which refers to the cluster, which refers
+    /// to the world.
     pub(crate) fn hears_no_more(&self, process: usize) {
         let mut state = self.state.lock();
         let dropped = state.ways.drop_to(process);
@@ -381,7 +385,7 @@ impl State {
     }
 }
 
-/// Hands over what arrives at a process, and tells the one that sent it that it is written.
+/// Delivers an item to a process, and reports to its sender that it is written.
 fn deliver(
     item: Item,
     from: usize,
