@@ -16,7 +16,7 @@ use pointstamp_progress::Mode;
 
 const BATCH: u64 = 64;
 
-/// A name, and what runs on so many workers for so many rounds.
+/// A program with its name; it runs on a number of workers for a number of rounds.
 type Program = (&'static str, fn(usize, u64));
 
 fn barrier(workers: usize, rounds: u64) {
@@ -26,7 +26,8 @@ fn barrier(workers: usize, rounds: u64) {
     .expect("the barrier ends");
 }
 
-/// A small batch a round, through an exchange and three operators more, so that what is done for a message shows.
+/// Sends a small batch a round through an exchange and three more operators, so that the cost per message
+/// shows.
 fn exchange(workers: usize, rounds: u64) {
     execute::<Vec<u64>, ()>(workers, Mode::Demand, |worker| {
         let (input, probe) = (Input::new(), Probe::new());

@@ -1,4 +1,4 @@
-//! Dataflows under construction: scopes, operators and the streams between them, and how they become what runs.
+//! Dataflows under construction: scopes, operators and the streams between them, and their installation.
 
 mod crossing;
 mod dataflow;

@@ -39,13 +39,13 @@ pub use hold::Hold;
 
 use crate::error::{Disagreement, Error};
 
-/// What the workers of one process share.
+/// The state that the workers of one process share.
 pub struct Cluster {
     fabric: Arc<Fabric>,
     mode: Mode,
     ending: Arc<Ending>,
     agreement: Agreement,
-    /// Whether some worker dropped a dataflow: then those that wait for its end look again.
+    /// Whether some worker dropped a dataflow: workers that wait for the end of one check again.
     dropped: AtomicBool,
     hearing: Hearing,
     words: Words,
@@ -69,13 +69,13 @@ impl Seed {
         &self.cluster
     }
 
-    /// What the worker is made of.
+    /// The parts from which the worker is made.
     pub(crate) fn into_parts(self) -> (usize, Arc<Cluster>, Mailbox) {
         (self.index, self.cluster, self.mailbox)
     }
 }
 
-/// How many bytes may be on their way in one process before its sources pause, where nothing else is asked for.
+/// The default number of bytes that may be in flight in one process before its sources pause.
 pub const HIGH_WATER: usize = 256 << 20;
 
 impl Cluster {
@@ -100,8 +100,8 @@ impl Cluster {
         Self::in_cluster_lingering(workers, mode, high_water, transport, LINGER)
     }
 
-    /// As [`in_cluster`](Self::in_cluster), with another time for which the workers' progress is held to be combined: none, to
-    /// send what each says by itself.
+    /// Creates a computation as [`in_cluster`](Self::in_cluster) does, with another time for which the
+    /// workers' progress is held to be combined: none, to send each worker's progress by itself.
     pub fn in_cluster_lingering(
         workers: usize,
         mode: Mode,
@@ -141,7 +141,7 @@ impl Cluster {
         &self.fabric
     }
 
-    /// How it ends.
+    /// The end of the computation.
     pub fn ending(&self) -> &Arc<Ending> {
         &self.ending
     }
@@ -150,7 +150,7 @@ impl Cluster {
         self.mode
     }
 
-    /// How many workers there are, in all processes.
+    /// The number of workers in all processes.
     pub fn peers(&self) -> usize {
         self.fabric.peers()
     }
@@ -160,12 +160,12 @@ impl Cluster {
         ending::place(&self.fabric).0
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn processes(&self) -> usize {
         ending::place(&self.fabric).1
     }
 
-    /// What was sent to other processes so far.
+    /// The number of frames and bytes that were sent to other processes so far.
     pub fn traffic(&self) -> Traffic {
         self.fabric.traffic()
     }
@@ -181,13 +181,14 @@ impl Cluster {
         self.tell(&Control::Said { worker, what });
     }
 
-    /// Has a function hear what the programs of other processes say, also what they have said before, with the number of the
-    /// process. It is called on the thread that receives from that process, and must not keep it. Only the first who listens does.
+    /// Registers a function that gets the messages of programs of other processes, also earlier ones, with
+    /// the number of the process. It is called on the thread that receives from that process, and must return
+    /// soon. Only the first registration has an effect.
     pub fn listen(&self, hear: Hear) {
         self.hearing.register(hear);
     }
 
-    /// Wakes a worker of this process, if it sleeps: there is something to do that the engine does not know of.
+    /// Wakes a worker of this process, if it sleeps: the program has work for it outside the engine.
     ///
     /// # Panics
     ///
@@ -202,7 +203,8 @@ impl Cluster {
         }
     }
 
-    /// Compares what a worker of this process built with what others did. A difference ends the computation.
+    /// Compares the dataflow that a worker of this process built with those of other workers. A difference
+    /// ends the computation.
     pub(crate) fn post(
         &self,
         worker: usize,

@@ -1,4 +1,4 @@
-//! The cut of a checkpoint: what every operator has at a moment at which nothing is in flight.
+//! The cut of a checkpoint: the contents of every operator at a moment at which nothing is in flight.
 //!
 //! Owns the data: [`Part`], what one worker has, and [`Share`], what one worker begins with. Both are plain data without a reference to a
 //! running dataflow. [`Worker::set_cuts`](crate::worker::Worker::set_cuts) says who is given the parts, and
@@ -71,7 +71,7 @@ pub struct Queued<P> {
     pub time: Point,
     /// The records.
     pub batch: P,
-    /// How records come to the input.
+    /// The way in which records reach the input.
     pub pact: PactKind,
     /// Whether it is to be routed again, because the number of workers is another.
     pub reroutes: bool,
@@ -84,54 +84,57 @@ pub struct Held {
     pub port: usize,
     /// The time.
     pub time: Point,
-    /// How many.
+    /// The number of capabilities.
     pub count: i64,
 }
 
-/// What an operator is, by which a changed program is told from the one of the checkpoint.
+/// The description of an operator, by which a changed program is distinguished from the program of the
+/// checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Form {
-    /// Its kind and types, as [`Host::describes`](crate::host::Host::describes) says; empty where nothing is said.
+    /// Its kind and types, from [`Host::describes`](crate::host::Host::describes); empty where there is no
+    /// description.
     pub kind: String,
-    /// By input, the identity and the output of what it reads.
+    /// For each input, the identity and the output of the operator that it reads.
     pub inputs: Vec<String>,
 }
 
-/// What a program has that its checkpoint has not, or the other way round.
+/// The differences between a program and its checkpoint that the program permits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Identities of operators with state that are new: they begin with none.
     pub new: BTreeSet<String>,
-    /// Identities of operators whose state is given up.
+    /// Identities of operators whose state is dropped.
     pub dropped: BTreeSet<String>,
 }
 
-/// The identity of a dataflow, among those of its operators and scopes.
+/// The identity of a whole dataflow, among those of its operators and scopes.
 pub(crate) const WHOLE: &str = "/"; // names have no slash
 
-/// What an operator has on one worker.
+/// The contents of an operator on one worker.
 #[derive(Debug, Clone)]
 pub struct OperatorPart<P: Payload> {
     /// The name that finds the operator again: the identity that its builder was given, or its address in the dataflow.
     pub identity: String,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind and inputs.
     pub form: Arc<Form>,
     /// Its number in this execution.
     pub id: OperatorId,
-    /// Whether it has ended: nothing of it is left but what others read, and it does not run again. It may stand for a scope with all that is inside, and
-    /// without an identity for the dataflow.
+    /// Whether it has ended: only state that others read is left of it, and it does not run again. It may
+    /// stand for a scope with everything inside, and without an identity for the dataflow.
     pub finished: bool,
     /// The times that it holds.
     pub held: Vec<Held>,
     /// By output, the greatest last coordinate of a time at which something was sent.
     pub latest: Vec<u64>,
-    /// What waits at its inputs, in order.
+    /// The batches that wait at its inputs, in order.
     pub queued: Vec<Queued<P>>,
-    /// What it keeps; `None` where the operator does not say, and where it has ended and nobody reads what it kept.
+    /// Its state; `None` where the operator does not declare it, and where it has ended and nobody reads its
+    /// state.
     pub state: Option<State>,
-    /// Of an input of main: how many records were sent at the time that it holds.
+    /// For an input of main: the number of records that were sent at the time that it holds.
     pub position: Option<u64>,
 }
 
@@ -144,30 +147,31 @@ pub struct DataflowPart<P: Payload> {
     pub operators: Vec<OperatorPart<P>>,
 }
 
-/// What one worker has.
+/// The contents of one worker.
 #[derive(Debug, Clone)]
 pub struct Part<P: Payload> {
     /// The number of the attempt, which the parts of one cut have in common.
     pub attempt: u64,
     /// The worker.
     pub worker: usize,
-    /// How many workers there are.
+    /// The number of workers.
     pub peers: usize,
-    /// How many dataflows the worker has begun. Those of them that are not in `dataflows` have ended, were dropped, or were given up.
+    /// The number of dataflows that the worker has begun. Those that are not in `dataflows` have ended, were
+    /// dropped, or were given up.
     pub begun: usize,
-    /// The dataflows that have not ended, and those of which others read something.
+    /// The dataflows that have not ended, and the ended ones whose state others read.
     pub dataflows: Vec<DataflowPart<P>>,
 }
 
 /// Why a part is no state to go on from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
-    /// An operator does not say what it keeps.
+    /// An operator does not declare its state.
     #[error("operator '{name}' ({identity}) does not say what its state is")]
     Unsaid {
         /// The operator's name.
         name: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
     },
     /// Two operators of a dataflow have one identity: only one of them would be found again.
@@ -175,7 +179,7 @@ pub enum Objection {
     Twice {
         /// The name of the second.
         name: String,
-        /// What is to find it again.
+        /// The identity that two operators have.
         identity: String,
     },
     /// An operator says that it keeps nothing, and holds a time: with the time goes something that it has yet to send.
@@ -183,7 +187,7 @@ pub enum Objection {
     HoldsTime {
         /// The operator's name.
         name: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
         /// A time that it holds.
         time: Point,
@@ -222,7 +226,7 @@ impl<P: Payload> OperatorPart<P> {
 }
 
 impl<P: Payload> Part<P> {
-    /// The operators whose state would be lost.
+    /// The objections to the checkpoint: the operators whose state would be lost.
     pub fn objections(&self) -> Vec<Objection> {
         let mut known = BTreeSet::new();
         let operators = self.dataflows.iter().flat_map(|dataflow| {
@@ -252,27 +256,28 @@ impl<P: Payload> Part<P> {
     }
 }
 
-/// How many capabilities and records there are at a port, on all workers together.
+/// The numbers of capabilities and records at each port and time, on all workers together.
 pub type Outstanding = Vec<(Port, Point, i64)>;
 
 /// By port and time, how many capabilities or records there are.
 type Counts = BTreeMap<(Port, Point), i64>;
 
-/// What is outstanding at a cut, on all workers together, by dataflow and operator. Progress begins from this on every worker.
+/// The capabilities and records at a cut, on all workers together, by dataflow and operator. Progress begins
+/// from this on every worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     dataflows: BTreeMap<usize, BTreeMap<String, Counts>>,
 }
 
 impl Totals {
-    /// Adds what an operator of a dataflow has at a port.
+    /// Adds the count of an operator of a dataflow at a port.
     pub fn add(&mut self, dataflow: usize, identity: &str, port: Port, time: &Point, count: i64) {
         let operators = self.dataflows.entry(dataflow).or_default();
         let operator = operators.entry(identity.to_owned()).or_default();
         *operator.entry((port, time.clone())).or_default() += count;
     }
 
-    /// The sum of what the parts of all workers have.
+    /// Returns the sum of the parts of all workers.
     pub fn of<'a, P: Payload>(parts: impl IntoIterator<Item = &'a Part<P>>) -> Totals {
         let mut totals = Totals::default();
         for part in parts {
@@ -303,12 +308,12 @@ impl Totals {
     }
 }
 
-/// What one worker begins with.
+/// The contents with which one worker begins.
 #[derive(Debug, Clone)]
 pub struct Share<P: Payload> {
-    /// What it had itself.
+    /// The worker's own part.
     pub part: Part<P>,
-    /// What all had.
+    /// The counts of all workers.
     pub totals: Arc<Totals>,
 }
 
@@ -327,7 +332,7 @@ impl<P: Payload> Share<P> {
 /// Why a cut cannot be divided between another number of workers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RescaleError {
-    /// The parts are not those of all workers of one cut.
+    /// The parts do not belong to all workers of one cut.
     #[error("the parts are not those of all workers of one checkpoint")]
     Parts,
     /// An operator has one value for each worker, or does not say.
@@ -337,9 +342,9 @@ pub enum RescaleError {
     NotKeyed {
         /// The operator's name.
         name: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
-        /// How many workers there were.
+        /// The number of workers at the cut.
         peers: usize,
     },
     /// The workers hold different times, or have come to different ends.
@@ -349,9 +354,9 @@ pub enum RescaleError {
     Times {
         /// The operator's name.
         name: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
-        /// How many workers there were.
+        /// The number of workers at the cut.
         peers: usize,
     },
     /// Batches wait at an input whose records cannot be routed again.
@@ -361,17 +366,18 @@ pub enum RescaleError {
     Queued {
         /// The operator's name.
         name: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
         /// The input.
         port: usize,
-        /// How many workers there were.
+        /// The number of workers at the cut.
         peers: usize,
     },
 }
 
-/// Divides a cut between another number of workers: each gets all pieces of state by key group, and some of those that any can have; batches of exchanges are
-/// routed again, and times go to every worker, which drops those that it does not need.
+/// Divides a cut among another number of workers. Each gets all pieces of state by key group, and some of the
+/// pieces that any worker can have. Batches of exchanges are routed again. Times go to every worker, which
+/// drops those that it does not need.
 ///
 /// # Errors
 ///
@@ -540,7 +546,8 @@ fn common_times<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<Held> {
     times.collect()
 }
 
-/// By output, the greatest last coordinate of what the instances of an operator have sent.
+/// For each output, the greatest last coordinate of the times at which the instances of an operator have
+/// sent.
 fn latest_of<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<u64> {
     let outputs = instances.iter().map(|one| one.latest.len()).max();
     let latest = |port: usize| {
@@ -550,14 +557,14 @@ fn latest_of<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<u64> {
     (0..outputs.unwrap_or(0)).map(latest).collect()
 }
 
-/// How long an attempt may take.
+/// The limits of an attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// For all workers to say that they are ready, and again for all to hold their sources. It doubles while they do not, up to a fifth of `drain`.
     pub ready: std::time::Duration,
     /// For the computation to drain, from then on.
     pub drain: std::time::Duration,
-    /// How many rounds of counting there may be.
+    /// The maximum number of counting rounds.
     pub rounds: u32,
 }
 
@@ -572,7 +579,7 @@ impl Default for Limits {
     }
 }
 
-/// Why an attempt came to nothing, as far as one worker knows.
+/// The reason why an attempt failed, as far as one worker knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenUp {
     /// The number of the attempt.
@@ -585,9 +592,11 @@ pub struct GivenUp {
     pub busy: Vec<(OperatorId, String)>,
 }
 
-/// What is told of cuts, on a worker's thread and inside a step of it: nothing here may step the worker.
+/// The receiver of cuts, called on a worker's thread inside a step: an implementation must not step the
+/// worker.
 pub trait Cuts<P: Payload> {
-    /// Nothing is in flight, and this is what the worker has. It runs nothing until this returns.
+    /// Takes the worker's part of a cut, at which nothing is in flight. The worker runs nothing until this
+    /// returns.
     ///
     /// # Errors
     ///
@@ -615,24 +624,24 @@ pub trait Cuts<P: Payload> {
     }
 }
 
-/// What all workers must have in common to take part.
+/// The description that all workers must share to take part.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Standing {
-    /// How many dataflows were begun.
+    /// The number of dataflows that were begun.
     pub(crate) begun: usize,
-    /// Those that were dropped.
+    /// The dataflows that were dropped.
     pub(crate) dropped: Vec<usize>,
 }
 
-/// What workers tell each other for a cut.
+/// A word between workers for a cut.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Word {
     /// To the leader: an attempt is wanted.
     Wanted,
-    /// Of the leader.
+    /// An order of the leader.
     Order(u64, drain::Order),
     /// To the leader.
     Answer(u64, drain::Answer<Standing>),
-    /// Of the program around the engine.
+    /// A message of the program around the engine.
     Said(Vec<u8>),
 }

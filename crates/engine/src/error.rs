@@ -35,7 +35,7 @@ pub enum Error {
     Operator {
         /// The operator's name.
         operator: String,
-        /// What its logic returned.
+        /// The error that its logic returned.
         #[source]
         cause: BoxError,
     },
@@ -44,7 +44,7 @@ pub enum Error {
     Route {
         /// The operator that would read it.
         operator: String,
-        /// What the routing function returned.
+        /// The error that the routing function returned.
         #[source]
         cause: BoxError,
     },
@@ -53,7 +53,7 @@ pub enum Error {
     Encode {
         /// The operator that would read it.
         operator: String,
-        /// What the payload's encoding returned.
+        /// The error that the payload's encoding returned.
         #[source]
         cause: BoxError,
     },
@@ -62,7 +62,7 @@ pub enum Error {
     Decode {
         /// The operator, or the scope, that reads it.
         operator: String,
-        /// What the payload's decoding returned.
+        /// The error that the payload's decoding returned.
         #[source]
         cause: BoxError,
     },
@@ -73,16 +73,16 @@ pub enum Error {
         process: usize,
         /// Its address.
         address: String,
-        /// What it said, or why it is thought to be lost.
+        /// The reason that it gave, or for which it is considered lost.
         reason: Reason,
     },
-    /// The dataflow graph is not one that can run.
+    /// The dataflow graph cannot run.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// A cycle of the dataflow graph on which timestamps do not advance.
     #[error("{cycle}")]
     Cycle {
-        /// What is wrong, with the operators' names.
+        /// The cycle, with the operators' names.
         cycle: GraphError,
         /// The operators and scopes that the cycle visits.
         operators: Vec<OperatorId>,
@@ -93,7 +93,7 @@ pub enum Error {
     /// Workers built different dataflows.
     #[error(transparent)]
     Disagreement(Box<Disagreement>),
-    /// What was built does not go on from the checkpoint.
+    /// The program does not match the checkpoint.
     #[error(transparent)]
     Restore(Box<RestoreError>),
     /// A time that goes back.
@@ -101,7 +101,7 @@ pub enum Error {
     TimeGoesBack {
         /// The time held.
         from: Point,
-        /// The time asked for.
+        /// The requested time.
         to: Point,
     },
     /// A time with another number of coordinates than the scope has.
@@ -114,7 +114,7 @@ pub enum Error {
         /// The scope's.
         expected: usize,
     },
-    /// A time that a loop would advance beyond what its coordinates hold.
+    /// A loop would advance a time beyond the range of its coordinates.
     #[error(
         "records at the time {time} come round a loop that advances times by {:?}, which passes 2^64 - 1: end the loop before that",
         .summary.increments()
@@ -122,7 +122,7 @@ pub enum Error {
     TimeOverflow {
         /// The time.
         time: Point,
-        /// What the loop does to times.
+        /// The effect of the loop on times.
         summary: Summary,
     },
     /// A capability for another operator's or output's use.
@@ -131,14 +131,14 @@ pub enum Error {
     /// An input that is closed was used.
     #[error("the input is closed: nothing can be sent any more")]
     Closed,
-    /// What the host of the worker's loop raised: an interruption, or what it does before a step.
+    /// The host of the worker's loop raised an error: an interruption, or a failure before a step.
     #[error("{cause}")]
     Host {
-        /// What it returned.
+        /// The error that it returned.
         #[source]
         cause: BoxError,
     },
-    /// An error that has ended the computation already; those who run into it and the cluster share it.
+    /// An error that has already ended the computation, shared by its observers and the cluster.
     #[error("{0}")]
     Fatal(Arc<Error>),
     /// A worker panicked.
@@ -146,9 +146,9 @@ pub enum Error {
         "worker {worker} panicked: {message}. This is a bug of pointstamp: please report it, with a program that shows it"
     )]
     Panic {
-        /// Whose thread it was.
+        /// The worker whose thread panicked.
         worker: usize,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
     /// A worker was used when its main had returned and its dataflows had ended.
@@ -162,7 +162,7 @@ pub enum Error {
     /// Another worker failed, or the run was interrupted.
     #[error("the computation was stopped")]
     Stopped,
-    /// The worker was asked to step from inside an operator that it is running.
+    /// The worker was stepped from inside an operator that it is running.
     #[error(
         "a worker cannot step from inside one of its operators: return from the operator first"
     )]

@@ -14,8 +14,8 @@ use crate::payload::Payload;
 use crate::run::failing::Failing;
 use crate::worker::Worker;
 
-/// Runs `main` as a worker on this thread: then closes what it left open and runs its dataflows to the end. An error
-/// of either, or a panic, stops every worker, in every process; `None` is returned then.
+/// Runs `main` as a worker on this thread, then closes the inputs that it left open and runs its dataflows to
+/// the end. An error of either, or a panic, stops every worker, in every process; `None` is returned then.
 pub fn run_worker<P: Payload, R>(
     seed: Seed,
     host: &Rc<dyn Host>,
@@ -45,8 +45,8 @@ pub fn run_worker<P: Payload, R>(
     result
 }
 
-/// Runs `main` on `workers` threads and returns what they return, in order. One worker runs on the
-/// calling thread.
+/// Runs `main` on `workers` threads and returns their results, in order. One worker runs on the calling
+/// thread.
 ///
 /// # Errors
 ///
@@ -60,8 +60,8 @@ pub fn execute<P: Payload, R: Send>(
     run_workers(&cluster, seeds, main)
 }
 
-/// Runs `main` on each of a cluster's workers in this process, takes leave of the other processes, and returns what the workers
-/// here return, in order. One worker runs on the calling thread.
+/// Runs `main` on each of a cluster's workers in this process, says farewell to the other processes, and
+/// returns the results of the workers here, in order. One worker runs on the calling thread.
 ///
 /// # Errors
 ///

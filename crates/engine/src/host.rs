@@ -1,13 +1,13 @@
-//! What the program around the engine does in the worker's loop.
+//! The hooks of the program around the engine in the worker's loop.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{BoxError, Error};
 use crate::observe::OperatorId;
 
-/// What a worker's loop asks of the program that it runs in: an interpreter, say, that sends what its inputs have gathered
-/// before each step, is let go of while the engine works or sleeps, and may be interrupted. Every method has a default, for
-/// programs that need nothing of this.
+/// The hooks of a program in a worker's loop: an interpreter, for example, that sends gathered input before
+/// each step, is released while the engine works or sleeps, and may be interrupted. Every method has a
+/// default, for programs that need no hooks.
 ///
 /// All of it is called on the worker's thread, and nothing of the engine is borrowed meanwhile: a hook may use the worker.
 pub trait Host {
@@ -30,7 +30,8 @@ pub trait Host {
         Ok(())
     }
 
-    /// Called when `main` has returned, before what it left open is closed: all that it gave is to be on its way afterwards.
+    /// Called when `main` has returned, before its open inputs are closed: everything gathered must be sent
+    /// when this returns.
     ///
     /// # Errors
     ///
@@ -44,13 +45,14 @@ pub trait Host {
         run();
     }
 
-    /// For how long a worker sleeps at most before [`interrupted`](Self::interrupted) is asked; `None` is as long as it likes.
+    /// The maximum time that a worker sleeps before [`interrupted`](Self::interrupted) is called; `None` has
+    /// no limit.
     fn patience(&self) -> Option<Duration> {
         None
     }
 
-    /// Asked after each sleep that nothing else has ended. The next one ends by itself when the worker is `due`, if it is: a timer of
-    /// an operator, or the time that the program gave.
+    /// Called after each sleep that nothing else has ended. The next one ends by itself when the worker is
+    /// `due`, if it is: a timer of an operator, or the time that the program gave.
     ///
     /// # Errors
     ///
@@ -59,26 +61,29 @@ pub trait Host {
         Ok(())
     }
 
-    /// Whether the program is to have its turn although there is nothing to do; asked after a sleep, on its way, and answered once.
+    /// Whether the program must have its turn although there is nothing to do. Called after a sleep; a
+    /// request is reported once.
     fn is_called(&self) -> bool {
         false
     }
 
-    /// Told that the program begins an operator, or a scope, of a dataflow that it builds.
+    /// Called when the program begins an operator, or a scope, of a dataflow that it builds.
     fn begins(&self, _operator: OperatorId) {}
 
-    /// The name that an operator gets in the place of the one that what builds it gives it; `None` leaves it.
+    /// The name that replaces an operator's name; `None` keeps it.
     fn renames(&self, _name: &str) -> Option<String> {
         None
     }
 
-    /// What the operator is that the program begins: its kind, the types of what it sends. An operator of a checkpoint goes on only as what it
-    /// was. `None` where nothing is said. Asked only where checkpoints are made.
+    /// The description of the operator that the program begins: its kind, and the types of its outputs. An
+    /// operator of a checkpoint resumes only with an equal description. `None` gives none. Called only where
+    /// checkpoints are made.
     fn describes(&self) -> Option<String> {
         None
     }
 
-    /// The error that ends the computation as the host wants it kept, and what the other processes are told of it.
+    /// Converts an error that ends the computation: the error that the host keeps, and the text that the
+    /// other processes receive.
     fn told(&self, _worker: usize, error: Error) -> (Error, String) {
         let reason = error.to_string();
         (error, reason)

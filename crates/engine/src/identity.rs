@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 /// Gives the nodes of one scope their identities, in the order in which they were begun.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
-    /// How often each name has been given.
+    /// The number of times that each name has been used.
     given: BTreeMap<String, u32>,
 }
 
 impl Identities {
-    /// The identity of the next node, which has this name, in the scope with the identity `scope`; that of the dataflow is empty.
+    /// The identity of the next node with this name, in the scope with the identity `scope`; the identity of
+    /// the dataflow is empty.
     pub(crate) fn next(&mut self, scope: &str, name: &str) -> String {
         let name = name.replace('/', "%2F");
         let mut found = name.clone();
@@ -37,7 +38,7 @@ impl Identities {
     }
 }
 
-/// An identity without the number that tells it from those of nodes with the same name.
+/// An identity without the number that distinguishes nodes with the same name.
 pub(crate) fn unnumbered(identity: &str) -> &str {
     match identity.rsplit_once('#') {
         Some((name, number)) if number.parse::<u32>().is_ok() => name,

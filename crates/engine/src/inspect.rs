@@ -1,4 +1,4 @@
-//! What a worker knows of its dataflows, as plain data: for people, and for the question what a time waits for.
+//! The state of a worker's dataflows, as plain data: for people, and to find the reason why a time waits.
 //!
 //! Owns [`Snapshot`]. It is taken between two steps, changes nothing, and refers to nothing live, so that it may be kept, sent
 //! elsewhere and put beside those of other workers. What holds a time is found in [`Snapshot::holders`]. Taking one costs
@@ -13,7 +13,7 @@ use crate::observe::{Change, EdgeId, OperatorId};
 
 pub use holders::{Holder, Step};
 
-/// What a worker knows of its dataflows.
+/// The state of a worker's dataflows.
 ///
 /// Counts of pointstamps are sums over all workers, as far as their progress has arrived here; what is said to be `here` is this
 /// worker's share.
@@ -21,11 +21,11 @@ pub use holders::{Holder, Step};
 pub struct Snapshot {
     /// The worker's number.
     pub worker: usize,
-    /// How many workers there are.
+    /// The number of workers.
     pub peers: usize,
     /// Whether so much is on its way in this process that sources are held back.
     pub pressed: bool,
-    /// How many bytes are on their way in this process, about.
+    /// The number of bytes in flight in this process, approximately.
     pub in_flight: usize,
     /// The dataflows that are installed and not complete. One that is running now is left out.
     pub dataflows: Vec<ScopeState>,
@@ -40,7 +40,7 @@ pub struct ScopeState {
     pub address: Vec<usize>,
     /// Its name.
     pub name: String,
-    /// How many coordinates times have inside.
+    /// The number of coordinates of times inside.
     pub dims: usize,
     /// By input of the scope: the least times that may still enter, with the coordinates that they have inside.
     pub inputs: Vec<Vec<Point>>,
@@ -48,10 +48,10 @@ pub struct ScopeState {
     pub operators: Vec<OperatorState>,
     /// The edges in it.
     pub edges: Vec<EdgeState>,
-    /// All ways from one port to another, along an edge or through an operator, and what becomes of a time there; `None` where
-    /// nothing does.
+    /// All direct connections between ports, along an edge or through an operator, with the summary; `None`
+    /// where no time passes.
     pub hops: Vec<(Location, Location, Option<Summary>)>,
-    /// Changes to counts that this worker has not told the others yet.
+    /// Changes to counts that this worker has not sent to the others yet.
     pub unsent: Vec<Change>,
 }
 
@@ -64,7 +64,7 @@ pub struct EdgeState {
     pub source: Source,
     /// Whereto.
     pub target: Target,
-    /// How it moves records, as [`Observation::EdgeMade`](crate::observe::Observation::EdgeMade) has it.
+    /// The contract of the edge, as in [`Observation::EdgeMade`](crate::observe::Observation::EdgeMade).
     pub pact: &'static str,
 }
 
@@ -87,7 +87,7 @@ pub struct OperatorState {
     pub busy: bool,
     /// Whether it is a source that is held back, since too much is on its way.
     pub held_back: bool,
-    /// What is in it, where it is a scope that is not complete.
+    /// Its contents, where it is a scope that is not complete.
     pub scope: Option<Box<ScopeState>>,
 }
 
@@ -98,7 +98,7 @@ pub struct InputState {
     pub frontier: Vec<Point>,
     /// Records that were sent and not consumed, on any worker, by time.
     pub pointstamps: Vec<(Point, i64)>,
-    /// Batches that wait here and come from this worker: how many records at what time.
+    /// Batches that wait here and come from this worker: the number of records at each time.
     pub waiting: Vec<(Point, usize)>,
     /// Whether batches of other workers wait here.
     pub remote: bool,
@@ -111,7 +111,7 @@ pub struct OutputState {
     pub frontier: Vec<Point>,
     /// Capabilities that are held, on any worker, by time.
     pub pointstamps: Vec<(Point, i64)>,
-    /// Those of this worker, those that it has not reported yet included.
+    /// The counts of this worker, including those that it has not reported yet.
     pub here: Vec<(Point, i64)>,
 }
 

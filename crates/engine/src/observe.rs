@@ -1,4 +1,4 @@
-//! A room for events: through it the engine says what it does.
+//! The channel of observers, through which the engine reports events.
 //!
 //! Owns [`Observer`], what an observer is told ([`Observation`]), and the `Room` of a worker, which everything on the worker
 //! shares. Invariant: nothing is built to be told, and nothing is counted, while there is no observer: then an observation
@@ -48,11 +48,11 @@ impl fmt::Display for EdgeId {
     }
 }
 
-/// Something that a worker does, told as it happens. Times are as the scope of the operator has them.
+/// An event on a worker, reported as it happens. Times are those in the scope of the operator.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Observation<'a> {
-    /// A scope is installed: told before what is in it. Afterwards it runs as an operator.
+    /// A scope is installed: reported before its contents. Afterwards it runs as an operator.
     ScopeMade {
         /// Its number.
         id: OperatorId,
@@ -60,11 +60,11 @@ pub enum Observation<'a> {
         address: &'a [usize],
         /// Its name.
         name: &'a str,
-        /// How many coordinates times have inside.
+        /// The number of coordinates of times inside.
         dims: usize,
-        /// How many streams enter.
+        /// The number of streams that enter.
         inputs: usize,
-        /// How many leave.
+        /// The number of streams that leave.
         outputs: usize,
     },
     /// An operator is installed.
@@ -75,12 +75,12 @@ pub enum Observation<'a> {
         address: &'a [usize],
         /// Its name.
         name: &'a str,
-        /// How many inputs it has.
+        /// The number of inputs.
         inputs: usize,
-        /// How many outputs.
+        /// The number of outputs.
         outputs: usize,
     },
-    /// An edge is installed: told after the operators that it joins.
+    /// An edge is installed: reported after the operators that it joins.
     EdgeMade {
         /// Its number.
         id: EdgeId,
@@ -90,32 +90,32 @@ pub enum Observation<'a> {
         source: Source,
         /// Whereto.
         target: Target,
-        /// How it moves records: `"pipeline"`, `"exchange"`, `"broadcast"`, across a boundary (`"enter"`, `"leave"`), or not at all
-        /// (`"watch"`: the frontier alone).
+        /// The way in which it moves records: `"pipeline"`, `"exchange"`, `"broadcast"`, across a boundary
+        /// (`"enter"`, `"leave"`), or not at all (`"watch"`: the frontier alone).
         pact: &'static str,
     },
     /// An operator or scope begins to run.
     ScheduleBegins {
-        /// Which.
+        /// The operator.
         id: OperatorId,
     },
     /// An operator or scope has run, well or not.
     ScheduleEnds {
-        /// Which.
+        /// The operator.
         id: OperatorId,
     },
     /// A source is not run, since too much is on its way. It is told again when it is looked at again.
     SourceHeld {
-        /// Which.
+        /// The operator.
         id: OperatorId,
     },
     /// A batch is sent. What crosses the boundary of a scope has arrived with that; all else is told again when it is received.
     MessageSent {
         /// Along which edge.
         edge: EdgeId,
-        /// At what time, in the scope where the edge begins.
+        /// The time of the message, in the scope where the edge begins.
         time: &'a Point,
-        /// How many records it has.
+        /// The number of records.
         records: usize,
         /// To which worker.
         worker: usize,
@@ -124,9 +124,9 @@ pub enum Observation<'a> {
     MessageReceived {
         /// From which edge.
         edge: EdgeId,
-        /// At what time.
+        /// The time of the message.
         time: &'a Point,
-        /// How many records it has.
+        /// The number of records.
         records: usize,
         /// Whether another worker sent it.
         remote: bool,
@@ -135,28 +135,28 @@ pub enum Observation<'a> {
     ProgressSent {
         /// The scope that they are of.
         scope: OperatorId,
-        /// What changes.
+        /// The changes to counts.
         changes: &'a [Change],
     },
     /// Changes to the counts of a scope's pointstamps have come from other workers, from one or the sum of several.
     ProgressReceived {
         /// The scope that they are of.
         scope: OperatorId,
-        /// What changes.
+        /// The changes to counts.
         changes: &'a [Change],
     },
     /// Frontiers have moved: which times may still appear at the ports in a scope.
     FrontierMoved {
         /// The scope.
         scope: OperatorId,
-        /// What joined the frontiers (1) and what left them (-1).
+        /// The times that joined the frontiers (1) and left them (-1).
         changes: &'a [Change],
     },
     /// A capability is made: from a message, or from another one. It may be told before the operator, while the dataflow is being built.
     CapabilityMade {
         /// Its number on this worker; a capability that is moved to a later time keeps it.
         capability: u64,
-        /// Whose it is.
+        /// The operator that owns it.
         operator: OperatorId,
         /// For which output.
         port: usize,
@@ -167,7 +167,7 @@ pub enum Observation<'a> {
     CapabilityDowngraded {
         /// Its number; 0 where it was made before there was an observer.
         capability: u64,
-        /// Whose it is.
+        /// The operator that owns it.
         operator: OperatorId,
         /// For which output.
         port: usize,
@@ -180,7 +180,7 @@ pub enum Observation<'a> {
     CapabilityDropped {
         /// Its number; 0 where it was made before there was an observer.
         capability: u64,
-        /// Whose it was.
+        /// The operator that owned it.
         operator: OperatorId,
         /// For which output.
         port: usize,
@@ -191,19 +191,20 @@ pub enum Observation<'a> {
     ParkBegins,
     /// The worker is awake.
     ParkEnds,
-    /// An operator or scope is complete, or its dataflow was dropped: it never runs again, and what it held is freed.
+    /// An operator or scope is complete, or its dataflow was dropped: it never runs again, and its contents
+    /// are freed.
     Shutdown {
-        /// Which.
+        /// The operator.
         id: OperatorId,
     },
 }
 
-/// Who is told what a worker does: a log, a counter, a page that shows it.
+/// Receives the events of a worker: a log, a counter, a page that shows them.
 ///
 /// It is told on the worker's thread, in the middle of what is told: it must not use the worker, nor anything of its dataflows, and should
 /// be quick. It says itself when that was.
 pub trait Observer {
-    /// Is told.
+    /// Takes an event.
     fn observe(&self, observation: &Observation<'_>);
 }
 
@@ -213,7 +214,7 @@ impl<F: Fn(&Observation<'_>)> Observer for F {
     }
 }
 
-/// Where everything on a worker tells what it does.
+/// The observers to which everything on a worker reports.
 #[derive(Default)]
 pub(crate) struct Room {
     observed: Cell<bool>,
@@ -224,7 +225,7 @@ pub(crate) struct Room {
     latest: Arc<AtomicU64>,
 }
 
-/// Tells any thread which operator of a worker has begun to run last.
+/// Shows any thread the operator of a worker that has begun to run last.
 #[derive(Clone)]
 pub struct Latest(Arc<AtomicU64>);
 
@@ -256,7 +257,7 @@ impl Room {
         self.latest.store(packed, Ordering::Relaxed);
     }
 
-    /// Which operator has begun to run last.
+    /// A handle that shows the operator that has begun to run last.
     pub(crate) fn latest(&self) -> Latest {
         Latest(Arc::clone(&self.latest))
     }
@@ -267,7 +268,7 @@ impl Room {
         !cfg!(unobserved) && self.observed.get()
     }
 
-    /// Tells what happens, if there is an observer.
+    /// Reports an event, if there is an observer.
     #[inline]
     pub(crate) fn tell<'a>(&self, observation: impl FnOnce() -> Observation<'a>) {
         if self.is_observed() {

@@ -10,7 +10,7 @@ use std::sync::Once;
 use std::thread;
 
 thread_local! {
-    /// Where the last panic of a thread was.
+    /// The source location of the last panic of a thread.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -31,7 +31,7 @@ pub fn install() {
     });
 }
 
-/// Where the last panic of this thread was, as `file:line:column`, where the hook is installed.
+/// The source location of the last panic of this thread, as `file:line:column`, where the hook is installed.
 pub(crate) fn place() -> Option<String> {
     PLACE
         .try_with(|last| last.borrow_mut().take())

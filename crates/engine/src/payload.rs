@@ -1,4 +1,4 @@
-//! What a stream carries.
+//! The type of batches that a stream carries.
 
 use bytes::Bytes;
 use pointstamp_channels::encode::CodecError;
@@ -13,7 +13,7 @@ use crate::error::UserResult;
 ///
 /// `Clone` is used when a stream has several readers, and should be cheap (a shared reference).
 pub trait Payload: Clone + Send + 'static {
-    /// How many records the batch holds. Empty batches are not sent.
+    /// The number of records in the batch. Empty batches are not sent.
     fn len(&self) -> usize;
 
     /// Whether the batch holds no record.
@@ -35,11 +35,13 @@ pub trait Payload: Clone + Send + 'static {
     /// When they are not a batch's; the operator that reads it fails.
     fn decode(bytes: Bytes) -> UserResult<Self>;
 
-    /// About how many bytes of memory the batch takes, for the bound on what is on its way. It costs little.
+    /// The approximate number of bytes of memory that the batch takes, for the bound on bytes in flight. It
+    /// must be cheap.
     fn footprint(&self) -> usize;
 
-    /// Tells a batch that it leaves a scope, for one around it whose timestamps have `dims` coordinates. A payload that
-    /// holds times beside the message's forgets the coordinates beyond; on entering a scope they are 0 and need no telling.
+    /// Called when a batch leaves a scope, for one around it whose timestamps have `dims` coordinates. A
+    /// payload that holds times beside the message's drops the coordinates beyond; when it enters a scope
+    /// they are 0, without a call.
     fn left(&mut self, dims: usize) {
         let _ = dims;
     }
@@ -73,11 +75,11 @@ pub struct Message<P> {
     pub data: P,
 }
 
-/// Where the batch begins is a multiple of this.
+/// The alignment at which an encoded batch begins.
 const ALIGNMENT: usize = 16;
 const WORD: usize = size_of::<u64>();
 
-/// What another process sent is no message of the engine's.
+/// A malformed message of another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// A message ends before its time does.

@@ -1,4 +1,4 @@
-//! Pieces of state: what a checkpoint writes and reads without knowing whose it is.
+//! Pieces of state: a checkpoint writes and reads them without knowing the operator.
 
 use std::fmt;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What runs on a worker: operators and scopes, what they hold, and what passes between them.
+//! The running parts of a worker: operators and scopes, their state, and the messages between them.
 //!
 //! Nothing here knows how a dataflow is built, or by whom it is scheduled.
 

@@ -119,7 +119,7 @@ impl<P: Payload> Worker<P> {
         self.0.index
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn peers(&self) -> usize {
         self.fabric().peers()
     }
@@ -132,7 +132,7 @@ impl<P: Payload> Worker<P> {
         self.0.cluster.mode()
     }
 
-    /// How many bytes may be on their way in this process before its sources pause.
+    /// The number of bytes that may be in flight in this process before its sources pause.
     pub fn high_water(&self) -> usize {
         self.fabric().high_water()
     }
@@ -155,7 +155,7 @@ impl<P: Payload> Worker<P> {
         &*self.0.host
     }
 
-    /// Tells any thread which operator has begun to run last on this worker.
+    /// A handle that shows any thread the operator that has begun to run last on this worker.
     pub fn latest(&self) -> Latest {
         self.0.room.latest()
     }
@@ -164,13 +164,14 @@ impl<P: Payload> Worker<P> {
         &self.0.room
     }
 
-    /// Tells an observer, from now on, what this worker does: dataflows that are installed, operators that run, messages, progress,
-    /// capabilities. There may be several. A worker without any pays nothing for them.
+    /// Adds an observer of this worker's later events: dataflows that are installed, operators that run,
+    /// messages, progress, capabilities. There may be several. A worker without observers pays nothing for
+    /// them.
     pub fn observe(&self, observer: Rc<dyn Observer>) {
         self.0.room.enter(observer);
     }
 
-    /// What this worker knows of its dataflows: their graphs, and what is outstanding in them. For people; called between
+    /// The state of this worker's dataflows: their graphs, and the counts in them. For people; called between
     /// steps.
     pub fn inspect(&self) -> Snapshot {
         Snapshot {
@@ -182,7 +183,7 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Tells an observer nothing more.
+    /// Removes an observer.
     pub fn unobserve(&self, observer: &Rc<dyn Observer>) {
         self.0.room.leave(observer);
     }
@@ -195,7 +196,7 @@ impl<P: Payload> Worker<P> {
         &self.0.brake
     }
 
-    /// Where operators put what they keep.
+    /// The tray into which operators put their state.
     pub(crate) fn tray(&self) -> &Rc<Tray<P>> {
         &self.0.tray
     }
@@ -204,7 +205,7 @@ impl<P: Payload> Worker<P> {
         self.0.registry.root()
     }
 
-    /// Ends the computation because something was lost: by an error of the host's, or by one that a send returned.
+    /// Ends the computation because data was lost: by an error of the host's, or by one that a send returned.
     pub fn fail(&self, cause: BoxError) -> Error {
         self.0.failing.fail(match cause.downcast::<Error>() {
             Ok(error) => *error,
@@ -212,17 +213,17 @@ impl<P: Payload> Worker<P> {
         })
     }
 
-    /// Who is told that a channel has messages.
+    /// The readers that are notified when a channel has messages.
     pub(crate) fn arrivals(&self) -> &Arrivals {
         &self.0.arrivals
     }
 
-    /// What is closed when `main` ends.
+    /// The inputs that are closed when `main` ends.
     pub(crate) fn open_inputs(&self) -> &OpenInputs {
         &self.0.open_inputs
     }
 
-    /// The number of a new dataflow, which is being built from now on.
+    /// The number of a new dataflow, whose construction begins.
     pub(crate) fn number_dataflow(&self) -> usize {
         let index = self.0.registry.number();
         self.0.cutting.begins(index);
@@ -280,7 +281,7 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Forgets a dataflow that has gone.
+    /// Removes a dataflow that has ended.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "dataflows are counted in u32"
@@ -291,8 +292,8 @@ impl<P: Payload> Worker<P> {
         self.fabric().end_dataflow(self.0.index, index as u32);
     }
 
-    /// Ends the worker: what its dataflows hold is freed, and nothing runs on it any more. This breaks the
-    /// references from operators' closures back to the worker.
+    /// Ends the worker: the contents of its dataflows are freed, and nothing runs on it any more. This breaks
+    /// the references from operators' closures back to the worker.
     pub fn end(&self) {
         if self.0.ended.replace(true) {
             return;

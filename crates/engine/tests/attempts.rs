@@ -1,4 +1,4 @@
-//! Attempts at a cut: what takes part, what gives up, and what a cut needs to be gone on from.
+//! Attempts at a cut: participants, attempts that fail, and the requirements for resuming from a cut.
 
 mod common;
 #[path = "common/cutting.rs"]
@@ -24,13 +24,13 @@ use pointstamp_progress::Mode;
 use common::{processes, threads};
 use cutting::{Batch, LONG};
 
-/// Keeps what it is told.
+/// Keeps the reports of cuts.
 #[derive(Default)]
 struct Told {
     parts: RefCell<Vec<Part<Batch>>>,
     given_up: RefCell<Vec<GivenUp>>,
     complete: Cell<u64>,
-    /// How many parts `take` has returned.
+    /// The number of parts that `take` has returned.
     returned: Cell<usize>,
 }
 
@@ -55,7 +55,8 @@ fn told(worker: &Worker<Batch>, limits: Limits) -> Rc<Told> {
     told
 }
 
-/// Has the workers taken; the part of this one, which may have been taken already: another worker asks.
+/// Takes a cut of the workers; returns the part of this one, which may have been taken already: another
+/// worker asks.
 fn take(worker: &Worker<Batch>, told: &Told) -> Result<Part<Batch>, Error> {
     let before = told.returned.get();
     told.returned.set(before + 1);
@@ -67,7 +68,7 @@ fn take(worker: &Worker<Batch>, told: &Told) -> Result<Part<Batch>, Error> {
     Ok(part)
 }
 
-/// Counts up, one record a run, until it is told to stop or to `most`.
+/// Counts up, one record a run, until it is stopped or reaches `most`.
 fn source(scope: &Scope<Batch>, runs: Rc<Cell<u64>>, most: u64) -> Result<Stream<Batch>, Error> {
     let builder = scope.operator("source")?;
     let (output, stream, capability) = builder.new_held_output()?;
@@ -396,7 +397,7 @@ fn workers_that_have_dropped_different_dataflows_take_no_part() {
         .unwrap();
 }
 
-/// Three dataflows: one that ends, one that is dropped, and one that counts to 40.
+/// Builds three dataflows: one that ends, one that is dropped, and one that counts to 40.
 fn three(worker: &Worker<Batch>) -> Result<[Rc<RefCell<Vec<u64>>>; 3], Error> {
     let count = |most| {
         worker.dataflow("count", 1, move |scope| {
@@ -487,7 +488,7 @@ fn an_operator_that_had_ended_does_not_run_again() {
         .unwrap();
 }
 
-/// Sends what it has taken after a hundred runs, for each of which it asks itself.
+/// Sends its records after a hundred runs, for each of which it activates itself.
 fn asks_itself(stream: &Stream<Batch>) -> Result<Stream<Batch>, Error> {
     let builder = stream.scope().operator("asks itself")?;
     let input = builder.new_input(stream, Pact::Pipeline)?;
@@ -677,7 +678,7 @@ fn one(build: impl Fn(&Scope<Batch>, &Stream<Batch>) -> Result<(), Error> + Sync
     only(&parts)
 }
 
-/// What comes of going on from a part with another program.
+/// Returns the error of resuming from a part with another program.
 fn refused(
     part: &Part<Batch>,
     build: impl Fn(&Scope<Batch>, &Stream<Batch>) -> Result<(), Error> + Sync,
@@ -718,7 +719,7 @@ fn with_state(stream: &Stream<Batch>, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What goes on from a part with another program, after `steps`.
+/// Resumes from a part with another program, and takes a part after `steps`.
 fn goes_on(
     part: &Part<Batch>,
     changes: &Changes,

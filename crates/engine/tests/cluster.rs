@@ -1,4 +1,4 @@
-//! Computations of several processes: how they end, together, and what crosses between them.
+//! Computations of several processes: their common end, and the messages between them.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn for_ever(worker: &Worker<Batch>) -> Result<(), Error> {
     worker.step_while(|| true)
 }
 
-/// What each process failed with.
+/// The failure of each process.
 fn failures<R: std::fmt::Debug>(results: Vec<Result<Vec<R>, Failure>>) -> Vec<Failure> {
     let results = results.into_iter();
     results
@@ -251,8 +251,8 @@ fn what_cannot_cross_is_refused_at_the_exchange_by_the_readers_name() {
     }
 }
 
-/// Dataflows one after another, and some of them dropped while batches are on their way: what arrives before they are built here,
-/// or after they have gone, disturbs nothing.
+/// Dataflows one after another, and some of them dropped while batches are in flight: messages that arrive
+/// before they are built here, or after they have ended, disturb nothing.
 #[test]
 fn dataflows_come_and_go_at_different_times() {
     for seed in 0..4 {

@@ -1,4 +1,4 @@
-//! A computation that is cut at any moment, and goes on from there on another execution.
+//! A computation that is cut at any moment, and resumes from there in another execution.
 
 mod common;
 #[path = "common/cutting.rs"]
@@ -41,7 +41,7 @@ fn on(shape: Shape, program: &Program, when: When, shares: Option<Vec<Share<Batc
     ran.unwrap_or_else(|failure| panic!("{shape:?} {program:?} {when:?}: {}", failure.error))
 }
 
-/// The same on processes whose interleaving a seed draws.
+/// Runs the program on processes whose interleaving a seed draws.
 fn drawn(
     (processes, workers): (usize, usize),
     seed: u64,
@@ -62,7 +62,7 @@ fn drawn(
     })
 }
 
-/// What the workers had at the cut, at which all of them know the same.
+/// Returns the contents of the workers at the cut, at which all of them know the same counts.
 fn parts(ran: &[Ran]) -> Vec<Part<Batch>> {
     assert!(!ran[0].view.is_empty());
     for other in ran {

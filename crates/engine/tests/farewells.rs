@@ -1,4 +1,4 @@
-//! What a process says when it ends: the same to every other, also where one answers before the last was told.
+//! Farewells: the same to every other process, also where one answers before the last has received it.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -13,7 +13,7 @@ use pointstamp_progress::Mode;
 #[derive(Default)]
 struct HangsUp {
     receiver: Mutex<Option<Arc<dyn Receive>>>,
-    /// What processes 0 and 2 were told first.
+    /// The first farewells that processes 0 and 2 received.
     told: Mutex<[Option<Farewell>; 2]>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }

@@ -1,4 +1,4 @@
-//! What a worker asks of the program around it, and that every way a worker can end is one that the others hear of.
+//! A worker's calls to the program around it; every way in which a worker can end is reported to the others.
 
 mod common;
 
@@ -46,7 +46,7 @@ fn for_ever(worker: &Worker<Batch>) -> Result<(), Error> {
     worker.step_while(|| true)
 }
 
-/// Where a worker panics.
+/// The place where a worker panics.
 #[derive(Clone, Copy, Debug)]
 enum Where {
     InMain,
@@ -144,7 +144,7 @@ fn a_panic_that_is_no_text_is_one_too() {
     ));
 }
 
-/// A program that catches what a panicking step throws (as Python can) goes on with nothing.
+/// A program that catches the error of a panicking step (as Python can) cannot continue.
 #[test]
 fn a_panic_in_a_step_ends_every_worker_also_where_it_is_caught() {
     for workers in [1, 2] {
@@ -222,16 +222,16 @@ fn a_thread_that_dies_before_main_can_end_the_others() {
     assert_eq!(failure.error.to_string(), "no thread");
 }
 
-/// Notes what it is called for, and uses the worker in each hook.
+/// Records the hooks that are called, and uses the worker in each.
 #[derive(Default)]
 struct Curious {
     worker: RefCell<Option<Worker<Batch>>>,
     given: RefCell<Vec<Batch>>,
     input: Input<Batch>,
     steps: Cell<usize>,
-    /// How often it is asked for an interruption before there is one; 0 is for ever.
+    /// The number of calls of `interrupted` before there is an interruption; 0 is for ever.
     interrupts: Cell<usize>,
-    /// When the worker is due, as it was last told.
+    /// The time at which the worker is due, as last reported.
     due: Cell<Option<Instant>>,
     apart: Cell<bool>,
 }
@@ -434,7 +434,8 @@ fn a_hook_that_fails_ends_every_worker() {
     }
 }
 
-/// A worker that sleeps in slices, with the host's turns between them, learns what one learns that sleeps for good.
+/// A worker that sleeps in slices, with the host's turns between them, detects the same drops as one that
+/// sleeps without a limit.
 #[test]
 fn what_another_worker_dropped_is_found_out_between_slices_of_sleep() {
     for patience in [None, Some(Duration::from_millis(1))] {

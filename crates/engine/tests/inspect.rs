@@ -1,4 +1,4 @@
-//! What a worker says of its dataflows, and what holds a time.
+//! The state of a worker's dataflows, and the holders of a time.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What a worker tells those who observe it.
+//! The events that a worker reports to its observers.
 
 mod common;
 
@@ -16,7 +16,7 @@ use pointstamp_engine::worker::Worker;
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Mode;
 
-/// What one worker said, added up.
+/// The events of one worker, added up.
 #[derive(Debug, Default)]
 struct Tally {
     operators: BTreeMap<OperatorId, (Vec<usize>, String)>,
@@ -100,7 +100,7 @@ impl Tally {
     }
 }
 
-/// Counts down in a loop, every number on the worker of its remainder, and lets the tally hear of it.
+/// Counts down in a loop, every number on the worker of its remainder, with the tally as the observer.
 fn countdown(worker: &Worker<Vec<u64>>, tally: &Rc<RefCell<Tally>>) -> Result<(), Error> {
     let hears = Rc::clone(tally);
     let observer: Rc<dyn Observer> =

@@ -1,4 +1,4 @@
-//! Back-pressure: what is on its way stays bounded, and nothing stands still for it.
+//! Back-pressure: the bytes in flight stay bounded, and nothing stops for ever because of it.
 
 mod common;
 
@@ -187,7 +187,8 @@ fn loops_do_not_stand_still() {
     }
 }
 
-/// An operator that leaves what it has alone until its other input is complete, which the pressure keeps from it.
+/// An operator that leaves its input alone until its other input is complete gets that input, although the
+/// pressure pauses its source.
 #[test]
 fn an_operator_that_waits_for_a_source_gets_what_it_waits_for() {
     for shape in [threads(2), processes(2, 1)] {
@@ -234,7 +235,7 @@ fn an_operator_that_waits_for_a_source_gets_what_it_waits_for() {
     }
 }
 
-/// What an exchange has passed on is counted nowhere, so it passes little on at a time.
+/// Bytes that an exchange has passed on are not counted, so it passes on little at a time.
 #[test]
 fn an_exchange_leaves_what_the_operator_behind_it_cannot_take_yet() {
     static MOST: AtomicUsize = AtomicUsize::new(0);

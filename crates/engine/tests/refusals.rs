@@ -1,4 +1,4 @@
-//! Dataflows that cannot run, and workers that do not build the same: what they are told.
+//! Dataflows that cannot run, workers that build different dataflows, and the errors that they get.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What operators say of the records that they still need, as a source sees it.
+//! The records that operators still need, as a source sees them.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn settle(worker: &Worker<Batch>) -> Result<(), Error> {
     Ok(())
 }
 
-/// An operator that passes records on, and what it says.
+/// Builds an operator that passes records on, and returns its retention.
 fn keeper(stream: &Stream<Batch>) -> Result<(Stream<Batch>, Says), Error> {
     let builder = stream.scope().operator("keeper")?;
     let port = builder.new_input(stream, Pact::Pipeline)?;
@@ -47,7 +47,7 @@ fn keeper(stream: &Stream<Batch>) -> Result<(Stream<Batch>, Says), Error> {
     Ok((result, Rc::new(RefCell::new(says))))
 }
 
-/// The least time that is downstream of a stream, with what is retained, and without.
+/// Returns probes of the least time downstream of a stream, with retained records, and without.
 fn watched(stream: &Stream<Batch>) -> Result<[Probe; 2], Error> {
     let probes = [Probe::new(), Probe::new()];
     for (probe, retained) in probes.iter().zip([true, false]) {

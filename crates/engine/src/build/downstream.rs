@@ -1,4 +1,4 @@
-//! Watching all that is downstream of a stream, so that a source can bound what it has in flight.
+//! Watching everything downstream of a stream, so that a source can bound its records in flight.
 //!
 //! A time is in the dataflow while some record or capability of it is, anywhere that a stream leads to. Frontiers only
 //! grow along paths that do not advance times, so it is enough to watch where such paths end: outputs that no operator
@@ -129,13 +129,14 @@ impl<P: Payload> Scope<P> {
     }
 }
 
-/// Where a scope's outputs lead.
+/// The readers of a scope's outputs.
 type Readers = FxHashMap<Source, Vec<Target>>;
 
-/// What a search is for.
+/// The purpose of a search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sought {
-    /// Outputs whose frontiers tell of all that is downstream; `retained`: of what operators still need, too.
+    /// The outputs whose frontiers together cover everything downstream; with `retained`, also the records
+    /// that operators still need.
     Ends { retained: bool },
     /// Operators that may need records for as long as they run.
     Retaining,
@@ -143,14 +144,14 @@ enum Sought {
     Paths,
 }
 
-/// The search of what is downstream of one output.
+/// A search of everything downstream of one output.
 struct Search<'a, P: Payload> {
     top: &'a Scope<P>,
     sought: Sought,
     /// By address of a scope.
     readers: FxHashMap<Vec<usize>, Rc<Readers>>,
     seen: FxHashSet<(Vec<usize>, Source)>,
-    /// Inputs that were gone through.
+    /// Inputs that were searched.
     entered: FxHashSet<(Vec<usize>, Target)>,
     todo: Vec<(Scope<P>, Source)>,
     ends: Vec<Source>,
@@ -171,7 +172,7 @@ impl<'a, P: Payload> Search<'a, P> {
         }
     }
 
-    /// Outputs in the top scope whose frontiers tell of all that is downstream of `from`.
+    /// The outputs in the top scope whose frontiers cover everything downstream of `from`.
     fn ends(mut self, from: Source) -> Vec<Source> {
         self.reach(self.top.clone(), from);
         self.run();

@@ -1,4 +1,4 @@
-//! An operator under construction, and what it tells its scope when it is installed.
+//! An operator under construction, and its description for its scope at installation.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::run::site::Site;
 use crate::run::taking::{Keeper, Keeps, Lends, Lent, Tray};
 use crate::worker::Beginning;
 
-/// How the shared part of an output is made.
+/// The constructor of the shared part of an output.
 pub(super) type MakeOutput = fn(usize, Rc<Site>) -> Rc<OutputCore>;
 
 /// The capabilities of one worker, by output and time.
@@ -45,7 +45,8 @@ pub(crate) struct Draft<P: Payload> {
     pub(super) start: bool,
     /// Outputs that begin with a capability.
     pub(super) initial: Vec<usize>,
-    /// Outputs whose capabilities say which records are still needed: see [`Retention`](super::retention::Retention).
+    /// Outputs whose capabilities mark the records that are still needed: see
+    /// [`Retention`](super::retention::Retention).
     pub(super) retentions: Vec<usize>,
     /// Outputs on which nothing is sent, each with the one input whose frontier it has.
     pub(super) silent: BTreeMap<usize, usize>,
@@ -53,29 +54,29 @@ pub(crate) struct Draft<P: Payload> {
     pub(super) retains_forever: bool,
     /// Whether a source that acknowledges is upstream: known when the dataflow is complete.
     pub(super) asked: Rc<Cell<bool>>,
-    /// What it says of its state.
+    /// The declaration of the operator's state for checkpoints.
     pub(super) keeps: Keeps,
-    /// What others read of it.
+    /// State that other operators read.
     pub(super) lends: Option<Box<dyn Lends>>,
-    /// Of an input of main: how many records were sent at its time.
+    /// For an input of main: the number of records that were sent at its time.
     pub(super) position: Option<Box<dyn Fn() -> u64>>,
     pub(super) tray: Rc<Tray<P>>,
-    /// Whether it pauses while sources are held: where nothing is said, as an operator without inputs.
+    /// Whether it pauses while sources are held. By default an operator without inputs does.
     pub(super) pauses: Option<bool>,
     pub(super) peers: usize,
-    /// With what it begins. The state is taken out by who builds it.
+    /// The state with which the operator begins. Its builder takes the state out.
     pub(super) beginning: Beginning<P>,
-    /// What it is, for comparison with a checkpoint.
+    /// The operator's kind and inputs, for comparison with a checkpoint.
     pub(super) form: Form,
     /// The capabilities that it has held, by output, and that nobody has taken yet.
     pub(super) purse: BTreeMap<usize, Vec<Capability>>,
-    /// What is still missing.
+    /// The requirement that is not met yet.
     pub(super) missing: Option<BuildError>,
     pub(super) logic: Option<Logic>,
 }
 
 impl<P: Payload> Draft<P> {
-    /// What the operator tells its scope; ends the construction.
+    /// Returns the operator's description for its scope, and ends the construction.
     ///
     /// # Arguments
     ///
@@ -176,7 +177,7 @@ impl<P: Payload> Draft<P> {
         })
     }
 
-    /// What is outstanding when it begins: the capabilities of this worker, and what all workers have together.
+    /// Returns the initial counts: the capabilities of this worker, and the counts of all workers together.
     fn outstanding(
         &mut self,
         has_namesakes: impl FnOnce(&str) -> bool,
@@ -256,7 +257,8 @@ impl<P: Payload> Draft<P> {
         }
     }
 
-    /// Hands out what the operator would have run, and what it has: it will not be installed.
+    /// Gives up the operator, which will not be installed. Returns its logic and state, to be dropped by the
+    /// caller.
     pub(crate) fn give_up(&mut self) -> impl Sized + use<P> {
         self.site.progress.close();
         let keeps = std::mem::replace(&mut self.keeps, Keeps::Unsaid);
@@ -272,7 +274,7 @@ impl<P: Payload> Draft<P> {
         )
     }
 
-    /// The output on which nothing is ever sent, and whose frontier is that of an input.
+    /// The output on which nothing is ever sent, and whose frontier is the frontier of an input.
     pub(crate) fn silent_output(&mut self, input: usize) -> usize {
         let there = self.silent.iter().find(|&(_, &of)| of == input);
         if let Some((&port, _)) = there {

@@ -1,5 +1,5 @@
-//! What becomes of a scope when its dataflow is complete: it is described to the other workers and to those who observe, and
-//! turned into what runs.
+//! Installation of a scope when its dataflow is complete: it is described to the other workers and to
+//! observers, and turned into a running subgraph.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ impl<P: Payload> ChildDraft<P> {
         }
     }
 
-    /// Frees what it holds, also where a builder of it is kept.
+    /// Frees the contents of the scope, also where a builder of it is kept.
     pub(super) fn give_up(&self) {
         match self {
             ChildDraft::Operator(draft) => {
@@ -95,7 +95,7 @@ impl<P: Payload> Scope<P> {
         }
     }
 
-    /// Tells those who observe of the scope and all in it.
+    /// Reports the scope and everything in it to the observers.
     pub(crate) fn announce(&self) {
         let room = self.0.worker.room();
         room.tell(|| Observation::ScopeMade {
@@ -136,8 +136,8 @@ impl<P: Payload> Scope<P> {
         }
     }
 
-    /// Turns the scope, and those nested in it, into what runs. Recurses at most [`MAX_NESTED`](super::scope::MAX_NESTED)
-    /// deep.
+    /// Turns the scope, and the scopes nested in it, into running subgraphs. Recurses at most
+    /// [`MAX_NESTED`](super::scope::MAX_NESTED) deep.
     pub(crate) fn install(&self) -> Result<Box<Subgraph>, Error> {
         if self.0.parent.is_some() && self.0.state.get() == State::Building {
             return Err(BuildError::StillOpen(self.path()).into());

@@ -51,14 +51,15 @@ impl<P: Payload> Clone for OperatorBuilder<P> {
     }
 }
 
-/// What an operator had at a checkpoint. The capabilities that are left in it are given up with it.
+/// The contents of an operator at a checkpoint. Dropping this drops the capabilities that are left in it.
 #[derive(Default)]
 pub struct Restored {
-    /// What it kept.
+    /// The state that it kept.
     pub state: State,
-    /// The capabilities that it held, apart from those that outputs have begun with, in order of outputs and times.
+    /// The capabilities that it held, without those with which outputs begin, in order of outputs and times.
     pub held: Vec<Capability>,
-    /// Whether it had ended, and others read what it kept: see [`lends`](OperatorBuilder::lends). It does not run again.
+    /// Whether it had ended while others read its state: see [`lends`](OperatorBuilder::lends). It does not
+    /// run again.
     pub ended: bool,
     pub(crate) position: Option<u64>,
 }
@@ -154,7 +155,7 @@ impl<P: Payload> OperatorBuilder<P> {
         self.draft.borrow().name.clone()
     }
 
-    /// The operator's number, as observers are told it.
+    /// The operator's number, as observers see it.
     pub fn id(&self) -> OperatorId {
         self.draft.borrow().id()
     }
@@ -166,7 +167,7 @@ impl<P: Payload> OperatorBuilder<P> {
         address
     }
 
-    /// Something that asks for this operator to run.
+    /// Returns an activator of this operator.
     pub fn activator(&self) -> Activator {
         Rc::clone(self.scope.worker().wakeups()).activator(&self.draft.borrow().site.activation)
     }
@@ -239,7 +240,7 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(InputPort { core })
     }
 
-    /// Adds an input that is told the frontier of an output in the same scope, and gets no records.
+    /// Adds an input that receives the frontier of an output in the same scope, and no records.
     pub(crate) fn new_frontier_input(&self, source: Source) -> InputPort<P> {
         let mut draft = self.draft.borrow_mut();
         let port = draft.inputs.len();
@@ -262,7 +263,7 @@ impl<P: Payload> OperatorBuilder<P> {
         InputPort { core }
     }
 
-    /// Adds an output that begins without a capability: it sends what its messages entitle it to.
+    /// Adds an output that begins without a capability: it sends with the capabilities of its messages.
     ///
     /// # Errors
     ///
@@ -330,8 +331,8 @@ impl<P: Payload> OperatorBuilder<P> {
         (OutputPort { core, tee }, stream)
     }
 
-    /// Says what happens to a timestamp between an input and an output: the least of `summaries`, or, when there is
-    /// none, no path. Pairs that are not named have the identity.
+    /// Sets the summary between an input and an output: the effect on a timestamp is the least of
+    /// `summaries`; when there is none, no path exists. Pairs that are not named have the identity.
     ///
     /// # Errors
     ///
@@ -374,7 +375,7 @@ impl<P: Payload> OperatorBuilder<P> {
         self.draft.borrow_mut().start = true;
     }
 
-    /// Says that the operator keeps nothing: it sends what it makes of a batch before its run ends.
+    /// Declares that the operator keeps nothing: it sends all results of a batch before its run ends.
     pub fn stateless(&self) {
         self.set_keeps(Keeps::Nothing);
     }
@@ -392,7 +393,8 @@ impl<P: Payload> OperatorBuilder<P> {
         drop(before); // after the borrow: dropping it may run user code
     }
 
-    /// Whether the operator had ended at the checkpoint from which the dataflow goes on: it does not run again.
+    /// Whether the operator had ended at the checkpoint from which the dataflow resumes: it does not run
+    /// again.
     pub fn has_ended(&self) -> bool {
         matches!(self.draft.borrow().beginning, Beginning::Ended(_))
     }
@@ -402,8 +404,8 @@ impl<P: Payload> OperatorBuilder<P> {
         drop(before); // after the borrow: dropping it may run user code
     }
 
-    /// What the operator had, where the dataflow goes on from a checkpoint and the operator had not ended, or others read what it kept: to be called
-    /// once, after its outputs were added.
+    /// The operator's contents at the checkpoint from which the dataflow resumes. `None` where it had ended
+    /// and nobody reads its state. To be called once, after its outputs were added.
     pub fn restored(&self) -> Option<Restored> {
         let mut draft = self.draft.borrow_mut();
         let part = match &mut draft.beginning {
@@ -450,7 +452,7 @@ impl<P: Payload> OperatorBuilder<P> {
         self.draft.borrow_mut().missing = Some(missing);
     }
 
-    /// Meets what was required.
+    /// Marks the requirement as met.
     pub fn fulfil(&self) {
         self.draft.borrow_mut().missing = None;
     }

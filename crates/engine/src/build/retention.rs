@@ -1,4 +1,4 @@
-//! Retention: what an operator says of the records that it has taken and still needs.
+//! Retention: the records that an operator has taken and still needs.
 //!
 //! A source may tell others that its records are not wanted again: a broker's group, a replication slot. It does so when
 //! nothing at a record's time is downstream any more. That is too early where an operator keeps the record for later times, or
@@ -34,7 +34,7 @@ use crate::run::probe::Probe;
 /// Entries of a kind that are kept at most: of more, neighbours are merged.
 const MOST: usize = 4096;
 
-/// What an operator still needs of the records that it has taken. Clones are the same.
+/// The records that an operator has taken and still needs. Clones share their state.
 #[derive(Clone)]
 pub struct Retention(Rc<State>);
 
@@ -43,15 +43,16 @@ struct State {
     held: RefCell<Option<Capability>>,
     /// Pending downgrades, `(sent, needed)`, both ascending: once no time ≤ `sent` is downstream, hold `needed`.
     pending: RefCell<VecDeque<(u64, Option<u64>)>>,
-    /// What was taken in: the time of a message, and the latest time that its records tell. Both ascend: a message that is
-    /// later than another, and tells no later time, is covered by it.
+    /// The messages that were taken: the time of a message, and the latest event time of its records. Both
+    /// ascend: a message that is later than another, and has no later event time, is covered by it.
     taken: RefCell<VecDeque<(u64, u64)>>,
     probe: Probe,
     asked: Rc<Cell<bool>>,
 }
 
 impl<P: Payload> OperatorBuilder<P> {
-    /// The retention of this operator, whose results are in `streams`; none where it is not asked for, or there cannot be one.
+    /// The retention of this operator, whose results are in `streams`; none where no source acknowledges, or
+    /// where there cannot be one.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl Retention {
         self.0.asked.get() && self.0.held.borrow().is_some()
     }
 
-    /// How many entries it keeps in memory.
+    /// The number of entries in memory.
     pub fn entries(&self) -> usize {
         self.0.taken.borrow().len() + self.0.pending.borrow().len()
     }
@@ -137,8 +138,8 @@ impl Retention {
         }
     }
 
-    /// Says that of what was taken in, records that tell a time before `least` are not needed any more, and that all that was
-    /// made of them is sent at times before `until`, the frontier of the inputs; none where these have ended.
+    /// Releases records with an event time before `least`, which are not needed any more. All results of them
+    /// are sent at times before `until`, the frontier of the inputs; none where the inputs have ended.
     pub fn keep(&self, until: Option<u64>, least: u64) {
         let Some(until) = until else {
             self.0.taken.borrow_mut().clear();
@@ -181,7 +182,7 @@ impl Retention {
         self.release();
     }
 
-    /// Gives up what is not needed now.
+    /// Releases the records that are not needed now.
     fn release(&self) {
         let mut pending = self.0.pending.borrow_mut();
         let mut found = None;
@@ -206,7 +207,8 @@ impl Retention {
     }
 }
 
-/// Merges pairs of neighbours: those that are nearest to each other, so that what is old gets no coarser than what is new.
+/// Merges pairs of neighbours that are nearest to each other, so that old entries become no coarser than new
+/// ones.
 fn thin<T>(entries: &mut VecDeque<(u64, T)>, merge: impl Fn(&mut (u64, T), (u64, T))) {
     let next = entries.iter().skip(1);
     let gaps = entries

@@ -28,7 +28,7 @@ use crate::worker::Worker;
 /// stack of any thread that a program steps a worker on, with what its operators call on top of it.
 pub const MAX_NESTED: usize = 64;
 
-/// Something to do when all of a dataflow is there, with the scope in which it was asked for.
+/// An action that runs when the dataflow is complete, with the scope in which it was registered.
 pub(super) type Late<P> = Box<dyn FnOnce(&Scope<P>)>;
 
 /// An operator or scope in a scope that is being built.
@@ -43,7 +43,7 @@ pub struct Scope<P: Payload>(pub(super) Rc<ScopeCore<P>>);
 pub(super) struct ScopeCore<P: Payload> {
     pub(super) name: String,
     pub(super) identity: String,
-    /// Those of its nodes, where checkpoints are made.
+    /// Identities of the scope's nodes, where checkpoints are made.
     pub(super) identities: Option<RefCell<Identities>>,
     /// The identities of its nodes, in order, where there are any.
     pub(super) nodes: RefCell<Vec<String>>,
@@ -65,20 +65,20 @@ pub(super) struct ScopeCore<P: Payload> {
     pub(super) inputs: Cell<usize>,
     pub(super) outputs: Cell<usize>,
     pub(super) input_counts: Rc<RefCell<PortChanges>>,
-    /// Outputs whose streams have left.
+    /// Outputs whose streams have left the scope.
     pub(super) left: RefCell<FxHashSet<Source>>,
-    /// What is connected when the dataflow is complete.
+    /// Actions that run when the dataflow is complete.
     pub(super) late: RefCell<Vec<Late<P>>>,
     pub(super) state: Cell<State>,
 }
 
-/// What comes next in a dataflow, all scopes together.
+/// The next numbers in a dataflow, over all scopes.
 #[derive(Default)]
 pub(super) struct Numbers {
     channel: Cell<u32>,
     operator: Cell<u32>,
     edge: Cell<u32>,
-    /// Whether a source of the dataflow tells others what has left it.
+    /// Whether a source of the dataflow acknowledges records.
     acknowledged: Cell<bool>,
 }
 
@@ -168,8 +168,8 @@ impl<P: Payload> Scope<P> {
         }))
     }
 
-    /// A scope inside this one, whose timestamps have `appended` more coordinates. It must be closed with
-    /// [`close`](Self::close) before the dataflow is installed.
+    /// Creates a scope inside this one, whose timestamps have `appended` more coordinates. It must be closed
+    /// with [`close`](Self::close) before the dataflow is installed.
     ///
     /// # Errors
     ///
@@ -220,8 +220,9 @@ impl<P: Payload> Scope<P> {
         }
     }
 
-    /// Says that a source of the dataflow tells others which records have left it, so that they are not given again.
-    /// Operators that are added from now on say which of the records that they have taken they still need.
+    /// Declares that a source of the dataflow acknowledges the records that have left it, so that they are
+    /// not delivered again. Operators that are added afterwards report the records that they have taken and
+    /// still need.
     pub fn acknowledges(&self) {
         self.0.numbers.acknowledged.set(true);
     }
@@ -231,7 +232,7 @@ impl<P: Payload> Scope<P> {
         self.0.numbers.acknowledged.get()
     }
 
-    /// Gives up a scope that will not be installed: what its operators hold is freed.
+    /// Gives up a scope that will not be installed, and frees the contents of its operators.
     pub fn discard(&self) {
         self.0.state.set(State::Discarded);
         for child in self.0.children.take() {
@@ -251,7 +252,7 @@ impl<P: Payload> Scope<P> {
         &self.0.name
     }
 
-    /// The scope's number, as observers are told it.
+    /// The scope's number, as observers see it.
     pub fn id(&self) -> OperatorId {
         self.0.id
     }
@@ -286,7 +287,7 @@ impl<P: Payload> Scope<P> {
         format!("{}:{}", node.map_or("", String::as_str), source.port)
     }
 
-    /// The identities of the scope and of those around it, without the dataflow's own.
+    /// The identities of the scope and the scopes around it, without the identity of the dataflow.
     pub(crate) fn identities(&self) -> Vec<&str> {
         let mut identities = Vec::new();
         let mut scope = Some(self);
@@ -312,7 +313,7 @@ impl<P: Payload> Scope<P> {
         &self.0.address
     }
 
-    /// How many coordinates timestamps have here.
+    /// The number of coordinates of timestamps in the scope.
     pub fn dims(&self) -> usize {
         self.0.dims
     }
@@ -378,7 +379,7 @@ impl<P: Payload> Scope<P> {
         id
     }
 
-    /// What an edge of this dataflow says of itself.
+    /// The label of an edge of this dataflow.
     pub(crate) fn label(&self, id: EdgeId) -> Label {
         let worker = &self.0.worker;
         let (here, room) = (worker.index(), Rc::clone(worker.room()));
@@ -392,7 +393,7 @@ impl<P: Payload> Scope<P> {
         }
     }
 
-    /// Does, when the dataflow is complete, what waited for that, here and in the scopes inside.
+    /// Runs the actions that waited for the dataflow to be complete, here and in nested scopes.
     pub(crate) fn finish(&self) {
         for late in self.0.late.take() {
             late(self);

@@ -42,12 +42,13 @@ impl<P: Payload> Stream<P> {
         &self.scope
     }
 
-    /// The name of the operator whose output this is.
+    /// The name of the operator that has this output.
     pub fn producer(&self) -> &str {
         &self.producer
     }
 
-    /// The operator whose output this is; inside a scope that it entered, and behind one that it left, that scope.
+    /// The operator that has this output; inside a scope that the stream entered, and behind a scope that it
+    /// left, that scope.
     pub fn operator(&self) -> OperatorId {
         self.scope.operator_at(self.source.node)
     }

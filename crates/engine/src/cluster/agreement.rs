@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::blueprint::Blueprint;
 use crate::error::Disagreement;
 
-/// What the workers have built so far, as far as this process knows.
+/// The dataflows that the workers have built so far, as far as this process knows.
 pub(crate) struct Agreement {
     peers: usize,
     book: Mutex<Book>,
@@ -32,9 +32,9 @@ struct Book {
 
 struct Entry {
     name: String,
-    /// Whose the blueprint is, and the blueprint, until every worker has posted.
+    /// The blueprint and the worker that posted it, until every worker has posted.
     blueprint: Option<(usize, Blueprint)>,
-    /// Who built it first, as far as is known here.
+    /// The worker that built it first, as far as this process knows.
     first: usize,
     posted: Vec<bool>,
     dropped: Vec<bool>,
@@ -69,8 +69,8 @@ impl Agreement {
         self.book.lock()
     }
 
-    /// Compares what `worker` built as its dataflow number `index` with what others built. Where another process says that
-    /// the worker built what one before it did, there is no blueprint to compare.
+    /// Compares the dataflow that `worker` built as number `index` with those of other workers. Where another
+    /// process reports that the worker built the same as one before it, there is no blueprint to compare.
     pub(crate) fn post(
         &self,
         worker: usize,
@@ -146,7 +146,8 @@ impl Agreement {
         }
     }
 
-    /// Whether a dataflow that `worker` still has can no longer end, because another dropped it.
+    /// Returns the disagreement by which a dataflow that `worker` still has can never end, because another
+    /// worker dropped it.
     pub(crate) fn abandoned(&self, worker: usize, index: usize) -> Option<Disagreement> {
         let book = self.book();
         let entry = book.dataflows.get(&index)?;

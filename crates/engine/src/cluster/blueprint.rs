@@ -1,4 +1,4 @@
-//! What a worker built, for the comparison between workers.
+//! The description of a dataflow, for the comparison between workers.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl Blueprint {
         ));
     }
 
-    /// Adds what the engine does not know of: lines of the caller's.
+    /// Adds lines of the caller, which the engine does not interpret.
     pub(crate) fn described(&mut self, lines: Vec<String>) {
         self.lines.extend(lines);
     }
@@ -61,7 +61,7 @@ impl Blueprint {
         &self.name
     }
 
-    /// The first difference between what worker `here` built as a dataflow and what `there` built.
+    /// The first difference between the dataflow of worker `here` and the dataflow of worker `there`.
     pub(crate) fn difference(
         &self,
         dataflow: usize,

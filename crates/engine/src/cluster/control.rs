@@ -1,4 +1,4 @@
-//! What the processes of a cluster tell each other besides data and progress.
+//! Control messages between the processes of a cluster.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(crate) enum Control {
         worker: usize,
         dataflow: usize,
         name: String,
-        /// Where it is the first of its process: what it built.
+        /// The blueprint, where the worker is the first of its process.
         blueprint: Option<Blueprint>,
     },
     /// A worker builds no more.
@@ -29,7 +29,7 @@ pub(crate) enum Control {
         to: usize,
         word: Word,
     },
-    /// Something that the program around the engine says; the first worker of the process stands for it.
+    /// A message of the program around the engine; it counts as sent by the first worker of the process.
     Said { worker: usize, what: Vec<u8> },
 }
 

@@ -1,13 +1,14 @@
-//! Which processes of a cluster have left.
+//! The processes of a cluster that have left.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// How long a process stays after a failure for the others to leave: so long is there a chance that they hear of it from itself.
+/// The time that a process stays after a failure for the others to leave: during it they can receive the
+/// failure from the process itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Which processes have left, and whether it makes sense to wait for the rest.
+/// The processes that have left, and whether it makes sense to wait for the rest.
 pub(crate) struct Departures {
     state: Mutex<State>,
     changed: Condvar,

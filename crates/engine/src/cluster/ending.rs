@@ -1,4 +1,5 @@
-//! How a computation ends: the first failure, who is stopped by it, and what other processes are told and tell.
+//! The end of a computation: the first failure, the workers that it stops, and the farewells between
+//! processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use super::departures::Departures;
 use crate::error::{Disagreement, Error};
 use crate::run::failing::Stops;
 
-/// A failure, and whose it was.
+/// A failure, and the worker that failed.
 #[derive(Debug)]
 pub struct Failure {
     /// The worker of this process that failed, if it was one.
@@ -20,7 +21,7 @@ pub struct Failure {
     pub error: Error,
 }
 
-/// How the workers of one process end, and the process among others.
+/// The end of the workers of one process, and of the process among others.
 pub struct Ending {
     fabric: Arc<Fabric>,
     stopped: AtomicBool,
@@ -29,8 +30,8 @@ pub struct Ending {
     failed: AtomicBool,
     disagreement: OnceLock<Disagreement>,
     departures: Departures,
-    /// Held while this process says farewell: all others are to hear the same, and who is told first may answer by hanging up
-    /// before the last is told. Whether it was said.
+    /// Held while this process says farewell, and set once it has: all other processes must receive the same
+    /// farewell, and the first may answer by closing its connection before the last has received it.
     farewell: Mutex<bool>,
 }
 
@@ -48,14 +49,14 @@ impl Ending {
         }
     }
 
-    /// Stops every worker of this process, and wakes those that sleep. Other processes are not told: see
+    /// Stops every worker of this process, and wakes sleeping ones. Other processes are not informed: see
     /// [`abandon`](Self::abandon).
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.fabric.wake_all();
     }
 
-    /// Whether the workers were told to stop.
+    /// Whether the workers were stopped.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -71,7 +72,8 @@ impl Ending {
             .map_or(Error::Stopped, |why| why.clone().into()))
     }
 
-    /// Ends the computation because the workers built different graphs: each of them, in every process, learns what differs.
+    /// Ends the computation because the workers built different graphs: every worker, in every process, gets
+    /// the difference.
     pub(super) fn disagree(&self, why: &Disagreement) -> Error {
         if self.disagreement.set(why.clone()).is_ok() {
             self.say_failed(self.process(), Reason::Disagreed(why.to_string()));
@@ -80,8 +82,8 @@ impl Ending {
         why.clone().into()
     }
 
-    /// Keeps the first failure of this process, stops every worker of it, and tells the other processes the reason: a sentence, and
-    /// under it a traceback where there is one.
+    /// Keeps the first failure of this process, stops every worker of it, and sends the other processes the
+    /// reason: a sentence, followed by a traceback where there is one.
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
         // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
         if !matches!(error, Error::Stopped) {
@@ -131,7 +133,8 @@ impl Ending {
         self.say_farewell(Farewell::Failed { origin, reason });
     }
 
-    /// Tells all other processes how this one ends; the first to say so has said it. When this returns, they have been told.
+    /// Sends all other processes this process's farewell; only the first call does. When this returns, they
+    /// have it.
     fn say_farewell(&self, how: Farewell) {
         if let Some(transport) = self.fabric.transport() {
             let mut said = self.farewell.lock();

@@ -1,4 +1,4 @@
-//! Hearing what the programs of other processes say.
+//! Messages of the programs of other processes.
 //!
 //! A process may say something before another has come so far as to listen: that is kept, as far as there is room, since who asks a
 //! question would take silence for a process that is stuck.
@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Called with the number of a process and what it says.
+/// A listener, called with the number of a process and its message.
 pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 
-/// How many messages are kept for who has yet to listen.
+/// The number of messages that are kept until a listener is registered.
 const KEPT: usize = 256;
 
-/// What was said, for who listens.
+/// The messages of other processes, and their listener.
 pub(super) struct Hearing(Mutex<State>);
 
 enum State {
-    /// Nobody listens yet: what was said so far.
+    /// No listener is registered yet: the messages so far.
     Kept(Vec<(usize, Vec<u8>)>),
     Listening(Arc<Hear>),
 }
@@ -29,7 +29,8 @@ impl Default for Hearing {
 }
 
 impl Hearing {
-    /// Passes on what was said so far, and what is said from now on. Only the first who listens hears it.
+    /// Registers the listener, which gets the messages so far and all later ones. Only the first registration
+    /// has an effect.
     pub(super) fn register(&self, hear: Hear) {
         let hear = Arc::new(hear);
         let kept = match &mut *self.0.lock() {
@@ -43,7 +44,7 @@ impl Hearing {
         }
     }
 
-    /// Takes what a process says.
+    /// Takes a message of a process.
     pub(super) fn hear(&self, from: usize, what: Vec<u8>) {
         let hear = match &mut *self.0.lock() {
             State::Listening(hear) => Arc::clone(hear),

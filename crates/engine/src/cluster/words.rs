@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::cut::Word;
 
-/// The words that wait for the workers of a process, by the worker's number in it, each with the worker whose word it is.
+/// The words that wait for the workers of a process, by the worker's number in it, each with its sender.
 pub(super) struct Words(Vec<Inbox>);
 
 #[derive(Default)]

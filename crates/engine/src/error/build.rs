@@ -1,4 +1,4 @@
-//! What can be wrong with a dataflow under construction.
+//! Errors of a dataflow under construction.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum Completed {
     Discarded,
 }
 
-/// How a stream comes from one scope to another.
+/// The way in which a stream passes from one scope to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crossing {
     /// The other scope is inside the stream's.
@@ -64,9 +64,9 @@ pub enum BuildError {
     Coordinates {
         /// The scope's name.
         scope: String,
-        /// How many it appends.
+        /// The number of coordinates that it appends.
         appended: usize,
-        /// How many it may.
+        /// The maximum number of coordinates.
         most: usize,
     },
     /// A scope is nested too deep.
@@ -77,7 +77,7 @@ pub enum BuildError {
     Nested {
         /// The scope's name.
         scope: String,
-        /// How deep it may be.
+        /// The maximum depth.
         most: usize,
     },
     /// A stream cannot enter a scope that has none around it.
@@ -110,7 +110,7 @@ pub enum BuildError {
         "'{reader}' in scope {to} cannot read the stream of '{stream}', which is in scope {from}"
     )]
     OtherScope {
-        /// Who reads.
+        /// The operator that reads the stream.
         reader: String,
         /// The reader's scope.
         to: ScopePath,
@@ -118,7 +118,7 @@ pub enum BuildError {
         stream: String,
         /// The stream's scope.
         from: ScopePath,
-        /// How it gets there.
+        /// The way in which the stream gets there.
         crossing: Crossing,
     },
     /// An operator has inputs and no logic.
@@ -129,7 +129,7 @@ pub enum BuildError {
     /// A loop was begun and not closed.
     #[error("a loop variable of scope {0} is never connected")]
     NeverConnected(ScopePath),
-    /// What the program around the engine required of an operator was not done; its own sentence.
+    /// A requirement of the program around the engine on an operator was not met; its own sentence.
     #[error("{0}")]
     Missing(String),
     /// A loop's summary is not of its scope's coordinates.
@@ -150,9 +150,9 @@ pub enum BuildError {
     NoPath {
         /// The operator's name.
         operator: String,
-        /// How many inputs it has.
+        /// The number of inputs that it has.
         inputs: usize,
-        /// How many outputs it has.
+        /// The number of outputs that it has.
         outputs: usize,
         /// The input named.
         input: usize,
@@ -162,13 +162,13 @@ pub enum BuildError {
     /// An input was connected on two workers.
     #[error("the input is connected to worker {worker}: an input feeds dataflows of one worker")]
     OtherWorker {
-        /// Where it is connected.
+        /// The worker on which it is connected.
         worker: usize,
     },
     /// An input was used before it was connected.
     #[error("the input is connected to no dataflow: connect it before sending")]
     Unconnected,
-    /// An input was used whose dataflow was given up while it was built.
+    /// An input was used whose dataflow was given up during construction.
     #[error("the dataflow of this input was never built, and what is sent would be lost")]
     Unbuilt,
     /// A routing function sent to the output that it routes.

@@ -1,11 +1,12 @@
-//! What can be wrong with the use of a capability.
+//! Errors in the use of a capability.
 
 use pointstamp_order::Point;
 
-/// A capability, or what stands for one, does not permit what was asked of it.
+/// A capability, or an object that represents one, does not permit the requested operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilityError {
-    /// An input was read from outside its operator: what it would consume could not be counted together with what is done about it.
+    /// An input was read from outside its operator: its consumption could not be counted together with the
+    /// operator's reaction.
     #[error("an input can be read only while its operator runs: read it in the operator's logic")]
     NotRunning,
     /// A message's capability was used after the message's turn.
@@ -20,9 +21,9 @@ pub enum CapabilityError {
     /// An output that the operator does not have.
     #[error("the operator has no output {output}: it has {outputs}")]
     NoOutput {
-        /// The output asked for.
+        /// The requested output.
         output: usize,
-        /// How many there are.
+        /// The number of outputs.
         outputs: usize,
     },
     /// A message leads to no capability on this output.
@@ -30,7 +31,7 @@ pub enum CapabilityError {
         "no path leads from this input to output {output}: a message of it gives no capability there"
     )]
     NoPath {
-        /// The output asked for.
+        /// The requested output.
         output: usize,
     },
     /// A capability was used on another output than its own.

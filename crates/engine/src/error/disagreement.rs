@@ -1,4 +1,4 @@
-//! How the dataflows of workers differ.
+//! Differences between the dataflows of workers.
 
 /// Workers built different dataflows, or dropped one on some workers only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,10 +26,10 @@ pub enum Disagreement {
         dataflow: usize,
         /// A worker, and the scope, operator or edge there, in words; none where it has no more of them.
         here: (usize, Option<String>),
-        /// Another, and what it has in its place.
+        /// Another worker, and the operator that it has in this place.
         there: (usize, Option<String>),
     },
-    /// A worker ended without building what another built.
+    /// A worker ended without building a dataflow that another one built.
     #[error(
         "the workers built different dataflows: worker {builder} built dataflow {dataflow} '{name}', and worker {other} ended \
          without building it; build the same dataflows on every worker"
@@ -39,9 +39,9 @@ pub enum Disagreement {
         dataflow: usize,
         /// Its name.
         name: String,
-        /// Who built it.
+        /// The worker that built it.
         builder: usize,
-        /// Who did not.
+        /// The worker that did not build it.
         other: usize,
     },
     /// Another process reports progress at a place that a scope does not have here.
@@ -63,12 +63,12 @@ pub enum Disagreement {
         dataflow: usize,
         /// Its name.
         name: String,
-        /// Who dropped it.
+        /// The worker that dropped it.
         dropped: usize,
-        /// Who did not.
+        /// The worker that kept it.
         kept: usize,
     },
-    /// What another process found out, in its words.
+    /// A difference that another process found, in its words.
     #[error("{0}")]
     Told(String),
 }

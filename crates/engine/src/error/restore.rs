@@ -1,6 +1,6 @@
 //! Why a dataflow does not go on from a checkpoint.
 
-/// What was built is not what the checkpoint has.
+/// The program differs from the checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The share is another worker's.
@@ -10,7 +10,7 @@ pub enum RestoreError {
         here.1
     )]
     OtherWorker {
-        /// Whose it is.
+        /// The worker that made the part.
         worker: usize,
         /// Out of how many.
         peers: usize,
@@ -28,10 +28,11 @@ pub enum RestoreError {
     Unknown {
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
     },
-    /// A source is new in a dataflow of the checkpoint, whose times have passed where it would begin.
+    /// A source is new in a dataflow of the checkpoint, in which the times at which it would begin have
+    /// passed.
     #[error(
         "the source '{operator}' ({identity}) is not in the checkpoint: times at which it would begin are over. Read it in a dataflow \
          of its own, which is built after those of the checkpoint"
@@ -39,7 +40,7 @@ pub enum RestoreError {
     NewSource {
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
     },
     /// An operator of the checkpoint was not built.
@@ -53,7 +54,7 @@ pub enum RestoreError {
         dataflow: usize,
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
     },
     /// An operator is of another kind, or has other types.
@@ -63,11 +64,11 @@ pub enum RestoreError {
     Kind {
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
-        /// What the checkpoint has.
+        /// The kind in the checkpoint.
         before: String,
-        /// What was built.
+        /// The kind in the program.
         now: String,
     },
     /// One of several operators of a name reads something else than in the checkpoint.
@@ -78,11 +79,11 @@ pub enum RestoreError {
     Reads {
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
-        /// What it read.
+        /// The input that it read.
         before: String,
-        /// What it reads.
+        /// The input that it reads.
         now: String,
     },
     /// An operator has other ports, or times of another number of coordinates, than in the checkpoint.
@@ -92,7 +93,7 @@ pub enum RestoreError {
     Shape {
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
     },
     /// An operator did not take the state that the checkpoint has for it.
@@ -102,7 +103,7 @@ pub enum RestoreError {
     Left {
         /// The operator's name.
         operator: String,
-        /// What finds it again.
+        /// The operator's identity.
         identity: String,
     },
     /// Main returned, and dataflows of the checkpoint were not built.

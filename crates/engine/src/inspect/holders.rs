@@ -1,4 +1,5 @@
-//! What holds a time back: the pointstamps that could result in it at some port, and the ways from them to there.
+//! The holders of a time: the pointstamps that could result in it at some port, and the paths from them to
+//! there.
 //!
 //! A dataflow is taken as one graph, with its scopes unfolded: times gain coordinates where they enter a scope and lose them where they
 //! leave. The port is reached from some places; from each, the least pointstamps are followed forward until they arrive. A
@@ -27,20 +28,21 @@ pub struct Holder {
     pub port: Port,
     /// The time, in the operator's scope.
     pub time: Point,
-    /// How many capabilities or records, on all workers.
+    /// The number of capabilities or records, on all workers.
     pub count: i64,
-    /// How many of them on this worker, as far as it knows: capabilities it holds, or records that it sent to itself.
+    /// The number on this worker, as far as it knows: capabilities that it holds, or records that it sent to
+    /// itself.
     pub here: i64,
-    /// The ports on a way from there to where the time is asked for, both included.
+    /// The ports on a path from there to the port in question, both included.
     pub path: Vec<Step>,
 }
 
 /// A port on the way of a time. At a scope's boundary, the operator is the scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
-    /// Whose port it is.
+    /// The operator that has the port.
     pub operator: OperatorId,
-    /// Which.
+    /// The port.
     pub port: Port,
 }
 
@@ -60,10 +62,10 @@ impl Snapshot {
 /// A place of an unfolded dataflow: a scope, by number, and a port in it.
 type Place = (usize, Location);
 
-/// How many pointstamps there are at a time.
+/// The number of pointstamps at a time.
 type Count = (Point, i64);
 
-/// What becomes of a time between two places.
+/// The effect on a time between two places.
 #[derive(Clone, Copy)]
 enum Crossing<'a> {
     Same,
@@ -176,7 +178,8 @@ impl<'a> Unfolded<'a> {
         found
     }
 
-    /// What is counted at a place itself, on all workers and here; nothing where the counts follow from those elsewhere.
+    /// The counts at a place itself, on all workers and here; empty where the counts follow from other
+    /// places.
     fn counted(&self, (at, location): Place) -> (&'a [Count], Vec<Count>) {
         let child = location.node.checked_sub(1);
         let Some(child) = child.map(|i| &self.scopes[at].operators[i]) else {
@@ -265,10 +268,11 @@ impl<'a> Unfolded<'a> {
     }
 }
 
-/// What a pointstamp could result in.
+/// The places that a pointstamp could result in.
 #[derive(Default)]
 struct Reached {
-    /// The places in the order in which they were met, at what time, and from which entry of this list.
+    /// The places in the order of the search, with the time, and the entry of this list from which each was
+    /// reached.
     met: Vec<(Place, Point, Option<usize>)>,
     least: BTreeMap<Place, Antichain<Point>>,
 }

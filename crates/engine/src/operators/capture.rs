@@ -7,8 +7,8 @@ use crate::error::{Error, UserResult};
 use crate::payload::Payload;
 use crate::run::pact::Pact;
 
-/// What happens on a stream, in an order that keeps its promises: no messages come at a time that the
-/// changes before them have excluded.
+/// An event on a stream, in an order that is consistent: no message comes at a time that earlier progress has
+/// excluded.
 #[derive(Debug, Clone)]
 pub enum Event<P> {
     /// Changes to the frontier. The first event adds the minimum time.

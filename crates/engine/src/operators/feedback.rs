@@ -18,8 +18,8 @@ pub struct LoopHandle<P: Payload> {
 }
 
 impl<P: Payload> Scope<P> {
-    /// A stream that is defined later: by the handle, from a stream whose times `summary` advances. A time that would pass the
-    /// range of its coordinates ends the computation, with [`Error::TimeOverflow`].
+    /// Creates a stream that is defined later, by the handle, from a stream whose times `summary` advances. A
+    /// time that would pass the range of its coordinates ends the computation, with [`Error::TimeOverflow`].
     ///
     /// # Errors
     ///
@@ -48,12 +48,12 @@ impl<P: Payload> Scope<P> {
 }
 
 impl<P: Payload> LoopHandle<P> {
-    /// Says that what goes round may be needed for as long as the loop runs.
+    /// Declares that records in the loop may be needed for as long as the loop runs.
     pub fn retains_forever(&self) {
         self.builder.retains_forever();
     }
 
-    /// Closes the loop: what `stream` carries comes round again.
+    /// Closes the loop: the records of `stream` enter it again.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ impl<P: Payload> Stream<P> {
     }
 }
 
-/// Bytes after which what was passed on is first to be taken by the operator that it is for.
+/// Bytes after which a forwarding operator lets its reader take them first.
 ///
 /// What waits for another worker is counted, and presses sources; what waits between operators of one worker is not. An
 /// exchange that took all there is at once would make room for as much again, while a slow operator behind it has just begun.
@@ -39,7 +39,7 @@ pub(crate) fn pass_on<P: Payload>(
     pass_some(input, output, usize::MAX)
 }
 
-/// Sends what waits at an input to an output, until that was so many bytes. The rest is for the next run.
+/// Sends batches that wait at an input to an output, up to a number of bytes. The rest is for the next run.
 fn pass_some<P: Payload>(
     input: &InputPort<P>,
     output: &OutputPort<P>,

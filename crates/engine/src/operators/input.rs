@@ -16,10 +16,10 @@ use crate::run::capability::Capability;
 use crate::run::port::{OutputPort, SendError};
 use crate::worker::Worker;
 
-/// What `main` has given to an input.
+/// The records that `main` has sent to an input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How many records, at the input's time.
+    /// The number of records at the input's time.
     pub sent: u64,
     /// A digest of all records, which is a sum; `None` where it is not known.
     pub digest: Option<u64>,
@@ -32,7 +32,7 @@ impl Standing {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// What a worker had given, where there are as many workers as before.
+    /// The standing at a checkpoint, where the number of workers is unchanged.
     fn restored(restored: &Restored, peers: usize) -> Self {
         let sent = restored.position.unwrap_or(0);
         let words = match restored.state.pieces() {
@@ -58,11 +58,12 @@ pub struct Input<P: Payload>(Rc<RefCell<State<P>>>);
 
 struct State<P: Payload> {
     time: Option<Point>,
-    /// How many records were sent at that time.
+    /// The number of records that were sent at that time.
     records: u64,
-    /// Where it goes on from a checkpoint: the time, and how many records were sent at it.
+    /// The position at which the input resumes from a checkpoint: the time, and the number of records that
+    /// were sent at it.
     resumed: Option<(Point, Standing)>,
-    /// What checkpoints are told, where the program counts.
+    /// The standing for checkpoints, where the program counts records itself.
     told: Option<Rc<Cell<Standing>>>,
     outlets: Vec<(OutputPort<P>, Capability)>,
     closed: bool,
@@ -88,7 +89,7 @@ impl<P: Payload> State<P> {
         }
     }
 
-    /// Whether it feeds nothing, because what it was to feed was never built.
+    /// Whether it feeds nothing, because its dataflow was never built.
     fn is_unbuilt(&mut self) -> bool {
         self.forget_gone();
         self.unbuilt && !self.served && self.outlets.is_empty() && !self.closed
@@ -128,7 +129,8 @@ impl<P: Payload> Input<P> {
         })))
     }
 
-    /// Says that the program counts what it gives, and digests it. To be called before the input is connected.
+    /// Declares that the program counts and digests the records itself. To be called before the input is
+    /// connected.
     pub fn set_told(&self, told: Rc<Cell<Standing>>) {
         self.0.borrow_mut().told = Some(told);
     }
@@ -191,8 +193,8 @@ impl<P: Payload> Input<P> {
         self.0.borrow().time.clone()
     }
 
-    /// Where the input goes on from a checkpoint: at this time, at which so much was sent. What `main` sent before is in the
-    /// checkpoint, and not to be sent again.
+    /// The position at which the input resumes from a checkpoint: the time, and the records that were sent at
+    /// it. Records that `main` sent before are in the checkpoint, and must not be sent again.
     pub fn resumed(&self) -> Option<(Point, Standing)> {
         self.0.borrow().resumed.clone()
     }
@@ -202,7 +204,8 @@ impl<P: Payload> Input<P> {
         self.0.borrow().closed
     }
 
-    /// Checks that a dataflow was not given up while it was built that the input was to feed alone: what is sent would be lost.
+    /// Checks that the only dataflow that the input feeds was not given up during construction: records would
+    /// be lost.
     ///
     /// # Errors
     ///
@@ -246,7 +249,8 @@ impl<P: Payload> Input<P> {
         Ok(())
     }
 
-    /// Sends a batch at the current time, however much is on its way: for those who call [`Worker::make_room`] themselves.
+    /// Sends a batch at the current time, regardless of the bytes in flight: for callers that call
+    /// [`Worker::make_room`] themselves.
     ///
     /// # Errors
     ///

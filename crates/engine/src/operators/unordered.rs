@@ -1,4 +1,4 @@
-//! An input whose times are given out as capabilities.
+//! An input whose times are capabilities that the caller holds.
 
 use std::rc::Rc;
 
@@ -53,7 +53,7 @@ impl<P: Payload> UnorderedInput<P> {
         &self.worker
     }
 
-    /// Where the batches go.
+    /// The output that the batches go to.
     pub fn output(&self) -> &OutputPort<P> {
         &self.output
     }

@@ -1,4 +1,4 @@
-//! Which operators have something to do.
+//! The activation of operators that have work to do.
 //!
 //! Operators form a tree: the worker, its dataflows, the scopes in them, the operators in those. An
 //! [`Activation`] is one node of that tree. Activating a node enqueues it with its parent, and the parent
@@ -43,7 +43,7 @@ struct Node {
 #[derive(Clone)]
 pub struct Activation(Rc<Node>);
 
-/// A reference to a node that does not keep it alive, for timers and for other threads' requests.
+/// A weak reference to a node, for timers and for requests of other threads.
 #[derive(Clone)]
 pub(crate) struct WeakActivation(Weak<Node>);
 
@@ -53,7 +53,7 @@ impl WeakActivation {
     }
 }
 
-/// What a visit to a node is for.
+/// The reason for a visit to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Visit {
     /// The node's logic should run; otherwise it only reports.
@@ -114,7 +114,7 @@ impl Activation {
         turn
     }
 
-    /// Forgets a child that is gone.
+    /// Removes a child that no longer exists.
     pub(crate) fn forget(&self, index: usize) {
         self.0.children.borrow_mut().remove(&index);
     }
@@ -146,12 +146,12 @@ impl Activation {
         WeakActivation(Rc::downgrade(&self.0))
     }
 
-    /// Asks for the node to run.
+    /// Activates the node to run.
     pub fn run(&self) {
         self.request(RUN);
     }
 
-    /// Asks for the node's progress to be collected, without running it.
+    /// Activates the node for its progress to be collected, without running it.
     pub(crate) fn report(&self) {
         if self.0.flags.get() & RUNNING == 0 {
             self.request(REPORT);

@@ -1,4 +1,4 @@
-//! What a worker asks of the ports that it serves.
+//! Registries of a worker's channels and open inputs.
 //!
 //! Owns the registries of those who are told that something arrived ([`Arrivals`]), and of those that are closed when `main` ends
 //! ([`OpenInputs`]). Neither keeps what it lists alive.
@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use pointstamp_channels::ChannelId;
 use rustc_hash::FxHashMap;
 
-/// What is told that a channel has messages.
+/// A reader that is notified when a channel has messages.
 pub(crate) trait Arrival {
     /// The channel was empty and has messages now, or it may have.
     fn arrived(&self);
@@ -21,19 +21,19 @@ pub(crate) trait Close {
     fn close(&self);
 }
 
-/// Who reads which channel.
+/// The readers of channels.
 #[derive(Default)]
 pub(crate) struct Arrivals(RefCell<FxHashMap<ChannelId, Weak<dyn Arrival>>>);
 
 impl Arrivals {
-    /// Registers who is told that a channel has messages.
+    /// Registers the reader that is notified when a channel has messages.
     pub(crate) fn expect(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
         self.0.borrow_mut().insert(id, Rc::downgrade(reader));
         // Another worker may have sent before; if this one was stepping, the event found no sleeper and is gone.
         reader.arrived();
     }
 
-    /// Tells the reader of a channel, if there still is one.
+    /// Notifies the reader of a channel, if it still exists.
     pub(crate) fn arrived(&self, id: ChannelId) {
         let reader = self.0.borrow().get(&id).and_then(Weak::upgrade);
         if let Some(reader) = reader {
@@ -41,7 +41,7 @@ impl Arrivals {
         }
     }
 
-    /// Forgets the channels of a dataflow that has gone.
+    /// Removes the channels of a dataflow that has ended.
     pub(crate) fn forget(&self, dataflow: u32) {
         self.0.borrow_mut().retain(|id, _| id.dataflow != dataflow);
     }
@@ -52,12 +52,12 @@ impl Arrivals {
     }
 }
 
-/// What `main` may leave open.
+/// The inputs that `main` may leave open.
 #[derive(Default)]
 pub(crate) struct OpenInputs(RefCell<Vec<Weak<dyn Close>>>);
 
 impl OpenInputs {
-    /// One more; those that are gone are swept out now and then.
+    /// Adds an input; inputs that no longer exist are removed now and then.
     pub(crate) fn add(&self, input: Weak<dyn Close>) {
         let mut open = self.0.borrow_mut();
         if open.len() >= 64 && open.len().is_power_of_two() {

@@ -13,7 +13,7 @@ use crate::run::tee::Tee;
 
 /// A scope appends at most this many coordinates at once.
 pub(crate) const MAX_APPENDED: usize = 16;
-/// What it appends.
+/// The coordinates that entering a scope appends.
 pub(crate) const ZEROS: [u64; MAX_APPENDED] = [0; MAX_APPENDED];
 
 /// Into a scope.

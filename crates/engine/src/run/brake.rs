@@ -1,4 +1,4 @@
-//! Pausing what feeds the computation while too much is on its way.
+//! Pausing the sources while too many bytes are in flight.
 //!
 //! An operator without inputs that is to run while the fabric is pressed is put aside instead, and asked to run again when
 //! the pressure ends; it runs once then, even if there is pressure again, so that every source has its turn.
@@ -13,7 +13,8 @@ use pointstamp_channels::{ASK, Fabric};
 use crate::run::activation::Activation;
 use crate::run::holding::Holding;
 
-/// What the brake knows of one source: while it is put aside, since which release of the pressure.
+/// The state of one source for the brake: while it is paused, the release number of the pressure at which it
+/// was.
 #[derive(Default)]
 pub(crate) struct Gate(Cell<Option<u64>>);
 
@@ -27,11 +28,11 @@ impl Gate {
 /// The sources of one worker that are put aside.
 pub(crate) struct Brake {
     fabric: Arc<Fabric>,
-    /// Whether they are held for another reason.
+    /// The hold of the sources for a drain, another reason to pause them.
     holding: Rc<Holding>,
     /// They may go on when the fabric has been released after they were put aside: then the number is another.
     aside: RefCell<Vec<(Activation, u64)>>,
-    /// When to ask next whether anything moves.
+    /// The time of the next question whether anything moves.
     ask_at: Cell<Option<Instant>>,
 }
 
@@ -45,7 +46,7 @@ impl Brake {
         })
     }
 
-    /// Whether what feeds the computation is held so that it drains.
+    /// The hold of the sources for a drain.
     pub(crate) fn holding(&self) -> &Holding {
         &self.holding
     }
@@ -77,7 +78,8 @@ impl Brake {
         }
     }
 
-    /// Lets sources go on that may; for the others asks, now and then, whether there is still a reason to wait.
+    /// Lets sources go on that may; for the others asks, now and then, whether there is still a reason to
+    /// wait.
     pub(crate) fn check(&self) {
         if self.aside.borrow().is_empty() {
             return;

@@ -14,14 +14,15 @@ use crate::error::{Error, check_advance};
 use crate::observe::{Observation, OperatorId};
 use crate::run::site::Site;
 
-/// One output of an operator, as its capabilities know it.
+/// One output of an operator, as its capabilities see it.
 pub struct OutputCore {
     pub(crate) port: usize,
     pub(crate) site: Rc<Site>,
-    /// Where capabilities may be taken back by the worker (inputs that `main` left open): what is held.
+    /// The counts of held capabilities, where the worker can take capabilities back (inputs that `main` left
+    /// open).
     ledger: Option<RefCell<ChangeBatch<Point>>>,
     revoked: Cell<bool>,
-    /// The greatest last coordinate of what was sent.
+    /// The greatest last coordinate of the times at which something was sent.
     latest: Cell<u64>,
 }
 
@@ -30,7 +31,7 @@ impl OutputCore {
         Self::with(port, site, None)
     }
 
-    /// An output whose capabilities can be revoked all at once.
+    /// Creates an output whose capabilities can be revoked all at once.
     pub(crate) fn revocable(port: usize, site: Rc<Site>) -> Rc<Self> {
         Self::with(port, site, Some(RefCell::default()))
     }
@@ -51,7 +52,7 @@ impl OutputCore {
         self.latest.set(self.latest.get().max(last));
     }
 
-    /// Goes on from a checkpoint at which this was the greatest last coordinate of what was sent.
+    /// Sets the greatest last coordinate that was sent, from the checkpoint from which the operator resumes.
     pub(crate) fn set_latest(&self, latest: u64) {
         self.latest.set(latest);
     }
@@ -101,9 +102,10 @@ impl OutputCore {
 pub struct Capability {
     time: Point,
     output: Rc<OutputCore>,
-    /// For those who observe; 0 where there was no observer.
+    /// The number for observers; 0 where there was no observer.
     number: u64,
-    /// Whether it was given up before a checkpoint that the computation goes on from: it is not counted, and sends nothing.
+    /// Whether it was dropped before the checkpoint from which the computation resumes: it is not counted,
+    /// and sends nothing.
     is_spent: bool,
 }
 
@@ -114,7 +116,7 @@ impl Capability {
         Self::made(time, output)
     }
 
-    /// A capability that was given up before the checkpoint from which the computation goes on.
+    /// Creates a capability that was dropped before the checkpoint from which the computation resumes.
     pub(crate) fn spent(time: Point, output: Rc<OutputCore>) -> Self {
         Capability {
             time,
@@ -163,7 +165,7 @@ impl Capability {
         &self.output
     }
 
-    /// Its number in what observers are told; 0 where it was made before there was an observer.
+    /// Its number for observers; 0 where it was made before there was an observer.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -202,7 +204,7 @@ impl Capability {
         make(time.clone(), Rc::clone(&self.output))
     }
 
-    /// Moves this capability to `time`, giving up what lies before.
+    /// Moves this capability to `time`, and gives up the times before.
     ///
     /// # Errors
     ///
@@ -227,7 +229,8 @@ impl Capability {
         Ok(())
     }
 
-    /// Whether the worker took the capability back, or it was given up before the checkpoint from which the computation goes on.
+    /// Whether the worker took the capability back, or it was dropped before the checkpoint from which the
+    /// computation resumes.
     pub fn is_revoked(&self) -> bool {
         self.is_spent || self.output.revoked.get()
     }

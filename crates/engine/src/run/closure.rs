@@ -1,4 +1,4 @@
-//! An operator that runs: its logic, and what goes with a run of it.
+//! A running operator: its logic, and the state of a run.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub(crate) struct ClosureOperator<P: Payload> {
     /// The inputs that other workers send to.
     pub(crate) remote: Vec<Rc<InputCore<P>>>,
     pub(crate) site: Rc<Site>,
-    /// Whether it is told of frontiers.
+    /// Whether its logic runs when frontiers move.
     pub(crate) notify: bool,
     pub(crate) logic: Option<Logic>,
-    /// How its part of a checkpoint is taken.
+    /// The taker of its part of a checkpoint.
     pub(crate) keeper: Box<Keeper<P>>,
-    /// What moved of its frontiers, which the logic looks at itself; its room is used again.
+    /// Changes of frontiers, which the logic reads itself; the memory is reused.
     pub(crate) moved: Vec<(Point, i64)>,
 }
 

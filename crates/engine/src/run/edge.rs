@@ -36,7 +36,7 @@ pub(crate) struct Inbox<T> {
     pub(crate) receiver: Receiver<T>,
 }
 
-/// What an edge says of itself to those who observe.
+/// The description of an edge for observers.
 pub(crate) struct Label {
     pub(crate) id: EdgeId,
     /// The worker that sends.

@@ -1,4 +1,4 @@
-//! How one worker ends the computation: with an error that user code sees, too.
+//! Failing: the way in which one worker ends the computation, with an error that user code sees, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -8,19 +8,20 @@ use crate::error::{BoxError, Disagreement, Error};
 use crate::host::Host;
 use crate::panics;
 
-/// What all workers stop by.
+/// Stops all workers.
 pub(crate) trait Stops {
     /// Stops every worker of this process.
     fn stop(&self);
 
-    /// Ends the computation because workers built different graphs, with what differs.
+    /// Ends the computation because workers built different graphs, with the difference.
     fn disagree(&self, why: &Disagreement);
 
     /// Ends the computation with the failure of a worker, and says so to the other processes.
     fn fail(&self, worker: usize, error: Error, reason: String);
 }
 
-/// Ends the computation because of what a worker ran into. Everything on the worker that can fail it shares this.
+/// Ends the computation because of an error on a worker. Everything on the worker that can fail it shares
+/// this.
 pub(crate) struct Failing {
     cluster: Arc<dyn Stops>,
     worker: usize,
@@ -76,7 +77,7 @@ impl Failing {
         })
     }
 
-    /// As [`fail`](Self::fail), with what a push along an edge returned.
+    /// Fails as [`fail`](Self::fail) does, with an error that a push along an edge returned.
     pub(crate) fn fail_by(&self, cause: BoxError) -> Error {
         self.fail(match cause.downcast::<Error>() {
             Ok(error) => *error,
@@ -88,7 +89,7 @@ impl Failing {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message_of(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());

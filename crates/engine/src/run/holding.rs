@@ -1,4 +1,4 @@
-//! Holding what feeds the computation, so that it drains.
+//! Holding the sources, so that the computation drains.
 //!
 //! Owns [`Holding`], one for a worker. While it is on, sources and what else pauses are set aside when they are to run, as is each operator
 //! that was asked to run from outside of its dataflow: by itself, by a timer, by another thread. All of them run when it ends. Messages, frontiers
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crate::observe::OperatorId;
 use crate::run::activation::{Activation, WeakActivation};
 
-/// Whether a worker's sources are held, and what waits for the end of that.
+/// The state of a hold of the worker's sources, and the activations that wait for its end.
 #[derive(Default)]
 pub(crate) struct Holding {
     /// The drain of a checkpoint holds them.
@@ -19,7 +19,8 @@ pub(crate) struct Holding {
     /// The worker begins from a checkpoint, and has yet to build dataflows of it.
     restores: Cell<bool>,
     aside: RefCell<Vec<WeakActivation>>,
-    /// What has run since the last count, and since the count before: what keeps the computation from draining.
+    /// The operators that have run since the last count, and since the count before: the ones that keep the
+    /// computation from draining.
     ran: RefCell<[BTreeMap<OperatorId, Box<str>>; 2]>,
 }
 
@@ -39,7 +40,7 @@ impl Holding {
         self.restores.get()
     }
 
-    /// Whether the worker takes part in a drain: then progress goes out at once.
+    /// Whether the worker takes part in a drain: progress is then sent at once.
     #[inline]
     pub(crate) fn drains(&self) -> bool {
         self.drains.get()

@@ -7,7 +7,7 @@ pub enum Notify {
     /// Never: the frontier of the input is not even kept.
     #[default]
     Never,
-    /// While it holds a capability: for logic that waits with what it has for a time to close, and has nothing to do else.
+    /// While it holds a capability: for logic that waits for times to close, and has nothing else to do.
     WhileHolding,
     /// Always.
     Always,

@@ -14,18 +14,18 @@ use crate::payload::Payload;
 pub(crate) use connection::{Connected, Connection};
 pub use route::Route;
 
-/// How records move between workers, without what moves them.
+/// The kind of a contract: the way in which records move between workers, without its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PactKind {
-    /// As [`Pact::Pipeline`].
+    /// The kind of [`Pact::Pipeline`].
     Pipeline,
-    /// As [`Pact::Exchange`].
+    /// The kind of [`Pact::Exchange`].
     Exchange,
-    /// As [`Pact::Broadcast`].
+    /// The kind of [`Pact::Broadcast`].
     Broadcast,
 }
 
-/// How an edge moves records between workers.
+/// The way in which an edge moves records between workers.
 pub enum Pact<P> {
     /// Records stay on their worker.
     Pipeline,
@@ -59,7 +59,7 @@ impl<P> Pact<P> {
         }
     }
 
-    /// How often each record arrives, out of so many workers.
+    /// The number of copies of each record that arrive, with so many workers.
     pub(crate) fn copies(&self, peers: usize) -> i64 {
         match self {
             Pact::Pipeline | Pact::Exchange(_) => 1,

@@ -30,7 +30,7 @@ use crate::run::schedule::Waiting;
 use crate::run::site::Site;
 use crate::run::tee::Tee;
 
-/// The summaries from one input to the outputs, in order of the outputs; shared by all who need it.
+/// The summaries from one input to the outputs, in order of the outputs, as a shared list.
 pub(crate) type OutputSummaries = Rc<RefCell<Vec<(usize, Vec<Summary>)>>>;
 
 /// One input of an operator.
@@ -60,7 +60,7 @@ pub(crate) struct InputCore<P> {
 }
 
 impl<P: Payload> InputCore<P> {
-    /// What waits to be taken.
+    /// The counts of waiting batches.
     pub(crate) fn waiting(&self) -> Waiting {
         Waiting {
             here: self.queue.waiting(),
@@ -68,7 +68,7 @@ impl<P: Payload> InputCore<P> {
         }
     }
 
-    /// Takes in what waits from other workers, so that it can be seen.
+    /// Takes in batches that wait from other workers, so that they can be inspected.
     pub(crate) fn pull(&self) -> Result<(), Error> {
         let pulled = match &*self.remote.borrow() {
             Some(remote) => remote.pull(),
@@ -80,7 +80,7 @@ impl<P: Payload> InputCore<P> {
         })
     }
 
-    /// What waits, in the order in which it would be taken.
+    /// The waiting batches, in the order in which they would be taken.
     pub(crate) fn queued(&self) -> Vec<Queued<P>> {
         let mut messages = self.queue.messages();
         if let Some(remote) = &*self.remote.borrow() {
@@ -133,7 +133,7 @@ impl<P: Payload> Arrival for InputCore<P> {
     }
 }
 
-/// What a message's capability is checked against.
+/// The data for checks of a message's capability.
 pub(crate) struct Ticket {
     pub(crate) site: Rc<Site>,
     pub(crate) outputs: RefCell<Vec<Rc<OutputCore>>>,
@@ -403,7 +403,7 @@ impl<P: Payload> OutputPort<P> {
         self.core.latest()
     }
 
-    /// Whether the operator is gone, and its dataflow with it.
+    /// Whether the operator was dropped with its dataflow.
     pub(crate) fn is_gone(&self) -> bool {
         self.core.site.progress.is_closed()
     }
@@ -422,7 +422,7 @@ impl<P: Payload> OutputPort<P> {
         }
     }
 
-    /// Sends what was counted. A failure is the computation's.
+    /// Sends a batch that was counted. A failure ends the computation.
     pub(crate) fn push(&self, time: &Point, data: P) -> Result<(), BoxError> {
         if data.is_empty() {
             return Ok(());
@@ -435,7 +435,7 @@ impl<P: Payload> OutputPort<P> {
         pushed.map_err(|cause| self.core.site.failing.fail_by(cause).into())
     }
 
-    /// Ends the computation: what was to be sent here is lost.
+    /// Ends the computation because a batch for this output is lost.
     pub fn fail(&self, cause: BoxError) -> Error {
         self.core.site.failing.fail_by(cause)
     }

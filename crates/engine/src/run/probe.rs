@@ -1,4 +1,4 @@
-//! What a probe knows: the times that are still possible at the places where it is attached.
+//! Probes: the times that are still possible at the places where a probe is attached.
 
 use std::sync::Arc;
 
@@ -10,12 +10,13 @@ use pointstamp_order::{Antichain, PartialOrder, Point};
 #[derive(Clone, Default)]
 pub struct Probe(Arc<Mutex<Places>>);
 
-/// A frontier for each place, by number; the numbers of places that are gone are used again.
+/// A frontier for each place, by number; the numbers of removed places are reused.
 #[derive(Default)]
 struct Places {
     frontiers: Vec<Vec<Point>>,
     free: Vec<usize>,
-    /// Those where the probe will be attached, in the order in which that was said, each with the minimum time there.
+    /// The places where the probe will be attached, in the order of announcement, each with the minimum time
+    /// there.
     expected: Vec<(usize, Point)>,
 }
 
@@ -29,7 +30,7 @@ impl Places {
         self.frontiers.len() - 1
     }
 
-    /// Takes one of the places where times begin with `minimum` from those that are expected.
+    /// Takes one of the expected places where times begin with `minimum`.
     fn expected_at(&mut self, minimum: &Point) -> Option<usize> {
         let at = self.expected.iter().position(|(_, of)| of == minimum)?;
         Some(self.expected.remove(at).0)
@@ -65,7 +66,7 @@ impl Probe {
         self.places().frontiers.iter().all(Vec::is_empty)
     }
 
-    /// How many coordinates the times have that are still possible, if there are any.
+    /// The number of coordinates of the times that are still possible, if there are any.
     pub fn dims(&self) -> Option<usize> {
         self.places()
             .frontiers
@@ -80,8 +81,8 @@ impl Probe {
         self.places().frontiers.iter().flatten().cloned().collect()
     }
 
-    /// Announces that the probe will be [attached](Self::attach) where times begin with `minimum`: from now on they are
-    /// possible.
+    /// Announces that the probe will be [attached](Self::attach) where times begin with `minimum`: they are
+    /// possible at once.
     pub fn expect(&self, minimum: Point) {
         let places = &mut *self.places();
         let place = places.add(minimum.clone());
@@ -96,8 +97,8 @@ impl Probe {
         }
     }
 
-    /// A place where the probe is attached, at which times from `minimum` on are possible: one that is expected, or else one
-    /// more.
+    /// A place where the probe is attached, at which times from `minimum` on are possible: an expected one,
+    /// or else a new one.
     pub(crate) fn place(&self, minimum: Point) -> usize {
         let places = &mut *self.places();
         let expected = places.expected_at(&minimum);

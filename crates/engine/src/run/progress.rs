@@ -1,4 +1,4 @@
-//! What an operator and the scope around it tell each other.
+//! The progress that an operator and the scope around it exchange.
 //!
 //! The scope writes `frontiers`; the operator writes the rest. The scope collects all of an operator's
 //! report at once, after a run, never half of it: consuming a message and holding its capability, or
@@ -25,7 +25,8 @@ pub struct SharedProgress {
     pub internal: RefCell<PortChanges>,
     /// By output: records sent.
     pub produced: RefCell<PortChanges>,
-    /// Whether the operator is gone: what still refers to it reports nothing any more, so that nothing piles up here.
+    /// Whether the operator was dropped: remaining references to it report nothing, so that nothing
+    /// accumulates here.
     closed: Cell<bool>,
 }
 
@@ -35,7 +36,7 @@ impl SharedProgress {
         Rc::default()
     }
 
-    /// Says that the operator is gone.
+    /// Marks the operator as dropped.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         for board in [
@@ -48,7 +49,7 @@ impl SharedProgress {
         }
     }
 
-    /// Whether the operator is gone.
+    /// Whether the operator was dropped.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.get()
     }

@@ -13,7 +13,7 @@ use crate::run::site::Site;
 pub(crate) struct LocalQueue<P> {
     messages: RefCell<VecDeque<Message<P>>>,
     port: usize,
-    /// Whether `port` stands in the site's list of ready inputs.
+    /// Whether `port` is in the site's list of ready inputs.
     pub(crate) listed: Cell<bool>,
     pub(crate) site: Rc<Site>,
 }
@@ -62,7 +62,7 @@ impl<P: Payload> LocalQueue<P> {
         self.messages.borrow().iter().cloned().collect()
     }
 
-    /// How many records wait in each batch, and at what time.
+    /// The number of records in each waiting batch, with its time.
     pub(crate) fn waiting(&self) -> Vec<(Point, usize)> {
         let messages = self.messages.borrow();
         let waiting = messages

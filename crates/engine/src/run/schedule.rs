@@ -1,4 +1,4 @@
-//! What a scope asks of an operator.
+//! The interface of an operator to its scope.
 //!
 //! After Naiad's and timely dataflow's hierarchical scopes: an operator first describes itself (its internal
 //! summary, the capabilities that it begins with), then the scope and the operator meet at a
@@ -24,16 +24,16 @@ pub(crate) trait Schedule {
     /// Runs once. `true` when the operator has work that no frontier shows and the dataflow must not end.
     fn schedule(&mut self) -> Result<bool, Error>;
 
-    /// What is in it.
+    /// The contents of the operator.
     fn inspect(&mut self, address: &[usize]) -> Inside;
 
-    /// Has every scope run, so that it sends what it has held back.
+    /// Runs every scope, so that it sends progress that it has held back.
     fn flush(&mut self) {}
 
     /// Takes in the messages that operators leave at their inputs, so that they can be seen.
     fn pull(&mut self) -> Result<(), Error>;
 
-    /// Takes what there is, for a checkpoint. Nothing is in flight.
+    /// Takes the contents, for a checkpoint. Nothing is in flight.
     fn take(&mut self, taking: &mut Taking) -> Result<(), Error>;
 
     /// Adds the operators that have something to do.
@@ -42,9 +42,9 @@ pub(crate) trait Schedule {
     }
 }
 
-/// What is in an operator.
+/// The contents of an operator.
 pub(crate) enum Inside {
-    /// What waits at each input of an operator.
+    /// The batches that wait at each input of an operator.
     Operator(Vec<Waiting>),
     /// The operators of a scope.
     Scope(Box<ScopeState>),
@@ -53,13 +53,13 @@ pub(crate) enum Inside {
 /// Batches that wait at an input.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    /// Those of this worker: how many records at what time.
+    /// The batches of this worker: the number of records at each time.
     pub(crate) here: Vec<(Point, usize)>,
     /// Whether there are some of others.
     pub(crate) remote: bool,
 }
 
-/// What an operator says of itself when its scope is installed.
+/// The description of an operator when its scope is installed.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each says one thing, and is read once"
@@ -69,19 +69,19 @@ pub(crate) struct Description {
     pub(crate) name: String,
     pub(crate) inputs: usize,
     pub(crate) outputs: usize,
-    /// From each input to each output, what happens to a timestamp on the way.
+    /// From each input to each output, the summary of timestamps on the way.
     pub(crate) summary: Connectivity<Summary>,
     /// Capabilities that the instance of this worker begins with: `(output, time, count)`.
     pub(crate) initial: Vec<(usize, Point, i64)>,
-    /// What is outstanding at its ports when it begins, on all workers together.
+    /// The counts at its ports when it begins, on all workers together.
     pub(crate) begins: Outstanding,
-    /// Whether it has ended before it begins: the computation goes on from a checkpoint at which it had.
+    /// Whether it has ended before it begins: the computation resumes from a checkpoint at which it had.
     pub(crate) finished: bool,
     /// Whether it pauses while sources are held.
     pub(crate) pauses: bool,
-    /// Whether the report is this worker's own, to be told to the others.
+    /// Whether the report is this worker's own, to be sent to the others.
     pub(crate) local: bool,
-    /// By input: whether the operator wants to know of its frontier.
+    /// For each input, whether the operator is notified of its frontier.
     pub(crate) notify: Vec<Notify>,
     /// Whether it should run once at the start, with nothing received.
     pub(crate) start: bool,

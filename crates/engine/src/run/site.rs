@@ -1,4 +1,4 @@
-//! What the parts of one operator share: its ports, its queues, its capabilities.
+//! The state that the parts of one operator share: its ports, its queues, its capabilities.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub(crate) struct Site {
     pub(crate) generation: Cell<u64>,
     /// Messages in the operator's local queues.
     pub(crate) backlog: Cell<usize>,
-    /// Inputs that have messages, for operators with many of them that ask to be told.
+    /// Inputs that have messages, for operators with many inputs that request this list.
     pub(crate) ready: RefCell<Option<VecDeque<usize>>>,
 }
 

@@ -36,7 +36,7 @@ use crate::run::view::{View, view};
 
 pub(crate) use child::Child;
 
-/// What a subgraph is made of.
+/// The parts of which a subgraph is made.
 pub(crate) struct Parts {
     pub(crate) id: OperatorId,
     pub(crate) room: Rc<Room>,
@@ -67,14 +67,14 @@ pub(crate) struct Subgraph {
     /// Child `i + 1`.
     children: Vec<Child>,
     edges: Vec<EdgeShape>,
-    /// By input of the scope: who reads it inside.
+    /// For each input of the scope: its readers inside.
     input_readers: Vec<Vec<(Target, i64)>>,
     input_counts: Rc<RefCell<PortChanges>>,
     activation: Activation,
     view: Box<dyn View>,
     /// To the other workers and from them, where there are any.
     links: Option<(Combined<Changes>, Rc<ProgressInbox>)>,
-    /// What has been told to the parent of each output.
+    /// The frontier of each output, as last reported to the parent.
     output_frontiers: Vec<MutableAntichain<Point>>,
     progress: Rc<SharedProgress>,
     summary: Connectivity<Summary>,
@@ -114,7 +114,8 @@ fn refused(error: GraphError, children: &[Child]) -> Error {
 }
 
 impl Subgraph {
-    /// Builds the subgraph, with what must be told when progress arrives from other workers.
+    /// Builds the subgraph, and returns the reader that must be notified when progress arrives from other
+    /// workers.
     #[allow(clippy::type_complexity)]
     pub(crate) fn new(parts: Parts) -> Result<(Self, Option<(ChannelId, Rc<dyn Arrival>)>), Error> {
         let Parts {
@@ -216,7 +217,7 @@ impl Subgraph {
         &self.activation
     }
 
-    /// What the subgraph says of itself to its parent.
+    /// The description of the subgraph for its parent.
     pub(crate) fn describe(mut self: Box<Self>) -> Description {
         Description {
             id: self.id,
@@ -237,7 +238,7 @@ impl Subgraph {
         }
     }
 
-    /// What nested scopes begin with, and what follows from all that operators begin with.
+    /// Collects the initial counts of nested scopes, and the consequences of all initial counts.
     fn collect_initial(&mut self) {
         for i in 0..self.children.len() {
             if !self.children[i].local {
@@ -247,7 +248,7 @@ impl Subgraph {
         self.propagate();
     }
 
-    /// Takes in what the parent says of the times that may still enter.
+    /// Takes in the parent's changes to the times that may still enter.
     fn accept_frontier(&mut self) {
         let mut frontiers = self.progress.frontiers.borrow_mut();
         for ((port, time), diff) in frontiers.drain() {
@@ -268,7 +269,7 @@ impl Subgraph {
         }
     }
 
-    /// Takes in what the other workers did.
+    /// Takes in the progress of the other workers.
     fn receive_progress(&mut self) -> Result<(), Error> {
         let Some((links, inbox)) = &self.links else {
             return Ok(());
@@ -302,13 +303,13 @@ impl Subgraph {
         Ok(())
     }
 
-    /// Whether there may be progress at a place: what comes from other processes may be about another graph, in the moment
-    /// before this is found out.
+    /// Whether there may be progress at a place: a message of another process may belong to a different
+    /// graph, in the moment before this is detected.
     fn has(&self, place: Location, time: &Point) -> bool {
         self.view.contains(place) && time.dims() == self.outer_dims + self.appended
     }
 
-    /// Works out what follows, tells the operators of their frontiers and the parent of its outputs.
+    /// Propagates changes, passes the operators their frontiers and the parent the frontiers of its outputs.
     fn propagate(&mut self) {
         let outer = self.outer_dims;
         let board = &self.progress;
@@ -449,7 +450,7 @@ impl Subgraph {
         Ok(())
     }
 
-    /// Whether an operator without open ports is done: it has been told so, and has nothing more to report.
+    /// Whether an operator without open ports is done: it has been notified, and has nothing more to report.
     fn may_drop(&self, index: usize) -> bool {
         let board = &self.children[index].progress;
         board.frontiers.borrow_mut().is_empty()
@@ -486,7 +487,7 @@ impl Subgraph {
         }
     }
 
-    /// Tells the other workers what this one did, unless it can wait.
+    /// Sends this worker's progress to the others, unless it can wait.
     fn send_progress(&mut self) {
         let drains = self.brake.holding().drains();
         let outgoing = match &self.links {

@@ -1,4 +1,4 @@
-//! Taking what the operators of a worker keep.
+//! Taking the state of a worker's operators for a checkpoint.
 //!
 //! A scope walks its operators and notes in a [`Taking`] what every operator has: its place, and the times that it holds. What depends on the
 //! type of batches, an operator puts into the [`Tray`] of its worker. The worker joins both by the operators' numbers.
@@ -15,7 +15,7 @@ use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::run::capability::OutputCore;
 
-/// What a walk through the scopes of a dataflow has found.
+/// The findings of a walk through the scopes of a dataflow.
 #[derive(Default)]
 pub(crate) struct Taking {
     /// The identity of the scope where the walk is; empty for the dataflow.
@@ -47,7 +47,7 @@ pub trait Lends {
     fn take(&mut self) -> UserResult<State>;
 }
 
-/// State that others read, and whose it is.
+/// State that others read, with the operator that it belongs to.
 pub(crate) struct Lent {
     pub(crate) dataflow: usize,
     pub(crate) id: OperatorId,
@@ -56,11 +56,11 @@ pub(crate) struct Lent {
     pub(crate) lends: Box<dyn Lends>,
 }
 
-/// What operators keep, before it is known whose it is, and what others read.
+/// Collected state of operators, before it is matched with their identities, and state that others read.
 pub(crate) struct Tray<P: Payload> {
     kept: RefCell<Vec<(OperatorId, Kept<P>)>>,
     lent: RefCell<Vec<Lent>>,
-    /// So many were read when that was asked last.
+    /// The number of readers at the last check.
     read: Cell<usize>,
 }
 
@@ -83,7 +83,7 @@ impl<P: Payload> Tray<P> {
         self.kept.take()
     }
 
-    /// Adds what an operator lends.
+    /// Adds state that an operator lends.
     pub(crate) fn lend(&self, lent: Lent) {
         self.lent.borrow_mut().push(lent);
         if self.lent.borrow().len() > 2 * self.read.get() + 16 {
@@ -92,14 +92,14 @@ impl<P: Payload> Tray<P> {
         }
     }
 
-    /// Hands out what is still read.
+    /// Takes out the state that is still read.
     pub(crate) fn lent(&self) -> Vec<Lent> {
         let mut lent = self.lent.take();
         lent.retain(|one| one.lends.is_read());
         lent
     }
 
-    /// Takes back what was handed out.
+    /// Puts back the state that was taken out.
     pub(crate) fn give_back(&self, lent: Vec<Lent>) {
         self.read.set(lent.len());
         let added = self.lent.replace(lent);
@@ -107,7 +107,7 @@ impl<P: Payload> Tray<P> {
     }
 }
 
-/// What one operator keeps.
+/// The state of one operator.
 pub(crate) struct Kept<P: Payload> {
     pub(crate) queued: Vec<Queued<P>>,
     /// `None` where it does not say.
@@ -120,23 +120,23 @@ pub(crate) struct Kept<P: Payload> {
 /// Returns an operator's state.
 pub(crate) type TakeState = Box<dyn FnMut() -> UserResult<State>>;
 
-/// What an operator says of its state.
+/// An operator's declaration of its state.
 pub(crate) enum Keeps {
     /// Nothing was said.
     Unsaid,
     /// It has none.
     Nothing,
-    /// How to take it.
+    /// The function that takes the state.
     State(TakeState),
 }
 
-/// How an operator's part of a checkpoint is taken.
+/// The taker of an operator's part of a checkpoint.
 pub(crate) struct Keeper<P: Payload> {
     pub(crate) tray: Rc<Tray<P>>,
     pub(crate) keeps: Keeps,
-    /// Of an input: the records that were sent at its time.
+    /// For an input: the records that were sent at its time.
     pub(crate) position: Option<Box<dyn Fn() -> u64>>,
     pub(crate) outputs: Vec<Rc<OutputCore>>,
-    /// What the operator is.
+    /// The operator's kind and inputs.
     pub(crate) form: Arc<Form>,
 }

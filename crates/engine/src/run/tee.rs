@@ -1,4 +1,4 @@
-//! Where an output's batches go.
+//! The readers of an output's batches.
 //!
 //! A [`Tee`] holds the edges of one output. What is sent while the dataflow is being built waits for its installation: the records are
 //! counted for every reader that there will be, and so must reach every one.
@@ -28,7 +28,7 @@ impl<P: Payload> Tees<P> {
         tee
     }
 
-    /// Says that the dataflow is installed, and sends what waited for that.
+    /// Marks the dataflow as installed, and sends the batches that waited for it.
     pub(crate) fn open(&self) -> UserResult<()> {
         let tees = self.0.borrow().clone();
         for tee in &tees {
@@ -70,9 +70,9 @@ struct TeeCore<P> {
     phase: Cell<Phase>,
     /// Taken out while a batch is pushed.
     edges: Cell<Vec<Box<dyn Edge<P>>>>,
-    /// How many edges there are, or were when the dataflow ended.
+    /// The number of edges; after the dataflow has ended, the last number.
     readers: Cell<usize>,
-    /// What was sent while the dataflow was being built: readers may still be added.
+    /// Batches that were sent while the dataflow was being built: readers may still be added.
     early: RefCell<Vec<Message<P>>>,
 }
 
@@ -83,7 +83,7 @@ enum Phase {
     Ready,
     /// A batch is on its way along the edges.
     Pushing,
-    /// The dataflow has ended: what is sent goes nowhere.
+    /// The dataflow has ended: batches are dropped.
     Cleared,
     /// The dataflow was given up while it was built.
     Unbuilt,
@@ -128,7 +128,7 @@ impl<P: Payload> Tee<P> {
         self.0.phase.get() == Phase::Unbuilt
     }
 
-    /// Whether what is sent has no reader, now and later.
+    /// Whether batches have no reader, now and later.
     #[inline]
     pub(crate) fn leads_nowhere(&self) -> bool {
         self.0.readers.get() == 0 && self.0.phase.get() != Phase::Building
@@ -156,7 +156,7 @@ impl<P: Payload> Tee<P> {
         outcome
     }
 
-    /// Forgets the edges, so that what they hold is freed; what is sent afterwards goes nowhere.
+    /// Drops the edges, so that their contents are freed; later batches are dropped.
     pub(crate) fn clear(&self) {
         let unbuilt = matches!(self.0.phase.get(), Phase::Building | Phase::Unbuilt);
         self.0.phase.set(if unbuilt {

@@ -24,7 +24,8 @@ pub(crate) trait View {
     fn flush_outgoing(&mut self) -> Option<ProgressBatch<Point>>;
     fn propagate(&mut self, on_boundary: &mut dyn FnMut(Location, Point, i64));
     fn has_pending(&self) -> bool;
-    /// Appends what [`Tracker::drain_changes`](pointstamp_progress::Tracker::drain_changes) yields.
+    /// Appends the changes that [`Tracker::drain_changes`](pointstamp_progress::Tracker::drain_changes)
+    /// yields.
     fn drain_changes(&mut self, changes: &mut Vec<Change>);
     fn drain_boundary_changes(&mut self, hear: &mut dyn FnMut(usize, Point, i64));
     fn contains(&self, location: Location) -> bool;
@@ -35,11 +36,12 @@ pub(crate) trait View {
     fn pointstamps(&self, location: Location) -> Vec<(Point, i64)>;
     fn hops(&self) -> Vec<(Location, Location, Option<Summary>)>;
     fn unsent(&mut self) -> Vec<Change>;
-    /// What this worker knows, and has not propagated or not told.
+    /// The changes that this worker knows, and has not propagated or not sent.
     fn pending(&mut self) -> Vec<Change>;
 }
 
-/// The view of a scope whose times have `dims` coordinates, and the summary of the scope.
+/// Creates the view of a scope whose times have `dims` coordinates, and returns it with the summary of the
+/// scope.
 ///
 /// # Errors
 ///
@@ -73,7 +75,7 @@ fn made<T: Time>(graph: &Graph<T>, mode: Mode, peers: usize) -> Made {
     Ok((Box::new(Protocol::new(tracker, mode, peers)), summary))
 }
 
-/// What a view can run on.
+/// The times that a view can run on.
 trait Time: Timestamp {
     fn of(point: &Point) -> Self;
     fn point(self) -> Point;

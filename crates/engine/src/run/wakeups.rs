@@ -19,14 +19,14 @@ pub struct Wakeups {
     holding: Rc<Holding>,
     next: Cell<u64>,
     timers: RefCell<BTreeSet<(Duration, u64)>>,
-    /// What timers count from.
+    /// The instant from which timers count.
     start: Instant,
     registered: RefCell<FxHashMap<u64, Registered>>,
-    /// How many registrations there may be before those of operators that are gone are swept out.
+    /// The number of registrations at which those of dropped operators are removed.
     sweep_at: Cell<usize>,
 }
 
-/// An operator that may be asked for by number.
+/// An operator that can be activated by number.
 struct Registered {
     activation: WeakActivation,
     /// Whether a request from another thread is on its way: one is enough.
@@ -84,7 +84,7 @@ impl Wakeups {
         }
     }
 
-    /// Something outside of the dataflow asks for an operator to run: now, or when sources go on.
+    /// Activates an operator from outside the dataflow: now, or when sources go on.
     fn asks(&self, activation: &Activation) {
         if self.holding.is_on() {
             self.holding.set_aside(activation);
@@ -93,7 +93,8 @@ impl Wakeups {
         }
     }
 
-    /// Activates what is due, and says when the next timer is; while sources are held, timers wait.
+    /// Activates operators that are due, and returns when the next timer is; while sources are held, timers
+    /// wait.
     pub(crate) fn fire(&self) -> Option<Instant> {
         if self.holding.is_on() {
             return None;
@@ -117,7 +118,7 @@ impl Wakeups {
         next.map(|(at, _)| self.start + *at)
     }
 
-    /// Asks for an operator to run once a delay has passed.
+    /// Activates an operator once a delay has passed.
     fn after(&self, delay: Duration, id: u64) {
         let at = self.start.elapsed().checked_add(delay);
         let at = at.and_then(|at| round_up(at, delay));
@@ -127,9 +128,10 @@ impl Wakeups {
     }
 }
 
-/// A moment, a little later: on a grid whose step is at most a 64th of the delay that led to it. An operator that sets a timer whenever
-/// it runs, by a timer or for another reason, would else set more and more of them; on the grid those that are about the same are
-/// one, and there are never more than about 128 for one delay.
+/// Rounds a moment up, to a grid whose step is at most a 64th of the delay that led to it. An operator that
+/// sets a timer whenever it runs, by a timer or for another reason, would otherwise set more and more of
+/// them; on the grid those that are about the same are one, and there are never more than about 128 for one
+/// delay.
 fn round_up(at: Duration, delay: Duration) -> Option<Duration> {
     let finest = 1 << 14; // 16 microseconds
     let step = (delay.as_nanos() / 64).max(finest).next_power_of_two() / 2;
@@ -137,7 +139,7 @@ fn round_up(at: Duration, delay: Duration) -> Option<Duration> {
     u64::try_from(nanos).ok().map(Duration::from_nanos)
 }
 
-/// Asks for one operator to run; for use on the operator's own worker. Clones ask for the same operator.
+/// Activates one operator; for use on the operator's own worker. Clones activate the same operator.
 #[derive(Clone)]
 pub struct Activator(Rc<Registration>);
 
@@ -149,7 +151,8 @@ struct Registration {
 }
 
 impl Activator {
-    /// Asks for the operator to run in the worker's next step; while sources are held for a checkpoint, once they go on.
+    /// Activates the operator for the worker's next step; while sources are held for a checkpoint, once they
+    /// go on.
     pub fn activate(&self) {
         if let Some(activation) = self.0.activation.upgrade() {
             self.0.wakeups.asks(&activation);
@@ -164,13 +167,13 @@ impl Activator {
         }
     }
 
-    /// Returns true while dataflows of the checkpoint from which the worker goes on are still to be built.
+    /// Returns true while dataflows of the checkpoint from which the worker resumes are still to be built.
     pub fn awaits_dataflows(&self) -> bool {
         self.0.wakeups.holding.restores()
     }
 
-    /// Asks for the operator to run once `delay` has passed, or up to a 64th of it later: requests for about the same moment are
-    /// one.
+    /// Activates the operator once `delay` has passed, or up to a 64th of it later: requests for about the
+    /// same moment are one.
     pub fn activate_after(&self, delay: Duration) {
         self.0.wakeups.after(delay, self.0.id);
     }
@@ -185,7 +188,7 @@ impl Activator {
     }
 }
 
-/// Asks for one operator to run; from any thread.
+/// Activates one operator, from any thread.
 #[derive(Clone)]
 pub struct RemoteActivator {
     id: u64,
@@ -194,7 +197,7 @@ pub struct RemoteActivator {
 }
 
 impl RemoteActivator {
-    /// Asks for the operator to run, and wakes its worker. Requests that the worker has not seen yet are one.
+    /// Activates the operator, and wakes its worker. Requests that the worker has not seen yet are one.
     pub fn activate(&self) {
         if self.requested.swap(true, Ordering::AcqRel) {
             return;

@@ -1,4 +1,4 @@
-//! Dataflows that other workers have dropped: one that waits for them would wait for ever.
+//! Dataflows that other workers have dropped: a worker that waits for such a dataflow would wait for ever.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use super::Worker;
 use crate::error::{Disagreement, Error};
 use crate::payload::Payload;
 
-/// Which dataflows must have been dropped elsewhere for it to be an error.
+/// The dataflows that must have been dropped elsewhere for an error.
 #[derive(Clone, Copy)]
 pub(super) enum Abandoned {
     Any,
     All,
 }
 
-/// How long a worker whose dataflow others have dropped waits for what may be on its way to it. The worker that drops it may have
-/// had the news by which it did, of whichever worker, before this one.
+/// The time that a worker whose dataflow others have dropped waits for messages on the way. The worker that
+/// drops it may have received the messages that led to this before the waiting worker does.
 const NEWS: Duration = Duration::from_millis(500);
 
 impl<P: Payload> Worker<P> {

@@ -1,4 +1,5 @@
-//! A worker's part in a cut: it hears orders, stops what feeds the computation, counts when it has nothing to do, and takes what it has.
+//! A worker's part in a cut: it takes orders, pauses its sources, counts when it has nothing to do, and takes
+//! its contents.
 //!
 //! The protocol is [`pointstamp_progress::drain`]. The worker attends to it in its steps: words are heard before operators run, and answered
 //! after. From the order to hold its sources until it has taken its part, or until the attempt is given up, the worker does not return to
@@ -24,8 +25,8 @@ use crate::run::schedule::Schedule;
 use crate::run::taking::{Lent, Taking};
 
 impl<P: Payload> Worker<P> {
-    /// Says who is given what this worker has at a cut. Every worker must say so, before it takes part. The limits are those of the worker that
-    /// leads, the first.
+    /// Sets the receiver of this worker's parts of cuts. Every worker must have one before it takes part. The
+    /// limits are those of the leader, the first worker.
     pub fn set_cuts(&self, limits: Limits, cuts: Rc<dyn Cuts<P>>) {
         self.0.cutting.limits.set(limits);
         let before = self.0.cutting.cuts.borrow_mut().replace(cuts);
@@ -37,13 +38,13 @@ impl<P: Payload> Worker<P> {
         self.0.cutting.cuts.borrow().is_some()
     }
 
-    /// Asks for a cut of the computation: one attempt, after the one that is under way. What comes of it is told to the [`Cuts`] of the workers, in
-    /// their steps.
+    /// Requests a cut of the computation: one attempt, after the current one. The [`Cuts`] of the workers get
+    /// the result, in their steps.
     pub fn request_cut(&self) {
         self.cluster().request_cut();
     }
 
-    /// Hears what other workers have said.
+    /// Takes the words of other workers.
     pub(super) fn hear_words(&self) -> Result<(), Error> {
         while let Some((from, word)) = self.cluster().next_word(self.index()) {
             match word {
@@ -101,7 +102,7 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Goes on as the leader, with what came of an answer.
+    /// Continues as the leader, after an answer.
     fn proceed(&self, attempt: u64, heard: Heard) {
         let cutting = &self.0.cutting;
         match heard {
@@ -189,7 +190,7 @@ impl<P: Payload> Worker<P> {
         cutting.member.borrow_mut().hear(attempt, order);
     }
 
-    /// Does what is due for the attempt that is under way, after operators have run.
+    /// Performs the duties of the current attempt, after operators have run.
     pub(super) fn attend(&self) -> Result<(), Error> {
         let cutting = &self.0.cutting;
         let due = cutting.member.borrow().due();
@@ -211,7 +212,7 @@ impl<P: Payload> Worker<P> {
         Ok(())
     }
 
-    /// Says what the worker has built, unless it is building.
+    /// Answers with the description of the worker's dataflows, unless it is building one.
     fn stand(&self) -> Option<Answer<Standing>> {
         let cutting = &self.0.cutting;
         let builds = !cutting.building.borrow().is_empty() || !self.unrestored().is_empty();
@@ -240,7 +241,7 @@ impl<P: Payload> Worker<P> {
         Ok(self.0.cutting.member.borrow_mut().counts(counts))
     }
 
-    /// Takes what the worker has.
+    /// Takes the worker's contents.
     fn take(&self) -> Result<Option<Answer<Standing>>, Error> {
         let cutting = &self.0.cutting;
         let part = self.part()?;
@@ -306,7 +307,7 @@ impl<P: Payload> Worker<P> {
         })
     }
 
-    /// Adds what others read of operators that have ended.
+    /// Adds the state of ended operators that others read.
     fn take_lent(&self, dataflows: &mut Vec<DataflowPart<P>>) -> Result<(), Error> {
         let mut lent = self.0.tray.lent();
         let finished = |one: &Lent, identity: &str, state| OperatorPart {

@@ -1,4 +1,4 @@
-//! What a worker knows of the attempt at a cut that is under way.
+//! The state of a worker in the current attempt at a cut.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -10,18 +10,19 @@ use pointstamp_progress::drain::{Due, Leader, Member};
 use crate::cut::{Cuts, Limits, Standing};
 use crate::payload::Payload;
 
-/// What a worker knows of the attempt that is under way.
+/// The state of a worker in the current attempt at a cut.
 pub(super) struct Cutting<P: Payload> {
     pub(super) cuts: RefCell<Option<Rc<dyn Cuts<P>>>>,
     pub(super) limits: Cell<Limits>,
     pub(super) member: RefCell<Member>,
     /// Used by one worker only.
     pub(super) leader: RefCell<Leader<Standing>>,
-    /// Until when the leader waits for the answers to what it has ordered.
+    /// The time until which the leader waits for the answers to its order.
     pub(super) deadline: Cell<Option<Instant>>,
     /// The attempts in a row that failed because a worker did not answer in time.
     pub(super) unanswered: Cell<u32>,
-    /// Why the leader gives up: who had not answered, and whether workers stood differently.
+    /// The reason why the leader gives up: the workers that had not answered, and whether workers had
+    /// different dataflows.
     pub(super) verdict: RefCell<(Vec<usize>, bool)>,
     /// Another attempt was wanted while one was under way.
     pub(super) wanted: Cell<bool>,

@@ -1,4 +1,4 @@
-//! How a worker sleeps: where there is nothing to do, until there may be.
+//! Sleeping of a worker that has nothing to do.
 
 use std::time::Instant;
 

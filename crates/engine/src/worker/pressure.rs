@@ -1,4 +1,4 @@
-//! How `main` waits while too much is on its way: what it sends only a step moves on.
+//! Waiting of `main` while too many bytes are in flight: only a step moves the batches that it sends.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::payload::Payload;
 
 impl<P: Payload> Worker<P> {
-    /// Notes what `main` sends: only a step moves it on.
+    /// Counts the batches that `main` sends: only a step moves them.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl<P: Payload> Worker<P> {
         self.fabric().is_pressed() || self.holds_too_much()
     }
 
-    /// Whether so much of what `main` sent has not moved yet that a step is due.
+    /// Whether `main` has sent so much since the last step that a step is due.
     fn holds_too_much(&self) -> bool {
         self.0.unmoved.get() > self.fabric().high_water()
     }

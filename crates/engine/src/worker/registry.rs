@@ -42,7 +42,7 @@ pub(super) struct Running {
     pub(super) id: OperatorId,
 }
 
-/// The dataflows of a worker, by their numbers, and what is active among them.
+/// The dataflows of a worker, by their numbers, with the active ones.
 ///
 /// What is removed is handed to the caller, and the caller drops it: that may run user code, which may ask for
 /// the registry again.
@@ -62,7 +62,7 @@ impl Registry {
         }
     }
 
-    /// What the activations of the dataflows are children of.
+    /// The activation that is the parent of the dataflows' activations.
     pub(super) fn root(&self) -> &Activation {
         &self.root
     }
@@ -72,12 +72,12 @@ impl Registry {
         self.begun.replace(self.begun.get() + 1)
     }
 
-    /// How many dataflows were begun.
+    /// The number of dataflows that were begun.
     pub(super) fn begun(&self) -> usize {
         self.begun.get()
     }
 
-    /// Has the scopes of all dataflows run, so that they send what they have held back.
+    /// Runs the scopes of all dataflows, so that they send progress that they have held back.
     pub(super) fn flush(&self) {
         self.each(Schedule::flush);
     }
@@ -136,7 +136,7 @@ impl Registry {
         self.dataflows.borrow().is_empty()
     }
 
-    /// What is known of those that do not run at the moment.
+    /// The states of the dataflows that do not run at the moment.
     pub(super) fn inspect(&self) -> Vec<ScopeState> {
         let mut dataflows = self.dataflows.borrow_mut();
         let installed = dataflows.iter_mut().filter_map(|(&index, dataflow)| {
@@ -189,7 +189,7 @@ impl Registry {
         dataflows.get(&index).is_none_or(|it| it.dropped)
     }
 
-    /// Puts back what was taken out.
+    /// Puts a dataflow back that was taken out.
     pub(super) fn put_back(&self, index: usize, subgraph: Box<Subgraph>) {
         if let Some(dataflow) = self.dataflows.borrow_mut().get_mut(&index) {
             dataflow.subgraph = Some(subgraph);

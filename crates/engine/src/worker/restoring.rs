@@ -1,4 +1,4 @@
-//! What a worker goes on from, and with what its operators begin.
+//! The cut from which a worker resumes, and the state with which its operators begin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cut::{Changes, OperatorPart, Outstanding, State, Totals};
 use crate::payload::Payload;
 
-/// What is left of a share.
+/// The rest of a share.
 pub(super) struct Restoring<P: Payload> {
     pub(super) begun: usize,
     /// By dataflow and identity.
@@ -17,13 +17,13 @@ pub(super) struct Restoring<P: Payload> {
     pub(super) namesakes: BTreeSet<(usize, String)>,
 }
 
-/// With what an operator begins.
+/// The state with which an operator begins.
 pub(crate) enum Beginning<P: Payload> {
-    /// As new.
+    /// A new operator begins without state.
     Fresh,
-    /// It had ended; with what others read of it.
+    /// It had ended, with state that others read.
     Ended(Option<State>),
-    /// With what it had, and what all workers had together.
+    /// With its contents at the checkpoint, and the counts of all workers together.
     Goes(Box<OperatorPart<P>>, Outstanding),
     /// With nothing, in a dataflow of the checkpoint, which has not this operator. Whether the program has said so.
     New(Box<OperatorPart<P>>, bool),

@@ -1,4 +1,4 @@
-//! What a worker goes on from: the cut of an earlier execution, until its dataflows are built.
+//! Resuming from the cut of an earlier execution, until the worker's dataflows are built.
 //!
 //! Operators are found by their identities while they are begun, and get what the cut has for them. What feeds the computation is held until
 //! all dataflows of the cut are built, so that no source sends what an operator that is still to come has waited for.
@@ -13,7 +13,8 @@ use crate::identity::unnumbered;
 use crate::payload::Payload;
 
 impl<P: Payload> Worker<P> {
-    /// Goes on from a cut: the dataflows that are built from now on begin with what they had. Sources are held until all of them are there.
+    /// Resumes from a cut: dataflows that are built afterwards begin with their contents at the cut. Sources
+    /// are held until all of them are built.
     ///
     /// # Errors
     ///
@@ -22,7 +23,7 @@ impl<P: Payload> Worker<P> {
         self.restore_changed(share, Changes::default())
     }
 
-    /// Goes on from a cut with a program that has changed: [`restore`](Self::restore).
+    /// Resumes from a cut with a program that has changed: [`restore`](Self::restore).
     ///
     /// Operators that keep nothing may come and go in any case.
     ///
@@ -69,7 +70,8 @@ impl<P: Payload> Worker<P> {
         Ok(())
     }
 
-    /// How many dataflows were begun, here or before the cut: those that had ended there need not have been begun here yet.
+    /// The number of dataflows that were begun, here or before the cut: dataflows that had ended at the cut
+    /// may not have been begun here yet.
     pub(super) fn begun(&self) -> usize {
         let restoring = self.0.restoring.borrow();
         let before = restoring.as_ref().map_or(0, |restoring| restoring.begun);
@@ -83,12 +85,12 @@ impl<P: Payload> Worker<P> {
         left.collect()
     }
 
-    /// Whether the worker goes on from a cut.
+    /// Whether the worker resumes from a cut.
     pub(crate) fn restores(&self) -> bool {
         self.0.restoring.borrow().is_some()
     }
 
-    /// With what an operator begins, which is in these scopes.
+    /// The state with which an operator in these scopes begins.
     pub(crate) fn beginning(
         &self,
         dataflow: usize,

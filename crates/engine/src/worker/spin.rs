@@ -1,4 +1,4 @@
-//! How a worker looks for work for a moment before it sleeps.
+//! A worker's short search for work before it sleeps.
 //!
 //! To be woken by the operating system takes ten times as long as a message between two threads, so workers that answer each
 //! other in turns would mostly wait for it. Looking first pays where all of this holds, and is left out otherwise: what comes
@@ -20,10 +20,11 @@ const LOOK: Duration = Duration::from_micros(10);
 /// workers that sleep in turns begin to look again.
 const LONG: Duration = Duration::from_millis(1);
 
-/// So many looks are made before the core is offered to others: together about what a message takes.
+/// The number of looks before the core is offered to other threads: together they take about as long as a
+/// message.
 const LOOKS: u32 = 16;
 
-/// Whether and how one worker looks.
+/// The decision of one worker to look before it sleeps.
 pub(super) struct Spin {
     /// Whether it can pay.
     pays: bool,
@@ -77,7 +78,7 @@ impl Spin {
     }
 }
 
-/// How many threads of this process can run at a time, as far as that can be told.
+/// The number of threads of this process that can run at a time, as far as it is known.
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
@@ -86,7 +87,7 @@ fn cores() -> usize {
 mod tests {
     use super::*;
 
-    /// How often a worker looks that finds nothing.
+    /// Returns the number of looks of a worker that finds nothing.
     fn looks(spin: &Spin, deadline: Option<Instant>) -> u32 {
         let looks = Cell::new(0);
         let found = spin.look(deadline, || {

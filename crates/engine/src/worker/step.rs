@@ -15,7 +15,7 @@ use crate::observe::Observation;
 use crate::payload::Payload;
 use crate::run::schedule::Schedule;
 
-/// Whether a turn may sleep where there is nothing to do.
+/// The permission of a turn to sleep where there is nothing to do.
 #[derive(Clone, Copy)]
 pub(super) enum Sleep {
     No,
@@ -23,19 +23,20 @@ pub(super) enum Sleep {
     Until(Instant),
     /// Until there is, while the worker takes part in a checkpoint.
     Held,
-    /// Until there is, as long as what others have dropped leaves something to wait for.
+    /// Until there is work, as long as dataflows that others have dropped leave something to wait for.
     Waiting(Abandoned),
 }
 
-/// A worker all of whose dataflows were dropped elsewhere would sleep for ever. While one is left it may be what `main` waits for,
-/// and the others may be dropped here, too, in a moment.
+/// The sleep of a worker that waits: it would never end if all of its dataflows were dropped elsewhere. While
+/// one is left, `main` may wait for it, and the others may be dropped here, too, in a moment.
 const WAITING: Sleep = Sleep::Waiting(Abandoned::All);
 
-/// What came of a turn.
+/// The result of a turn.
 enum Turned {
     /// A step, after which a dataflow is left or not.
     Stepped(bool),
-    /// A sleep, in which it was time to ask for an interruption; until when it goes on at most.
+    /// A sleep, in which it was time to check for an interruption; with the time until which it lasts at
+    /// most.
     Slept(Option<Instant>),
 }
 
@@ -50,7 +51,7 @@ impl<P: Payload> Drop for Ends<'_, P> {
 }
 
 impl<P: Payload> Worker<P> {
-    /// Runs what is active once. `false` when no dataflow is left.
+    /// Runs active dataflows once. `false` when no dataflow is left.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Sleeps and steps; only sleeps where it was time to ask for an interruption before there was something to do.
+    /// Sleeps and steps; only sleeps where it was time to check for an interruption before there was work.
     fn sleep_and_step(&self, sleep: Sleep, patience: Option<Duration>) -> Result<Turned, Error> {
         let waits = self.has_dataflows() || matches!(sleep, Sleep::Held);
         if !matches!(sleep, Sleep::No) && !self.has_work() && waits {
@@ -233,7 +234,7 @@ impl<P: Payload> Worker<P> {
         self.try_step_while(|| Ok(condition()))
     }
 
-    /// As [`step_while`](Self::step_while), with a condition that may fail.
+    /// Steps as [`step_while`](Self::step_while) does, with a condition that may fail.
     ///
     /// # Errors
     ///
@@ -264,7 +265,8 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Closes what `main` left open, says that this worker builds no more, and steps until every dataflow is complete.
+    /// Closes the inputs that `main` left open, announces that this worker builds no more dataflows, and
+    /// steps until every dataflow is complete.
     ///
     /// # Errors
     ///

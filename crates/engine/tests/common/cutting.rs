@@ -54,7 +54,7 @@ pub enum Op {
     Delay(u64),
     /// Stops after each batch, and resumes.
     Stops,
-    /// Leaves batches at its input until it asks for itself.
+    /// Leaves batches at its input until it activates itself.
     Leaves,
     /// Round a loop, with a program in its body.
     Loop(Vec<Op>),
@@ -123,10 +123,10 @@ fn by_key(batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
     Ok(())
 }
 
-/// What a time has waited for, with the right to send it.
+/// The records that have waited for each time, with the capability to send them.
 type Waiting = BTreeMap<Point, (Vec<u64>, Capability)>;
 
-/// What is waited for, as state by key group, or as parts for any worker.
+/// Encodes the waiting records, as state by key group, or as parts for any worker.
 fn taken(waiting: &Waiting, by_group: bool) -> UserResult<State> {
     let records = waiting.iter().flat_map(|(time, (records, _))| {
         let at = |&record: &u64| (time.coords().to_vec(), record);
@@ -141,8 +141,9 @@ fn taken(waiting: &Waiting, by_group: bool) -> UserResult<State> {
     })
 }
 
-/// An operator that keeps records until their time is complete, and then sends what `results` makes of them, `later` in the last coordinate. Records have a
-/// `group` where they come to the workers of their groups.
+/// Builds an operator that keeps records until their time is complete, and then sends the results of
+/// `results`, `later` in the last coordinate. Records have a `group` where they come to the workers of their
+/// groups.
 fn at_the_end(
     stream: &Stream<Batch>,
     name: &str,
@@ -355,7 +356,7 @@ pub fn apply(stream: &Stream<Batch>, ops: &[Op]) -> Result<Stream<Batch>, Error>
     Ok(stream)
 }
 
-/// What a worker has put out, and what it has had at the cut.
+/// The output of a worker, and its contents at the cut.
 #[derive(Default)]
 pub struct Record {
     pub out: RefCell<Vec<(Vec<u64>, u64)>>,
@@ -365,11 +366,11 @@ pub struct Record {
     pub worker: RefCell<Option<Worker<Batch>>>,
     /// Whether an attempt that came to nothing is followed by another.
     pub again: Cell<bool>,
-    /// What the worker knew of every port at the cut.
+    /// The worker's counts at every port at the cut.
     pub view: RefCell<String>,
 }
 
-/// What a worker knows of every port of a scope, and whether it holds any of it back.
+/// Formats a worker's counts at every port of a scope, and whether it holds any of them back.
 fn view(scope: &ScopeState, known: &mut String) {
     assert!(
         scope.unsent.is_empty(),
@@ -454,7 +455,7 @@ pub fn build(
     sink(&apply(&stream, &program.ops)?, record)
 }
 
-/// When main asks for a cut.
+/// The moment at which main requests a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Never,
@@ -462,13 +463,13 @@ pub enum When {
     Amid(u64),
     /// Before this round, when no worker has sent anything at its time.
     Before(u64),
-    /// As in the middle of this round, but the attempt is given up when it begins to count.
+    /// In the middle of this round, but the attempt is given up when it begins to count.
     Hopeless(u64),
 }
 
-/// What a worker has done.
+/// The results of a worker's run.
 pub struct Ran {
-    /// What it has put out before the cut, or in all.
+    /// The output before the cut, or of the whole run.
     pub before: Vec<(Vec<u64>, u64)>,
     pub after: Vec<(Vec<u64>, u64)>,
     pub part: Option<Part<Batch>>,
@@ -560,7 +561,7 @@ fn cut(worker: &Worker<Batch>, record: &Record, arrived: &AtomicUsize) -> Result
     worker.step_while(|| record.part.borrow().is_none())
 }
 
-/// What came out, whatever the order.
+/// Returns the output, in canonical order.
 pub fn output<'a>(parts: impl IntoIterator<Item = &'a Vec<(Vec<u64>, u64)>>) -> Output {
     let mut output = Output::new();
     for one in parts.into_iter().flatten() {

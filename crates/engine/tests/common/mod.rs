@@ -15,7 +15,7 @@ use pointstamp_engine::worker::Worker;
 use pointstamp_progress::Mode;
 use pointstamp_testkit::memory::{self, Delay, Memory};
 
-/// How a program is run.
+/// The numbers of processes and workers of a run, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub processes: usize,
@@ -55,8 +55,8 @@ impl Shape {
         self.processes * self.workers
     }
 
-    /// Runs `main` on every worker of every process: what each process returns. `main` gets the process's transport, to do
-    /// harm with.
+    /// Runs `main` on every worker of every process and returns the result of each process. `main` gets the
+    /// process's transport, to disturb it.
     pub fn run_each<P: Payload, R: Send>(
         self,
         mode: Mode,
@@ -80,7 +80,8 @@ impl Shape {
         })
     }
 
-    /// Runs `main` on every worker: what all of them return, or the failure of the first process that failed by itself.
+    /// Runs `main` on every worker and returns all results, or the failure of the first process that failed
+    /// by itself.
     pub fn run<P: Payload, R: Send>(
         self,
         mode: Mode,

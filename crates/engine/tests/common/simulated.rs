@@ -1,4 +1,4 @@
-//! Running a program on processes whose interleaving follows from a seed.
+//! Runs of a program on processes whose interleaving is determined by a seed.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -22,7 +22,7 @@ use pointstamp_simulate::{Found, Link, World};
 /// For how long nothing may happen: a limit against hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `main` on each worker; returns what they return.
+/// Runs `main` on each worker; returns their results.
 pub fn simulate<P: Payload, R: Send>(
     processes: usize,
     workers: usize,

@@ -1,4 +1,4 @@
-//! What a contract is given to connect, and what it makes of that.
+//! The context that a contract gets to connect an edge, and its result.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::payload::Message;
 use crate::run::edge::{Edge, Inbox, Label};
 use crate::run::queue::LocalQueue;
 
-/// What a contract connects: the input of an operator, on a worker.
+/// The two ends that a contract connects: the input of an operator, on a worker.
 pub(crate) struct Connection<'a, P> {
     pub(crate) label: Label,
     pub(crate) queue: Rc<LocalQueue<P>>,
@@ -19,5 +19,5 @@ pub(crate) struct Connection<'a, P> {
     pub(crate) channel: &'a dyn Fn() -> ChannelId,
 }
 
-/// An edge, and where what other workers send along theirs arrives.
+/// An edge, and the inbox for records that other workers send along theirs.
 pub(crate) type Connected<P> = (Box<dyn Edge<P>>, Option<Inbox<Message<P>>>);

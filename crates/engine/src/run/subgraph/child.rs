@@ -12,7 +12,7 @@ use crate::run::notify::Notify;
 use crate::run::progress::{PortChanges, SharedProgress};
 use crate::run::schedule::{Description, Schedule};
 
-/// An operator of a subgraph, and what the subgraph knows of it.
+/// An operator of a subgraph, with the subgraph's records about it.
 pub(crate) struct Child {
     pub(super) id: OperatorId,
     pub(super) name: Box<str>,
@@ -21,9 +21,9 @@ pub(crate) struct Child {
     pub(super) activation: Activation,
     pub(super) operator: Option<Box<dyn Schedule>>,
     pub(super) progress: Rc<SharedProgress>,
-    /// How many capabilities this worker has.
+    /// The number of capabilities that this worker has.
     pub(super) holding: i64,
-    /// Which, by output and time, where others may have some, too; for people.
+    /// The capabilities, by output and time, where other workers may have some, too; for people.
     pub(super) held: Option<PortChanges>,
     pub(super) local: bool,
     /// By input: when its frontier makes the operator run.
@@ -31,14 +31,14 @@ pub(crate) struct Child {
     pub(super) incomplete: bool,
     /// Whether it pauses while sources are held.
     pub(super) pauses: bool,
-    /// Where it has no input, and feeds the dataflow: whether it may.
+    /// The gate of a source, which decides whether it may run; present where it has no input.
     pub(super) gate: Option<Gate>,
     /// By port, inputs then outputs: how many times are in its frontier.
     pub(super) frontiers: Vec<i64>,
     /// At how many ports a time may still appear.
     pub(super) open_count: usize,
     pub(super) inputs: usize,
-    /// By output: who reads it, and how many copies of a record arrive there.
+    /// For each output: its readers, and the number of copies of a record that arrive there.
     pub(super) readers: Vec<Vec<(Target, i64)>>,
 }
 
@@ -75,7 +75,7 @@ impl Child {
         }
     }
 
-    /// Tells the operator of a change to the frontier of an input.
+    /// Passes a change to the frontier of an input to the operator.
     pub(super) fn hear(&mut self, port: usize, time: Point, diff: i64) {
         let when = self.notify[port];
         if when == Notify::Never || self.operator.is_none() {
@@ -111,7 +111,7 @@ impl Child {
 }
 
 impl Drop for Child {
-    /// Capabilities and outputs of the operator may outlive it; what they report is not collected.
+    /// Capabilities and outputs of the operator may outlive it; their reports are not collected.
     fn drop(&mut self) {
         self.progress.close();
         self.shut_down();

@@ -1,4 +1,4 @@
-//! What a scope that runs says of itself.
+//! The state of a running scope, for inspection.
 
 use pointstamp_order::{ChangeBatch, Point};
 use pointstamp_progress::Location;
@@ -12,7 +12,7 @@ use crate::run::schedule::Inside;
 use crate::run::view::View;
 
 impl Subgraph {
-    /// What is known of the scope now; its address is the caller's to say.
+    /// The state of the scope now; the caller gives its address.
     pub(crate) fn inspect(&mut self, address: &[usize]) -> ScopeState {
         let inner = self.outer_dims + self.appended;
         let pending = self.view.pending();
@@ -42,7 +42,7 @@ impl Subgraph {
         }
     }
 
-    /// `pending` is what has not been propagated in the scope.
+    /// Returns the state of a child. `pending` has the changes that were not propagated in the scope.
     fn inspect_child(
         &mut self,
         index: usize,
@@ -103,8 +103,8 @@ impl Subgraph {
 }
 
 impl Child {
-    /// The capabilities that this worker has for an output, by time, with what was not collected yet. On a worker alone they are all
-    /// that are counted in the scope.
+    /// The capabilities that this worker has for an output, by time, including changes that were not
+    /// collected yet. On a single worker they are all that are counted in the scope.
     fn held_at(
         &mut self,
         output: usize,

@@ -1,4 +1,5 @@
-//! What a checkpoint asks of a scope and of all in it: to send what it holds back, and what its operators have.
+//! A scope's part in a checkpoint: to send progress that it holds back, and to take the contents of its
+//! operators.
 
 use pointstamp_progress::Location;
 
@@ -9,7 +10,7 @@ use crate::observe::OperatorId;
 use crate::run::taking::{Found, Taking};
 
 impl Subgraph {
-    /// Has the scope and those in it run.
+    /// Runs the scope and the scopes in it.
     pub(super) fn flush_scopes(&mut self) {
         self.activation.run();
         for child in &mut self.children {
