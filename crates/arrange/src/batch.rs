@@ -40,7 +40,7 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         }
     }
 
-    /// The same updates as those of another interval.
+    /// The same updates as a batch of another interval.
     pub(crate) fn between(self, lower: &Antichain<T>, upper: &Antichain<T>) -> Self {
         Self {
             lower: lower.clone(),
@@ -64,7 +64,7 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         &self.lower
     }
 
-    /// The frontier before which the batch, with those before it, is complete.
+    /// The frontier before which this batch and the batches before it are complete.
     pub fn upper(&self) -> &Antichain<T> {
         &self.upper
     }
@@ -89,7 +89,7 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         &self.columns.vals
     }
 
-    /// Where in [`vals`](Self::vals) those of the key at `key` are, distinct and in order.
+    /// The range in [`vals`](Self::vals) of the values of the key at `key`, distinct and in order.
     #[inline]
     pub fn vals_of(&self, key: usize) -> Range<usize> {
         self.columns.key_ends.range(key)
@@ -110,7 +110,7 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         (&self.times[time as usize], self.columns.diffs.get(update))
     }
 
-    /// The bytes of memory held, the batch's own and those it shares.
+    /// The bytes of memory held, both the batch's own and shared ones.
     pub fn bytes(&self) -> usize {
         self.columns.bytes() + self.times.capacity() * size_of::<T>()
     }
@@ -126,7 +126,7 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         })
     }
 
-    /// The same updates at other times, such as those of an inner scope; the columns are shared.
+    /// The same updates at other times, such as times of an inner scope; the columns are shared.
     ///
     /// `map` has to keep the linear order of times strictly.
     pub fn map_times<T2: Time>(&self, map: impl Fn(&T) -> T2) -> Batch<K, V, T2> {

@@ -46,7 +46,7 @@ pub struct Batcher<K, V, T> {
     parked: Vec<Run<K, V, T>>,
     /// The frontier of all times in the buffer and in the runs.
     frontier: Antichain<T>,
-    /// What has been sealed already.
+    /// The frontier up to which updates have been sealed.
     lower: Antichain<T>,
     /// The seal under way, with the updates that it is about.
     sealing: Option<Sealing<K, V, T>>,
@@ -68,7 +68,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         }
     }
 
-    /// A batcher that goes on with [`runs`](Self::runs) of updates at or after `lower`.
+    /// Creates a batcher from [`runs`](Self::runs) of updates at or after `lower`.
     pub fn restored(
         lower: Antichain<T>,
         runs: impl IntoIterator<Item = Arc<Batch<K, V, T>>>,
@@ -83,7 +83,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         }
     }
 
-    /// The updates that are held, sorted in runs whose intervals mean nothing.
+    /// The updates that are held, sorted in runs whose intervals have no meaning.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(self.runs.iter().chain(&self.parked).cloned().collect())
     }
 
-    /// Adds an update, at a time at or after what has been sealed.
+    /// Adds an update, at a time at or after the sealed frontier.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(())
     }
 
-    /// Adds updates of one time, at or after what has been sealed, from whole columns.
+    /// Adds updates of one time, at or after the sealed frontier, from whole columns.
     ///
     /// # Errors
     ///
@@ -276,9 +276,9 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(())
     }
 
-    /// Goes on with the seal that was begun until the fuel, in updates, is used up. Its batches, when it is complete; `None`
-    /// before, and when none is under way. Meanwhile updates at or after its upper may be added, and those that it is
-    /// about still count for the [`frontier`](Self::frontier).
+    /// Continues the seal that was begun until the fuel, in updates, is used up. Returns its batches when it
+    /// is complete; `None` before, and when none is in progress. Meanwhile updates at or after its upper may
+    /// be added, and the updates being sealed still count for the [`frontier`](Self::frontier).
     ///
     /// # Errors
     ///

@@ -18,9 +18,9 @@ pub(crate) struct Builder<K, V, T> {
     columns: Columns<K, V>,
     /// The times that indices refer to, ascending.
     times: Vec<T>,
-    /// Which of several times are used.
+    /// Flags of the times that are used.
     used: Vec<bool>,
-    /// What indices become without those that are not, and how many have become it.
+    /// The new indices of times after unused ones are removed, and the number of indices that were replaced.
     settling: Option<(Vec<u32>, usize)>,
 }
 
@@ -41,7 +41,7 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         self.columns.bytes()
     }
 
-    /// Makes room for what is made of two others.
+    /// Reserves memory for the merge of two others.
     pub(crate) fn reserve_for(&mut self, older: &Columns<K, V>, newer: &Columns<K, V>) {
         self.columns.reserve_for(older, newer);
     }
@@ -77,8 +77,8 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         }
     }
 
-    /// Adds the updates of values of another batch, whose indices of times become what `map` has for
-    /// them; where several become one they are added up.
+    /// Adds the updates of values of another batch, with indices of times mapped by `map`; updates whose
+    /// indices become equal are added up.
     pub(crate) fn copy_vals(
         &mut self,
         from: &Columns<K, V>,
@@ -113,7 +113,7 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         Ok(())
     }
 
-    /// As [`copy_vals`](Self::copy_vals), where no two indices of a value become one.
+    /// Copies as [`copy_vals`](Self::copy_vals) does, where no two indices of a value become equal.
     fn copy_updates(&mut self, from: &Columns<K, V>, vals: Range<usize>, map: &TimeMap) {
         let updates = from.val_ends.span(&vals);
         if !self.used.is_empty() && !updates.is_empty() {
@@ -223,7 +223,7 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         true
     }
 
-    /// The columns, and the times that their indices refer to: those that are used, in order.
+    /// Returns the columns, and the times that their indices refer to: the used ones, in order.
     pub(crate) fn finish(mut self) -> (Columns<K, V>, Vec<T>) {
         let mut unlimited = usize::MAX;
         self.settle(&mut unlimited);
@@ -238,7 +238,7 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
 /// So many indices are written anew for a unit of fuel; fewer where tests run.
 const REMAPPED: usize = if cfg!(debug_assertions) { 1 } else { 16 };
 
-/// What the indices of a batch's times become in another batch.
+/// The mapping of the indices of a batch's times to indices in another batch.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeMap {
     indices: Vec<u32>,
@@ -246,7 +246,7 @@ pub(crate) struct TimeMap {
 }
 
 impl TimeMap {
-    /// What becomes of `times` when each becomes the time at the index `find` has for it.
+    /// Creates the mapping of `times` by which each becomes the time at the index that `find` returns.
     pub(crate) fn new<T>(times: &[T], find: impl Fn(&T) -> u32) -> Self {
         let indices: Vec<u32> = times.iter().map(find).collect();
         let strict = indices.is_sorted_by(|a, b| a < b);

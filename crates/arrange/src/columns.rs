@@ -148,7 +148,7 @@ impl Index {
         self.len
     }
 
-    /// Replaces at most `count` indices from `start` on by what `map` has for them; returns how many.
+    /// Replaces at most `count` indices from `start` on by their images under `map`; returns how many.
     pub(crate) fn remap(&mut self, start: usize, count: usize, map: &[u32]) -> usize {
         if self.stored.is_empty() {
             return self.len - start; // all are zero, which stays the first
@@ -213,7 +213,7 @@ impl<K: Rows, V: Rows> Columns<K, V> {
             + self.diffs.bytes()
     }
 
-    /// Makes room for what two others have.
+    /// Reserves memory for the contents of two others.
     pub(crate) fn reserve_for(&mut self, older: &Self, newer: &Self) {
         let larger = if older.len() < newer.len() {
             newer

@@ -14,7 +14,7 @@ use crate::rows::Rows;
 use crate::time::Time;
 use crate::trace::Trace;
 
-/// Where each of a list of batches is read.
+/// The reading position in each of a list of batches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// The next key of each batch.
@@ -37,7 +37,7 @@ impl Places {
         self.found.clear();
     }
 
-    /// Goes to `key`, which is not before any that was sought; true if a batch has it.
+    /// Moves to `key`, which is not before any earlier one; returns true if a batch has it.
     pub(crate) fn seek<K: Rows, V: Rows, T: Time>(
         &mut self,
         batches: &[Arc<Batch<K, V, T>>],
@@ -54,7 +54,7 @@ impl Places {
         !self.found.is_empty()
     }
 
-    /// Where the least of the next keys is: a batch and the key in it.
+    /// The position of the least of the next keys: a batch and the key in it.
     pub(crate) fn least<K: Rows, V: Rows, T: Time>(
         &self,
         batches: &[Arc<Batch<K, V, T>>],
@@ -78,7 +78,7 @@ impl Places {
         }
     }
 
-    /// The values of the key that was found: for each batch that has it, their range.
+    /// The values of the current key: for each batch that has it, their range.
     pub(crate) fn vals<'a, K: Rows, V: Rows, T: Time>(
         &'a self,
         batches: &'a [Arc<Batch<K, V, T>>],
@@ -88,7 +88,7 @@ impl Places {
             .map(|index| (*index, batches[*index].vals_of(self.at[*index])))
     }
 
-    /// How many updates the key that was found has.
+    /// The number of updates of the current key.
     pub(crate) fn updates<K: Rows, V: Rows, T: Time>(
         &self,
         batches: &[Arc<Batch<K, V, T>>],
@@ -125,7 +125,7 @@ impl Places {
 pub struct Cursor<'a, K, V, T> {
     batches: &'a [Arc<Batch<K, V, T>>],
     places: Places,
-    /// Where the current key is.
+    /// The position of the current key.
     key: Option<(usize, usize)>,
 }
 
@@ -206,7 +206,7 @@ impl<'a, K: Rows, V: Rows, T: Time> Cursor<'a, K, V, T> {
         }
     }
 
-    /// What the counts of all values of the current key add up to at `time`.
+    /// The sum of the counts of all values of the current key at `time`.
     ///
     /// # Errors
     ///

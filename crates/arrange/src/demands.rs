@@ -1,4 +1,4 @@
-//! What the readers of a spine need together.
+//! The joint demands of a spine's readers.
 
 use pointstamp_order::Antichain;
 

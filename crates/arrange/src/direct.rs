@@ -1,5 +1,5 @@
-//! The seeds of a key in a round of a reduction, and keys whose output is known from them without the reducer: where the
-//! reduction says only whether a key is there.
+//! The seeds of a key in a round of a reduction, and keys whose output is computed from them without the
+//! reducer: where the reduction has a constant result for each present key.
 //!
 //! Most keys of a round have one seed, and no update that is not at or before it: then the seed is their only moment, and
 //! what is there at it are the sums of all updates. Such a key takes no place in a window. Where updates are only added to a
@@ -38,7 +38,7 @@ pub(crate) fn seeds<K: Rows, V: Rows, T: Time>(
     }
 }
 
-/// What changes for a key.
+/// The change of a key.
 pub(crate) struct Known {
     /// The change of the output, at the seed.
     pub(crate) diff: i64,
@@ -47,8 +47,8 @@ pub(crate) struct Known {
 
 type Batches<K, V, T> = [Arc<Batch<K, V, T>>];
 
-/// What changes for a key with one seed: from the batches that came, in which the key was found, unless it was pending
-/// alone, those of the input, and those of the output. `None` where that takes more than sums.
+/// Finds the change of a key with one seed: from the new batches, in which the key was found, unless it was
+/// pending alone, from the input's batches, and from the output's. `None` where that takes more than sums.
 pub(crate) fn find<K: Rows, V: Rows, W: Rows, T: Time>(
     (fresh, fresh_at, is_due): (&Batches<K, V, T>, &Places, bool),
     (input, input_at): (&Batches<K, V, T>, &mut Places),
@@ -70,7 +70,8 @@ pub(crate) fn find<K: Rows, V: Rows, W: Rows, T: Time>(
     }))
 }
 
-/// What the updates of the key that was found add up to; `None` where there are many, or one is not at or before `seed`.
+/// The sum of the updates of the key that was found; `None` where there are many, or one is not at or before
+/// `seed`.
 fn total<K: Rows, V: Rows, T: Time>(
     batches: &Batches<K, V, T>,
     places: &Places,

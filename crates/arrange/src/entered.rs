@@ -18,7 +18,7 @@ pub struct Entered<K, V, T0, T> {
 }
 
 impl<K: Rows, V: Rows, T0: Time, T: Time> Entered<K, V, T0, T> {
-    /// `source`, with each time `enter`ed: a time whose further coordinates are zero. `leave` drops
+    /// Wraps `source`, with each time `enter`ed: a time whose further coordinates are zero. `leave` drops
     /// these again.
     pub fn new(
         source: Box<dyn Source<K, V, T0>>,

@@ -1,4 +1,4 @@
-//! What can go wrong in the kernel.
+//! Errors of the kernel.
 //!
 //! Owns [`Overflow`] and [`Error`]. The kernel refuses nothing but differences that do not fit; what
 //! else fails is the caller's own function, and passes through as it is.

@@ -14,7 +14,7 @@ use crate::offsets::Offsets;
 use crate::rows::{Rows, read_length, read_offsets, read_words, write_words};
 use crate::time::Time;
 
-/// What every batch begins with: a name, and the version of the format.
+/// The first bytes of every batch: a name, and the version of the format.
 const HEADER: [u8; 8] = *b"psbatch\x01";
 
 /// Bytes that are not a batch, or not of this version.

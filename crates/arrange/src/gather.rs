@@ -1,4 +1,4 @@
-//! What a reduction puts out, gathered window by window.
+//! The output of a reduction, gathered window by window.
 //!
 //! Owns [`Gathered`]. The keys of a window come after those of the windows before it, so that the updates of each are
 //! sorted by themselves, and the sorted parts only have to be put one after the other, which is done in instalments, too.
@@ -15,11 +15,11 @@ const PART: usize = if cfg!(debug_assertions) { 16 } else { 1 << 12 };
 
 /// Updates of one batch of the output.
 pub(crate) struct Gathered<K, W, T> {
-    /// Those of the last windows.
+    /// The updates of the last windows.
     updates: Updates<K, W, T>,
-    /// Sorted ones of windows before, the keys of each after those of the one before it.
+    /// Sorted updates of earlier windows, the keys of each after those of the part before it.
     parts: Vec<(Columns<K, W>, Vec<T>)>,
-    /// What they are put together in.
+    /// The builder into which the parts are joined.
     whole: Option<Builder<K, W, T>>,
     /// The times of all parts, and the parts that have been put together.
     times: Vec<T>,

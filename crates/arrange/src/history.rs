@@ -80,7 +80,7 @@ struct Loading<'a, K, V, T> {
     batches: &'a [Arc<Batch<K, V, T>>],
     from: Option<&'a T>,
     edits: &'a mut Vec<Edit<T>>,
-    /// Of the value that is next.
+    /// The rank of the next value.
     rank: u32,
 }
 
@@ -173,7 +173,7 @@ impl<K: Rows, V: Rows, T: Time> Loading<'_, K, V, T> {
     }
 }
 
-/// The values of one key in order, merged from several batches as they are asked for: a key may have too many to be
+/// The values of one key in order, merged from several batches on demand: a key may have too many to be
 /// loaded at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
@@ -250,8 +250,8 @@ impl Values {
     }
 }
 
-/// Adds up the edits from `start` on that are of one value and time; those that `compare` finds equal
-/// are of one value, and are beside each other.
+/// Adds up the edits from `start` on with equal value and time; edits for which `compare` returns equal have
+/// one value, and are adjacent.
 pub(crate) fn add_up<T: Time>(
     edits: &mut Vec<Edit<T>>,
     start: usize,

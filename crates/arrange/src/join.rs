@@ -48,7 +48,7 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
         }
     }
 
-    /// Batches of the other side are at or after `frontier` from now on.
+    /// Notes that later batches of the other side are at or after `frontier`.
     fn advance(&mut self, frontier: &Antichain<T>) {
         if frontier.is_empty() {
             self.source = None;
@@ -68,19 +68,19 @@ pub struct Join<K, V0, V1, T, C> {
     todo: VecDeque<(C, Work<K, V0, V1, T>)>,
 }
 
-/// What [`Join::work`] has come to.
+/// The state in which a call of [`Join::work`] ended.
 #[derive(Debug)]
 pub enum JoinStep<'a, C> {
     /// Nothing waits.
     Idle,
-    /// The fuel is used up; what was emitted belongs to this capability, and more will.
+    /// The fuel is used up; the emitted output belongs to this capability, and more will.
     Paused(&'a C),
-    /// A batch is done; what was emitted belongs to this capability, and no more will.
+    /// A batch is done; the emitted output belongs to this capability, and no more will.
     Done(C),
 }
 
 impl<C> JoinStep<'_, C> {
-    /// The capability that what was emitted belongs to; none where nothing waited.
+    /// The capability of the emitted output; none where nothing waited.
     pub fn capability(&self) -> Option<&C> {
         match self {
             JoinStep::Idle => None,
@@ -100,7 +100,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
         }
     }
 
-    /// A join that has put out what comes of all that is there.
+    /// Creates a join that has emitted all results of the current contents of its sources.
     pub fn restored(left: Box<dyn Source<K, V0, T>>, right: Box<dyn Source<K, V1, T>>) -> Self {
         Self {
             left: Side::new(left, true),
@@ -130,9 +130,9 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
         }
     }
 
-    /// All batches that arrived have been pushed, and those to come have times at or after these
-    /// frontiers: the other side's arrangement may be compacted to it, and is let go of when there are
-    /// none to come.
+    /// Notes that all arrived batches have been pushed, and that later ones have times at or after these
+    /// frontiers. The other side's arrangement may be compacted to the frontier, and is released when it is
+    /// empty.
     pub fn advance(&mut self, left: &Antichain<T>, right: &Antichain<T>) {
         self.left.advance(right);
         self.right.advance(left);
@@ -189,9 +189,9 @@ struct Pairing<K, V0, V1, T> {
     ours: Vec<Edit<T>>,
     theirs: Vec<Edit<T>>,
     next: (usize, usize),
-    /// Where both histories are long, they are joined by this instead.
+    /// The join of two long histories, used instead where both are long.
     wave: Option<Box<Wave<T>>>,
-    /// What is to come of a key that is too large to be loaded at once.
+    /// The rest of a key that is too large to be loaded at once.
     large: Option<Large<T>>,
 }
 
@@ -275,7 +275,8 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
         Ok(())
     }
 
-    /// Begins a key in parts if it is large; at many times of ours it is loaded as a whole, for what cancels at some.
+    /// Begins a key in parts if it is large. A key with many times on our side is loaded as a whole, because
+    /// updates may cancel at some times.
     fn begin_large(&mut self) -> bool {
         let [from] = self.fresh[0].times() else {
             return false;

@@ -16,10 +16,11 @@ use crate::rows::Rows;
 use crate::sealing::{Run, run_of};
 use crate::time::Time;
 
-/// What there is of an arrangement of which nothing is lost.
+/// The contents of an arrangement without losses.
 #[derive(Clone, Debug)]
 pub struct Kept<K, V, T> {
-    /// Whether somebody reads it; what nobody reads is kept where nothing has come, since readers may come.
+    /// Whether the arrangement has readers. Without readers, it keeps its contents only while no updates have
+    /// come, since readers may come.
     pub is_read: bool,
     /// The frontier at or after which all readers read.
     pub since: Antichain<T>,
@@ -30,7 +31,7 @@ pub struct Kept<K, V, T> {
 }
 
 impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
-    /// Returns the updates of some keys: those for which `keep` is true. The batch itself, where it is true for all.
+    /// Returns the updates of the keys for which `keep` is true; the batch itself, where it is true for all.
     pub fn of_keys(self: &Arc<Self>, mut keep: impl FnMut(K::Item<'_>) -> bool) -> Arc<Self> {
         let keys = self.keys();
         let kept: Vec<bool> = (0..keys.len()).map(|key| keep(keys.get(key))).collect();

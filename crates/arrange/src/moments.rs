@@ -19,16 +19,16 @@ use crate::time::{Time, meet_all};
 /// The search, with memory that is kept between keys.
 #[derive(Debug)]
 pub(crate) struct Moments<T> {
-    /// Whether updates may have been merged to times after those from which on the round reduces.
+    /// Whether updates may have been merged to times after the times from which the round reduces.
     pub(crate) ahead: bool,
-    /// For each seed the meet of it and those after.
+    /// For each seed, the meet of it and the seeds after it.
     seed_meets: Vec<T>,
     /// Joins to be looked at, in descending order.
     queue: Vec<T>,
-    /// Times of updates, ascending, and for each the meet of it and those after.
+    /// Times of updates, ascending, and for each the meet of it and the times after it.
     base: Vec<T>,
     base_meets: Vec<T>,
-    /// Times passed, of updates and of moments, as seen from the meet of what is to come.
+    /// Times passed, of updates and of moments, advanced to the meet of the remaining times.
     passed: Vec<T>,
     reached: Vec<T>,
     joins: Vec<T>,
@@ -55,9 +55,9 @@ impl<T: Time> Moments<T> {
         T::TOTAL && !self.ahead
     }
 
-    /// Appends to `moments` the times before `upper` at which the key is to be reduced, ascending, and
-    /// to `pending` those to look at later. `seeds` ascend, and are before `upper`; `base` are the
-    /// times of the key's updates, in any order, at or after the meet of the seeds.
+    /// Appends to `moments` the times before `upper` at which the key is to be reduced, ascending, and to
+    /// `pending` the times for a later round. `seeds` ascend, and are before `upper`; `base` are the times of
+    /// the key's updates, in any order, at or after the meet of the seeds.
     pub(crate) fn find<'a>(
         &mut self,
         seeds: &[T],

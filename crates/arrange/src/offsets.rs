@@ -40,7 +40,7 @@ impl Offsets {
         }
     }
 
-    /// Where row `index` starts.
+    /// The start of row `index`.
     #[inline]
     pub(crate) fn start(&self, index: usize) -> usize {
         match self {

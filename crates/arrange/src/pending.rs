@@ -55,7 +55,7 @@ impl<K: Rows, T: Time> Pending<K, T> {
         Batch::new(builder.finish(), none(), none(), none())
     }
 
-    /// What [`to_batch`](Self::to_batch) made.
+    /// Restores the pending keys from a batch of [`to_batch`](Self::to_batch).
     pub(crate) fn of_batch(batch: &Batch<K, Units, T>) -> Self {
         let mut pending = Self::default();
         for key in 0..batch.keys().len() {

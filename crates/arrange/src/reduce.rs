@@ -24,7 +24,7 @@ use crate::window::Space;
 /// The reduction of an arrangement, itself an arrangement.
 pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
     reducer: R,
-    /// What it gives for each key that is there, if that is all.
+    /// The row that the reduction gives for each present key, if it computes nothing else.
     once: Option<W>,
     input: Box<dyn Source<K, V, T>>,
     output: TraceWriter<K, W, T>,
@@ -32,9 +32,9 @@ pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
     /// Batches that arrived since the last round began.
     fresh: Vec<Sealed<K, V, T>>,
     seen: u64,
-    /// What has been reduced.
+    /// The frontier before which the input has been reduced.
     lower: Antichain<T>,
-    /// What can be: the input is complete before it.
+    /// The frontier before which the input is complete, and can be reduced.
     upper: Antichain<T>,
     pending: Pending<K, T>,
     round: Option<Round<K, V, W, T>>,
@@ -46,8 +46,8 @@ pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
 pub type Output<K, W, T> = Vec<(T, Sealed<K, W, T>)>;
 
 impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T, R> {
-    /// The reduction of `input`, whose times are at or after `lower`, by `reducer`. The source is a
-    /// reader of its own, made before batches of its arrangement are on their way.
+    /// Creates the reduction of `input`, whose times are at or after `lower`, by `reducer`. The source is a
+    /// reader of its own, created before batches of its arrangement are in flight.
     pub fn new(mut input: Box<dyn Source<K, V, T>>, lower: Antichain<T>, reducer: R) -> Self {
         input.follow();
         let (output, own) = TraceWriter::new(lower.clone());
@@ -67,9 +67,9 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         }
     }
 
-    /// The reduction of `input`, all of whose batches have been reduced before the upper frontier of the output, of which there is `kept`; keys are
-    /// [`pending`](Self::pending).
-    /// The trace is the first reader, as [`TraceWriter::restored`] makes it.
+    /// Creates the reduction of `input` from its state at a checkpoint: all batches have been reduced before
+    /// the upper frontier of the output, whose contents are `kept`; keys are [`pending`](Self::pending). The
+    /// trace is the first reader, as [`TraceWriter::restored`] returns it.
     pub fn restored(
         input: Box<dyn Source<K, V, T>>,
         (kept, was_read): (Kept<K, W, T>, bool),
@@ -95,7 +95,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         self.pending.to_batch()
     }
 
-    /// A reader of the output, from what has not been reduced yet on.
+    /// Creates a reader of the output, from the frontier that has not been reduced yet.
     pub fn trace(&self) -> Trace<K, W, T> {
         let mut trace = self.own.clone();
         trace.stop_following();
@@ -108,13 +108,14 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         self.fresh.push(sealed);
     }
 
-    /// All batches that arrived have been pushed, and those to come have times at or after `frontier`.
+    /// Notes that all arrived batches have been pushed, and that later ones have times at or after
+    /// `frontier`.
     pub fn advance(&mut self, frontier: &Antichain<T>) {
         self.upper = join_frontiers(&self.upper, frontier);
     }
 
-    /// The least times at which there may be output yet: capabilities for them are to be kept, and
-    /// those kept may be downgraded to it. It is empty when nothing is owed.
+    /// The least times at which there may still be output: capabilities must be kept for them, and kept ones
+    /// may be downgraded to them. It is empty when no output is due.
     pub fn frontier(&self) -> Antichain<T> {
         let mut frontier = match &self.round {
             Some(round) => round.held().iter().cloned().collect(),
@@ -162,7 +163,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         Ok(None)
     }
 
-    /// Begins a round for what arrived and what has become due; `None` when that is nothing.
+    /// Begins a round for the new batches and the keys that have become due; `None` when there are none.
     fn begin(&mut self) -> Option<Round<K, V, W, T>> {
         let upper = self.upper.clone();
         let due = |time: &T| !upper.less_equal(time);

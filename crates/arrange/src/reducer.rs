@@ -1,4 +1,4 @@
-//! What a reduction computes, a batch of keys at a time.
+//! The interface of a reduction, which computes a batch of keys at a time.
 //!
 //! Owns [`Reducer`], and [`Lists`], the form of its arguments: many lists of values in three columns.
 
@@ -39,7 +39,7 @@ impl<V: Rows> Lists<V> {
         self.ends.push(self.diffs.len());
     }
 
-    /// Where in [`vals`](Self::vals) and [`diffs`](Self::diffs) the list at `index` is.
+    /// The range of the list at `index` in [`vals`](Self::vals) and [`diffs`](Self::diffs).
     #[inline]
     pub fn range(&self, index: usize) -> Range<usize> {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
@@ -79,20 +79,20 @@ impl<V: Rows> Lists<V> {
     }
 }
 
-/// What a [`Reduce`](crate::Reduce) computes: from the values of a key those of its output.
+/// The computation of a [`Reduce`](crate::Reduce): from the values of a key, the values of its output.
 pub trait Reducer<K: Rows, V: Rows, W: Rows> {
-    /// Writes to `outputs` one list for each of the keys, in their order: what the output has for the
-    /// key when its input is the list in `inputs`, whose values ascend, each once and with a count
-    /// other than zero. No list is empty: where there is no input, there is no output. Values of an
-    /// output may come in any order, and more than once. A key may occur in many calls, at many times.
+    /// Writes to `outputs` one list for each of the keys, in their order: the output of the key for the input
+    /// list in `inputs`, whose values ascend, each once and with a count other than zero. No list is empty:
+    /// without input, there is no output. Values of an output may come in any order, and more than once. A
+    /// key may occur in many calls, at many times.
     ///
     /// # Errors
     ///
     /// What the reducer failed with.
     fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error>;
 
-    /// A column of one row, if all that this computes is that row, once, for each key whose values add up to more than
-    /// none: most keys are then reduced without a call.
+    /// A column of one row, if the reducer's only result is that row, once, for each key whose values have a
+    /// positive sum: most keys are then reduced without a call.
     fn once(&self) -> Option<W> {
         None
     }

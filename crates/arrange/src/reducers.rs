@@ -12,7 +12,7 @@ use crate::rows::{Rows, Units, Words, i64_of_word, word_of_f64, word_of_i64};
 
 type Done = Result<(), Error>;
 
-/// What the counts of a list add up to.
+/// The sum of the counts of a list.
 fn total<V: Rows>(inputs: &Lists<V>, index: usize) -> Result<i64, Overflow> {
     let counts = &inputs.diffs()[inputs.range(index)];
     let total: i128 = counts.iter().map(|count| i128::from(*count)).sum();
@@ -39,7 +39,7 @@ impl<K: Rows, V: Rows> Reducer<K, V, Units> for Distinct {
     }
 }
 
-/// How many values each key has, as the word of a signed integer; nothing for none.
+/// Counts the values of each key, as the word of a signed integer; no output for a count of zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Count;
 
@@ -59,7 +59,7 @@ impl<K: Rows, V: Rows> Reducer<K, V, Words> for Count {
 /// The first or last values of each key in their order, so many of them, each as often as it occurs.
 #[derive(Clone, Copy, Debug)]
 pub struct Top {
-    /// How many, counted as often as they occur.
+    /// The number of values, counted with their multiplicity.
     pub count: NonZeroU64,
     /// From the end of the order on.
     pub greatest: bool,

@@ -1,4 +1,4 @@
-//! A long history of one key, gone through in the order of times.
+//! A long history of one key, replayed in the order of times.
 //!
 //! Owns [`Replay`], and [`Wave`], which joins two of them. What has been passed is advanced to the meet
 //! of what is still asked about, and added up whenever it has doubled: what is looked at at each time
@@ -10,16 +10,16 @@ use crate::error::Overflow;
 use crate::history::{Edit, add_up, by_rank};
 use crate::time::Time;
 
-/// As much is not worth adding up; less where tests run.
+/// The number of edits below which adding up does not pay; less in debug builds, for tests.
 const FEW: usize = if cfg!(debug_assertions) { 2 } else { 16 };
 
-/// A key's edits in the order of their times, and those that have been passed.
+/// A key's edits in the order of their times, and the edits that have been passed.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay<T> {
-    /// Those to come, the next one last.
+    /// The remaining edits, the next one last.
     to_come: Vec<Edit<T>>,
     passed: Vec<Edit<T>>,
-    /// How many were left when they were last added up.
+    /// The number of edits that were left when they were last added up.
     settled: usize,
 }
 
@@ -33,7 +33,7 @@ impl<T: Time> Replay<T> {
         }
     }
 
-    /// Adds an edit to those that have been passed.
+    /// Adds an edit to the passed ones.
     pub(crate) fn push(&mut self, edit: Edit<T>) {
         self.passed.push(edit);
     }
@@ -74,7 +74,7 @@ impl<T: Time> Replay<T> {
     }
 }
 
-/// The meet of each time and those after it.
+/// The meet of each time and the times after it.
 pub(crate) fn suffix_meets<'a, T: Time>(
     times: impl DoubleEndedIterator<Item = &'a T>,
     meets: &mut Vec<T>,
@@ -89,8 +89,8 @@ pub(crate) fn suffix_meets<'a, T: Time>(
     meets.reverse();
 }
 
-/// The join of two long histories of one key: each edit is paired, when its time comes, with those of
-/// the other side that have been passed.
+/// The join of two long histories of one key: each edit is paired, at its time, with the passed edits of the
+/// other side.
 #[derive(Debug)]
 pub(crate) struct Wave<T> {
     sides: [Replay<T>; 2],

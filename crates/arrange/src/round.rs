@@ -27,7 +27,7 @@ use crate::window::{CORRECTION, Loading, Space, Window};
 /// Updates and keys loaded before a window ends.
 const WINDOW: usize = 1 << 13;
 
-/// What there is to work on after loading.
+/// The result of loading.
 enum Loaded {
     /// A window, or a key of it.
     Window,
@@ -39,7 +39,7 @@ enum Loaded {
 
 type Batches<K, V, T> = Vec<Arc<Batch<K, V, T>>>;
 
-/// What came of a round, and its memory.
+/// The results of a round, and its memory.
 pub(crate) struct Done<K, V, W, T> {
     pub(crate) upper: Antichain<T>,
     /// Times of the capabilities held, in order, and the output to be sent with each.
@@ -56,7 +56,7 @@ pub(crate) struct Round<K, V, W, T> {
     outputs: Vec<Gathered<K, W, T>>,
     fresh: Batches<K, V, T>,
     fresh_at: Places,
-    /// What was pending, and the next key of it.
+    /// The pending keys, and the position of the next one.
     due: Pending<K, T>,
     due_at: usize,
     pending: Pending<K, T>,
@@ -77,7 +77,7 @@ pub(crate) struct Round<K, V, W, T> {
 }
 
 impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
-    /// A round up to `upper` for keys that are in `fresh` or `due`, whose input and output are in the
+    /// Creates a round up to `upper` for keys that are in `fresh` or `due`, whose input and output are in the
     /// batches.
     pub(crate) fn new(
         upper: Antichain<T>,
@@ -124,7 +124,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         &self.held
     }
 
-    /// What came of it, and its memory.
+    /// The results of the round, and its memory.
     pub(crate) fn into_parts(self) -> Done<K, V, W, T> {
         let space = Space {
             places: [self.fresh_at, self.input_at, self.output_at],
@@ -397,8 +397,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         Ok(true)
     }
 
-    /// Puts what the outputs differ by from what there is into the output, and goes on to the next
-    /// moments.
+    /// Adds the difference between the new outputs and the current ones to the output, and continues with the
+    /// next moments.
     fn correct(&mut self, outputs: &Lists<W>) -> Result<(), Overflow> {
         let window = &mut self.window;
         let mut changes: Vec<(W::Item<'_>, i64)> = Vec::new();
@@ -470,7 +470,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 }
 
-/// The earlier of a key that was pending and one that came, and how the first compares with the second.
+/// The smaller of a pending key and a new one, and the order of the first and the second.
 fn earlier<'a, K: Rows>(
     due: Option<K::Item<'a>>,
     fresh: Option<K::Item<'a>>,

@@ -1,4 +1,4 @@
-//! Columns of rows in memory: what keys and values are to the kernel.
+//! Columns of rows in memory: the kernel's interface to keys and values.
 //!
 //! Owns [`Rows`] and its three layouts: [`Words`], [`Bytes`] and [`Units`]. The kernel orders rows,
 //! compares them and copies them, and knows nothing else about them; their maker uses an
@@ -33,7 +33,7 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
     /// Removes every row and keeps the memory.
     fn clear(&mut self);
 
-    /// Makes room for so many rows like those of another column, where it is known how much they take.
+    /// Reserves memory for so many rows like the rows of another column, where their size is known.
     fn reserve_for(&mut self, other: &Self, rows: usize) {
         let _ = (other, rows);
     }
@@ -53,7 +53,8 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
     /// Appends the column to `into`, to be read again by [`read`](Self::read).
     fn write(&self, into: &mut Vec<u8>);
 
-    /// Takes what [`write`](Self::write) wrote off the front of `from`; `None` where it is damaged.
+    /// Reads a column in the format of [`write`](Self::write) from the front of `from`; `None` where it is
+    /// damaged.
     fn read(from: &mut &[u8]) -> Option<Self>;
 
     /// True without rows.
@@ -61,8 +62,8 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
         self.len() == 0
     }
 
-    /// The first index in `range`, whose rows ascend, with a row at or after `row`; its end if there
-    /// is none. Costs the logarithm of the distance.
+    /// The first index in `range`, whose rows ascend, with a row at or after `row`; its end if there is none.
+    /// Takes time in the logarithm of the distance.
     #[inline]
     fn seek(&self, range: Range<usize>, row: Self::Item<'_>) -> usize {
         seek_by(range, |index| {
@@ -71,9 +72,9 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
     }
 }
 
-/// The first index in `range` that is not before what is sought; its end if there is none. Those before it come first.
-/// Costs the logarithm of the distance: a column whose rows are all of one kind [seeks](Rows::seek) with a comparison
-/// that is made for them.
+/// The first index in `range` for which `before` is false; its end if there is none. The indices for which it
+/// is true come first. Takes time in the logarithm of the distance. A column whose rows are all of one kind
+/// [seeks](Rows::seek) with a specialised comparison.
 #[inline]
 pub fn seek_by(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, end) = (range.start, range.end);
@@ -121,7 +122,7 @@ impl FromIterator<u64> for Words {
     }
 }
 
-/// The word whose order among words is that of `number` among signed integers.
+/// Maps a signed integer to a word, such that the order of the words is the order of the integers.
 #[inline]
 pub const fn word_of_i64(number: i64) -> u64 {
     number.cast_unsigned() ^ (1 << 63)
@@ -133,8 +134,8 @@ pub const fn i64_of_word(word: u64) -> i64 {
     (word ^ (1 << 63)).cast_signed()
 }
 
-/// The word whose order among words is that of `number` among floats: IEEE's total order, in which
-/// -0.0 comes before 0.0 and NaN with its sign at the ends.
+/// Maps a float to a word, such that the order of the words is IEEE's total order, in which -0.0 comes before
+/// 0.0 and NaN with its sign at the ends.
 #[inline]
 pub const fn word_of_f64(number: f64) -> u64 {
     let bits = number.to_bits();

@@ -1,4 +1,4 @@
-//! Taking what is complete out of sorted runs, a bit at a time.
+//! Taking complete updates out of sorted runs, in small steps.
 //!
 //! Owns [`Sealing`], a seal of a batcher under way: the runs that have updates before its upper are merged, the shortest
 //! first, and then cut along the times at which capabilities are held. Work is counted in updates.
@@ -34,17 +34,17 @@ pub(crate) fn run_of<K: Rows, V: Rows, T: Time>((columns, times): Sorted<K, V, T
 #[derive(Debug)]
 pub(crate) struct Sealing<K, V, T> {
     upper: Antichain<T>,
-    /// What was sealed when the last tile was cut off.
+    /// The frontier up to which tiles have been cut off.
     lower: Antichain<T>,
     /// Runs to be merged, the shortest last.
     taken: Vec<Run<K, V, T>>,
     merge: Option<Merge<K, V, T>>,
-    /// Intervals to be cut off what was merged, the first last, each with the time of its capability.
+    /// Intervals to be cut off the merged run, the first last, each with the time of its capability.
     tiles: Vec<(T, Antichain<T>)>,
     all: Option<Run<K, V, T>>,
     cut: Option<Cut<K, V, T>>,
     sealed: Timed<K, V, T>,
-    /// Of a long run with many times that is left, the later half; whether it was looked at.
+    /// The later half of a long remaining run with many times, and whether it was examined.
     later: Option<Run<K, V, T>>,
     is_parted: bool,
     /// The number of updates that it is about.
@@ -55,10 +55,10 @@ pub(crate) struct Sealing<K, V, T> {
 const LONG: usize = if cfg!(debug_assertions) { 32 } else { 1 << 10 };
 const MANY: usize = 4;
 
-/// What is left after a seal.
+/// The remaining updates after a seal.
 pub(crate) struct Kept<K, V, T> {
     pub(crate) soon: Option<Run<K, V, T>>,
-    /// Of later times, not to be copied again before their turn comes.
+    /// Updates of later times, which are not copied again before they are due.
     pub(crate) later: Option<Run<K, V, T>>,
     /// Up to here everything is sealed.
     pub(crate) upper: Antichain<T>,
@@ -167,7 +167,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         }
     }
 
-    /// Of a long run with many times begins to put the later half aside.
+    /// Begins to set aside the later half of a long run with many times.
     fn part(&mut self) {
         self.is_parted = true;
         if let Some(run) = self
@@ -180,7 +180,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         }
     }
 
-    /// The batches, and what is left, when that is done.
+    /// The batches, and the remaining updates, when the seal is complete.
     pub(crate) fn finish(self) -> (Timed<K, V, T>, Kept<K, V, T>) {
         let some = |run: &Run<K, V, T>| !run.is_empty();
         let kept = Kept {
@@ -255,8 +255,8 @@ impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
     }
 }
 
-/// Cuts what is before `upper` along times at which capabilities are held, `held` in order: the part
-/// before each frontier, and not before the one before it, is at or after the time beside it.
+/// Divides the times before `upper` by the times of the held capabilities, `held` in order: each part, before
+/// its frontier and not before the frontier of the part before it, is at or after the time beside it.
 pub(crate) fn tiles<T: Time>(held: &[T], upper: &Antichain<T>) -> Vec<(T, Antichain<T>)> {
     let cut = |(index, time): (usize, &T)| {
         let mut tile = upper.clone();

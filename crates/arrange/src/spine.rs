@@ -25,7 +25,7 @@ use crate::waste::Waste;
 const EFFORT: usize = 4;
 /// And besides, for each batch that arrives.
 const MINIMUM: usize = 64;
-/// Of that, so much when it arrives; what is more is owed.
+/// The part of this work that is done when a batch arrives; the rest is owed.
 const AT_ONCE: usize = 1 << 17;
 
 /// A batch of a trace, with its number among the batches of the trace.
@@ -33,7 +33,7 @@ const AT_ONCE: usize = 1 << 17;
 pub struct Sealed<K, V, T> {
     /// The updates.
     pub batch: Arc<Batch<K, V, T>>,
-    /// Its number, or that of the last of those that were merged into it.
+    /// Its number, or the number of the last of the batches that were merged into it.
     pub number: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Spine<K, V, T> {
     upper: Antichain<T>,
     /// Fuel for merges that batches brought and that was not used yet.
     owed: usize,
-    /// What was merged, on its way back to the allocator, and the fuel for that.
+    /// The memory of merged batches, which is freed in steps, and the fuel for it.
     waste: Waste,
     fuel: usize,
     stale: Stale<T>,
@@ -53,7 +53,7 @@ pub(crate) struct Spine<K, V, T> {
     compacting: u64,
 }
 
-/// A batch, and the numbers of those merged into it: after `start`, up to `end`.
+/// A batch, and the numbers of the batches merged into it: after `start`, up to `end`.
 #[derive(Debug)]
 struct Numbered<K, V, T> {
     batch: Arc<Batch<K, V, T>>,
@@ -180,7 +180,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         self.owed > 0
     }
 
-    /// Does what is owed until the fuel is used up.
+    /// Works on owed merges until the fuel is used up.
     pub(crate) fn pay(&mut self, fuel: &mut usize, demands: &Demands<T>) -> Result<(), Overflow> {
         let now = self.owed.min(*fuel);
         self.owed -= now;
@@ -197,7 +197,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         Ok(())
     }
 
-    /// Says that there are no updates before `upper` but those that came.
+    /// Declares that there are no more updates before `upper`.
     pub(crate) fn seal(&mut self, upper: Antichain<T>) {
         let mut fuel = std::mem::take(&mut self.fuel) + MINIMUM;
         if upper.is_empty() {
@@ -207,7 +207,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         self.upper = upper;
     }
 
-    /// Counts a batch that no reader wants.
+    /// Counts a batch that no reader needs.
     pub(crate) fn skip(&mut self, batch: &Batch<K, V, T>) {
         self.upper = batch.upper().clone();
         self.count += 1;
@@ -250,7 +250,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         true
     }
 
-    /// Gives each merge so much fuel; those that complete may begin others.
+    /// Gives each merge so much fuel; completed ones may begin others.
     fn work(&mut self, fuel: usize, demands: &Demands<T>) -> Result<(), Overflow> {
         let mut index = self.entries.len();
         while index > 0 {
@@ -267,7 +267,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         Ok(())
     }
 
-    /// Replaces a complete merge by what it made.
+    /// Replaces a complete merge by its result.
     fn complete(&mut self, index: usize) {
         if let Entry::Two {
             older,
@@ -299,7 +299,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         self.compacting == 0 && self.stale.is_worth_asking(self.len())
     }
 
-    /// Decides to compact what readers cannot tell apart any more, where that is a good part of all; true if so.
+    /// Decides to compact updates that readers cannot distinguish any more, where they are a good part of
+    /// all; true if so.
     pub(crate) fn begins_compaction(&mut self, demands: &Demands<T>) -> bool {
         let held = self.len();
         if self.compacting == 0
@@ -311,8 +312,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         false
     }
 
-    /// Goes on with compaction that was decided, and with freeing what was merged, until the fuel is used up; true when
-    /// nothing of it is left to do.
+    /// Continues a compaction that was decided, and the freeing of merged batches, until the fuel is used up;
+    /// true when nothing is left to do.
     pub(crate) fn compact(
         &mut self,
         fuel: &mut usize,
@@ -387,7 +388,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         true
     }
 
-    /// The batches numbered up to `end`, oldest first; those that are being merged as they were.
+    /// The batches numbered up to `end`, oldest first; batches in a merge as they were before it.
     ///
     /// # Panics
     ///
@@ -410,7 +411,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         batches
     }
 
-    /// The batches numbered after `start`, oldest first, with their numbers; those that are being merged as they were.
+    /// The batches numbered after `start`, oldest first, with their numbers; batches in a merge as they were
+    /// before it.
     ///
     /// # Panics
     ///
@@ -437,7 +439,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         batches
     }
 
-    /// The number of updates held, counting those of both sides of a merge.
+    /// The number of updates held, counting both sides of a merge.
     pub(crate) fn len(&self) -> usize {
         self.entries.iter().map(Entry::len).sum()
     }
@@ -456,7 +458,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     }
 }
 
-/// True when readers cannot tell two of the times apart.
+/// True when readers cannot distinguish two of the times.
 fn stale<T: Time>(times: &[T], demands: &Demands<T>) -> bool {
     if times.len() < 2 {
         return false;

@@ -1,4 +1,5 @@
-//! Which updates of a spine readers cannot tell from earlier ones any more, since it was compacted last.
+//! The updates of a spine that readers cannot distinguish from earlier ones any more, since the last
+//! compaction.
 //!
 //! Owns [`Stale`]. An update whose time readers see as another, or at or before all times that they ask about, may add up with
 //! others, and cancel. Merges that new batches pay for do that on the way; where no more come, it has to be asked for. It is
@@ -26,11 +27,11 @@ struct Came<T> {
 /// Updates that came since the last compaction.
 #[derive(Debug)]
 pub(crate) struct Stale<T> {
-    /// Those that some reader tells apart from earlier ones, oldest first.
+    /// The updates that some reader distinguishes from earlier ones, oldest first.
     apart: Vec<Came<T>>,
-    /// How many there are in all.
+    /// The number of all updates.
     all: usize,
-    /// How many of them no reader tells apart.
+    /// The number of updates that no reader distinguishes.
     merged: usize,
     /// The number of the last batch of these.
     through: u64,

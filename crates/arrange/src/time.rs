@@ -1,4 +1,4 @@
-//! Times as the kernel uses them: a lattice, and what compaction does to a time.
+//! Times as the kernel uses them: a lattice, and the effect of compaction on a time.
 //!
 //! Owns [`Time`] and the functions on frontiers that need joins. Invariant: `Ord` is a linear
 //! extension of the partial order, so that a sweep in that order never meets a time before one that
@@ -33,7 +33,7 @@ pub trait Time: PartialOrder + Ord + Hash + Clone + Debug + Send + Sync + 'stati
     #[must_use]
     fn meet(&self, other: &Self) -> Self;
 
-    /// What `cmp` says; of arrays inlined where slices' is called.
+    /// Compares as `cmp` does; for arrays it is inlined where the comparison of slices is called.
     #[inline]
     fn order(&self, other: &Self) -> Ordering {
         self.cmp(other)
@@ -132,8 +132,8 @@ impl Time for Point {
     }
 }
 
-/// The representative of `time` for readers at or after `since`: it compares with every time they
-/// may ask about exactly as `time` does, and times that they cannot tell apart have the same one.
+/// The representative of `time` for readers at or after `since`: it compares with every time that they may
+/// query exactly as `time` does, and times that they cannot distinguish have the same one.
 ///
 /// With an empty `since` nothing is read any more; the time is returned as it is.
 #[inline]
@@ -147,7 +147,7 @@ pub fn advance<T: Time>(time: &T, since: &Antichain<T>) -> T {
     })
 }
 
-/// The earliest frontier at or after both: what is complete before it is complete before either.
+/// The earliest frontier at or after both: times before it are complete in both.
 pub fn join_frontiers<T: Time>(a: &Antichain<T>, b: &Antichain<T>) -> Antichain<T> {
     let pairs = a.iter().flat_map(|x| b.iter().map(|y| x.join(y)));
     pairs.collect()

@@ -1,4 +1,4 @@
-//! What each key's count changes from and to, where times are totally ordered.
+//! The change of each key's count, from and to, where times are totally ordered.
 //!
 //! Owns [`Totals`], the quick way to count, distinct and threshold without a loop. In a total order a
 //! batch comes after all before it, so that its counts start from what these add up to: no history is
@@ -27,7 +27,7 @@ pub struct Totals<K, V, T, C> {
     todo: VecDeque<(C, Counting<K, V, T>)>,
 }
 
-/// A batch, and those before it.
+/// A batch, and the batches before it.
 struct Counting<K, V, T> {
     fresh: Arc<Batch<K, V, T>>,
     key: usize,
@@ -55,7 +55,7 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
         }
     }
 
-    /// As [`new`](Self::new), of a source all of whose batches have been counted.
+    /// Restores the operator on a source all of whose batches have been counted.
     ///
     /// # Panics
     ///
@@ -94,7 +94,8 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
         self.todo.push_back((capability, counting));
     }
 
-    /// All batches that arrived have been pushed, and those to come have times at or after `frontier`.
+    /// Notes that all arrived batches have been pushed, and that later ones have times at or after
+    /// `frontier`.
     pub fn advance(&mut self, frontier: &Antichain<T>) {
         self.together.clear();
         self.source.allow_compaction(frontier);

@@ -26,13 +26,13 @@ struct Shared<K, V, T> {
     readers: Vec<Option<Reader<T>>>,
     /// Updates came, or were kept, when there was no reader.
     lost: bool,
-    /// The number of the last batch of the checkpoint that the arrangement goes on from; 0 where it is new.
+    /// The number of the last batch of the checkpoint from which the arrangement resumes; 0 where it is new.
     begins: u64,
-    /// Tells the writer that there is something to compact.
+    /// Notifies the writer that there is something to compact.
     wake: Wake,
 }
 
-/// What is called when readers moved on and there is something to compact, if anything is.
+/// The function that is called when readers have advanced and there is something to compact, if one was set.
 #[derive(Clone, Default)]
 struct Wake(Option<Arc<dyn Fn() + Send + Sync>>);
 
@@ -53,12 +53,12 @@ impl fmt::Debug for Wake {
 #[derive(Clone, Debug)]
 struct Reader<T> {
     since: Antichain<T>,
-    /// The number of the last batch seen; `u64::MAX` for one that does not follow.
+    /// The number of the last batch seen; `u64::MAX` for a reader that does not follow.
     seen: u64,
 }
 
 impl<K: Rows, V: Rows, T: Time> Shared<K, V, T> {
-    /// What the readers need together; `None` without readers.
+    /// The joint demands of the readers; `None` without readers.
     fn demands(&self) -> Option<Demands<T>> {
         let mut readers = self.readers.iter().flatten();
         let first = readers.next()?;
@@ -75,7 +75,8 @@ impl<K: Rows, V: Rows, T: Time> Shared<K, V, T> {
         Some(demands)
     }
 
-    /// Readers moved on: whom to tell, if what they cannot tell apart any more is to be compacted.
+    /// Returns the notification to call after readers have advanced, if updates that they cannot distinguish
+    /// any more are to be compacted.
     fn moved_on(&mut self) -> Wake {
         if self.spine.may_compact()
             && let Some(demands) = self.demands()
@@ -147,8 +148,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         (Self { shared }, trace)
     }
 
-    /// An arrangement that goes on from a checkpoint, and its first reader, which follows it from there. One that was not read
-    /// then has kept nothing, and gives no other readers.
+    /// Restores an arrangement from a checkpoint, with its first reader, which follows it from there. An
+    /// arrangement that was not read then has kept nothing, and gives no other readers.
     pub fn restored(kept: Kept<K, V, T>, was_read: bool) -> (Self, Trace<K, V, T>) {
         let Kept {
             is_read: _,
@@ -205,8 +206,9 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         lock(&self.shared).spine.seal(upper);
     }
 
-    /// Goes on with merges that large batches brought and [`insert`](Self::insert) did not finish, until `fuel`, in updates,
-    /// is used up; true when nothing is owed. To be called until then before much else is inserted.
+    /// Continues merges that large batches began and [`insert`](Self::insert) did not finish, until `fuel`,
+    /// in updates, is used up; true when nothing is owed. To be called until then before much else is
+    /// inserted.
     ///
     /// # Errors
     ///
@@ -234,8 +236,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         lock(&self.shared).wake = Wake(Some(Arc::new(wake)));
     }
 
-    /// Compacts what readers cannot tell apart any more, if it is a good part of all, and frees what was merged, until `fuel`, in
-    /// updates, is used up; true when nothing of it is left to do.
+    /// Compacts updates that readers cannot distinguish any more, if they are a good part of all, and frees
+    /// merged batches, until `fuel`, in updates, is used up; true when nothing is left to do.
     ///
     /// # Errors
     ///
@@ -270,7 +272,7 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         }
     }
 
-    /// Where later readers come from.
+    /// The origin of later readers.
     pub fn origin(&self) -> Origin<K, V, T> {
         Origin {
             shared: self.shared.clone(),
@@ -278,7 +280,7 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
     }
 }
 
-/// Where later readers of an arrangement come from. It is none itself, and holds nothing back.
+/// The origin of later readers of an arrangement. It is not a reader, and prevents no compaction.
 #[derive(Debug)]
 pub struct Origin<K, V, T> {
     shared: Handle<K, V, T>,
@@ -293,8 +295,9 @@ impl<K, V, T> Clone for Origin<K, V, T> {
 }
 
 impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
-    /// A reader of what is complete and what comes; of what was, as far as other readers have kept it apart. `None` where
-    /// there was no reader when updates came, or none that still asks about any time: what came is not kept then.
+    /// Creates a reader of the current contents and of later updates; earlier times are distinguished as far
+    /// as other readers have required it. `None` where there was no reader when updates came, or none that
+    /// still reads at any time: these updates were not kept.
     pub fn reader(&self) -> Option<Trace<K, V, T>> {
         let mut shared = lock(&self.shared);
         if shared.lost {
@@ -319,7 +322,7 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
         })
     }
 
-    /// What a checkpoint has of the arrangement; `None` where updates came and nobody reads it.
+    /// The contents of the arrangement for a checkpoint; `None` where updates came and nobody reads it.
     pub fn kept(&self) -> Option<Kept<K, V, T>> {
         let shared = lock(&self.shared);
         let upper = shared.spine.upper().clone();
@@ -343,7 +346,7 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
         lock(&self.shared).readers.iter().any(Option::is_some)
     }
 
-    /// The number of updates held; those of a merge under way are counted once.
+    /// The number of updates held; the updates of a merge in progress are counted once.
     pub fn len(&self) -> usize {
         lock(&self.shared).spine.len()
     }
@@ -373,14 +376,14 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
             .expect("a reader is registered until it is dropped"))
     }
 
-    /// Moves the reader, and tells the writer if there is something to compact then.
+    /// Advances the reader, and notifies the writer if there is something to compact then.
     fn moves(&self, f: impl FnOnce(&mut Reader<T>)) {
         self.with(f);
         let wake = lock(&self.shared).moved_on();
         wake.call();
     }
 
-    /// Where later readers of the same arrangement come from.
+    /// The origin of later readers of the same arrangement.
     pub fn origin(&self) -> Origin<K, V, T> {
         Origin {
             shared: self.shared.clone(),
@@ -397,8 +400,8 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         lock(&self.shared).spine.upper().clone()
     }
 
-    /// Lets times before `since` be merged with it: this reader asks about none of them any more.
-    /// The frontier only moves forward; one that is not after the reader's own is ignored.
+    /// Permits times before `since` to be merged with it: this reader reads at none of them any more. The
+    /// frontier only moves forward; one that is not after the reader's own is ignored.
     pub fn allow_compaction(&mut self, since: &Antichain<T>) {
         self.moves(|reader| {
             if pointstamp_order::PartialOrder::less_equal(&reader.since, since) {
@@ -407,9 +410,9 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         });
     }
 
-    /// Follows the arrangement from now on: batches that are added later are kept apart until they
-    /// are [acknowledged](Self::acknowledge). Returns the batches that are there, all with the number
-    /// of the last: who hands them on does so without another operator's batches in between.
+    /// Follows the arrangement: batches that are added later are kept apart until they are
+    /// [acknowledged](Self::acknowledge). Returns the current batches, all with the number of the last: the
+    /// caller passes them on without another operator's batches in between.
     pub fn follow(&mut self) -> Vec<Sealed<K, V, T>> {
         let mut shared = lock(&self.shared);
         let number = shared.spine.count();
@@ -420,8 +423,8 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         batches.map(|batch| Sealed { batch, number }).collect()
     }
 
-    /// Follows the arrangement from the checkpoint on from which the arrangement goes on: returns the batches that came after it, each
-    /// with its own number.
+    /// Follows the arrangement from the checkpoint from which it resumes: returns the batches that came after
+    /// it, each with its own number.
     ///
     /// # Panics
     ///
@@ -441,7 +444,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         self.acknowledge(u64::MAX);
     }
 
-    /// Says that the batch of this number has been seen, and those before it.
+    /// Acknowledges the batch of this number, and the batches before it.
     pub fn acknowledge(&mut self, number: u64) {
         self.moves(|reader| reader.seen = number);
     }
@@ -460,7 +463,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         lock(&self.shared).spine.batches_through(number)
     }
 
-    /// The number of updates held; those of a merge under way are counted once.
+    /// The number of updates held; the updates of a merge in progress are counted once.
     pub fn len(&self) -> usize {
         lock(&self.shared).spine.len()
     }
@@ -513,7 +516,7 @@ impl<K: Rows, V: Rows, T: Time> fmt::Debug for Trace<K, V, T> {
     }
 }
 
-/// What operators read of an arrangement.
+/// A reader of an arrangement, as operators use it.
 pub trait Source<K: Rows, V: Rows, T: Time>: Send {
     /// The batches up to the number, oldest first; see [`Trace::batches_through`].
     fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>>;
@@ -521,8 +524,8 @@ pub trait Source<K: Rows, V: Rows, T: Time>: Send {
     /// See [`Trace::allow_compaction`].
     fn allow_compaction(&mut self, since: &Antichain<T>);
 
-    /// Keeps batches that are added from now on apart until they are acknowledged; from where the reader has come to, if it
-    /// follows already.
+    /// Keeps batches that are added later apart until they are acknowledged; starts from the reader's
+    /// position, if it follows already.
     fn follow(&mut self);
 
     /// The number of the batch that was seen last, where it follows.

@@ -33,7 +33,7 @@ pub struct Updates<K, V, T> {
     diffs: Diffs,
     /// Times in order of first sight.
     times: Vec<T>,
-    /// Where they are, once there are several.
+    /// The positions of the times, once there are several.
     positions: FxHashMap<T, u32>,
     /// The index of the last update's time.
     last: u32,
@@ -290,7 +290,7 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
     }
 }
 
-/// Of which columns prefixes decide.
+/// The columns whose order is decided by prefixes.
 #[derive(Clone, Copy)]
 struct Exact {
     keys: bool,

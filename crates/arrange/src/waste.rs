@@ -1,4 +1,4 @@
-//! What is not read any more, given back to the allocator a part at a time.
+//! Memory that is not used any more, freed in parts.
 //!
 //! Owns [`Waste`]. To free a batch of tens of millions of updates at once takes as long as merging many small ones, since
 //! its pages go back one by one. Small batches are freed at once; of large ones a column at a time.

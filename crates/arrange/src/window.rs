@@ -44,7 +44,7 @@ impl<K: Default, W: Default, T> Default for Window<K, W, T> {
     }
 }
 
-/// What of the window is a key's.
+/// The part of the window that belongs to one key.
 pub(crate) struct State<T> {
     pub(crate) key: usize,
     pub(crate) input: Range<usize>,
@@ -53,7 +53,7 @@ pub(crate) struct State<T> {
     pub(crate) moments: Range<usize>,
     /// Corrections of the output so far; their values are in the window.
     pub(crate) corrected: Vec<Edit<T>>,
-    /// Where there are many moments, the edits, gone through in the order of times.
+    /// The edits replayed in the order of times; used where there are many moments.
     pub(crate) long: Option<Box<Long<T>>>,
 }
 
@@ -61,11 +61,12 @@ pub(crate) struct State<T> {
 pub(crate) struct Long<T> {
     pub(crate) input: Replay<T>,
     pub(crate) output: Replay<T>,
-    /// The meet of each moment to come and those after, the next one last.
+    /// The meet of each remaining moment and the moments after it, the next one last.
     pub(crate) meets: Vec<T>,
 }
 
-/// So many moments, and edits, of a key are gone through in the order of times; fewer where tests run.
+/// The number of moments and edits from which a key is replayed in the order of times; fewer in debug builds,
+/// for tests.
 const LONG: usize = if cfg!(debug_assertions) { 4 } else { 8 };
 
 /// In place of a batch: the value of an edit is among the window's corrections.
@@ -157,13 +158,13 @@ impl<K: Rows, W: Rows, T: Time> Window<K, W, T> {
     }
 }
 
-/// The memory of a round, which the next one goes on with.
+/// The memory of a round, which the next one reuses.
 pub(crate) struct Space<K, V, W, T> {
     /// Places in the batches that came, in the input and in the output.
     pub(crate) places: [Places; 3],
     pub(crate) moments: Moments<T>,
     pub(crate) window: Window<K, W, T>,
-    /// The lists for the reducer, and what it makes of them.
+    /// The lists for the reducer, and its results.
     pub(crate) inputs: Lists<V>,
     pub(crate) outputs: Lists<W>,
     pub(crate) seeds: Vec<T>,
@@ -185,7 +186,7 @@ impl<K: Rows, V: Rows, W: Rows, T> Default for Space<K, V, W, T> {
 }
 
 impl<K: Rows, V: Rows, W: Rows, T> Space<K, V, W, T> {
-    /// What is kept of it: nothing, where a large key has been in it.
+    /// Returns the memory for reuse: none, where a large key has been in it.
     pub(crate) fn kept(self) -> Self {
         let most = self
             .window
@@ -232,7 +233,8 @@ impl<T: Time> Loading<T> {
         })
     }
 
-    /// Loads the next part into the window, and notes the times of edits where they are asked for; true when nothing is left.
+    /// Loads the next part into the window, and notes the times of edits where they are requested; true when
+    /// nothing is left.
     pub(crate) fn load<K: Rows, V: Rows, W: Rows>(
         &mut self,
         fuel: &mut usize,

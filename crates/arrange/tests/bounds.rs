@@ -1,5 +1,5 @@
-//! How much is done at a time: what rows are copied, compared and freed while an operator works once, and how often a reducer is
-//! called.
+//! The work done at a time: the rows that are copied, compared and freed in one call of an operator, and the
+//! number of calls of a reducer.
 
 #[path = "support/watched.rs"]
 mod watched;

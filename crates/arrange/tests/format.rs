@@ -1,4 +1,4 @@
-//! Batches written and read again, and what is read of bytes that are damaged.
+//! Batches written and read again, and errors for damaged bytes.
 
 #[path = "support/batch.rs"]
 mod batch;
@@ -83,7 +83,8 @@ proptest! {
     }
 }
 
-/// What there may be where a count or an index was: in every place another number, or, as if it were a count, as many words.
+/// Generates damage of a count or an index: in every place another number, and so many words as if it were a
+/// count.
 fn damaged(written: &[u64]) -> impl Iterator<Item = Vec<u64>> {
     (0..written.len()).flat_map(|place| {
         let word = written[place];

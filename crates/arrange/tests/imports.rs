@@ -1,6 +1,6 @@
-//! Readers that come late: they are handed the batches that are there, in one go, and then those that come. What was
-//! merged may be merged up to a time that is not complete yet, and merges go on while batches are on their way.
-//! From the reader's `since` on everything is what recomputation gives.
+//! Late readers: they get the current batches at once, and then the later ones. Batches may be merged up to a
+//! time that is not complete yet, and merges go on while batches are in flight. From the reader's `since` on
+//! everything equals recomputation.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ enum Action {
     /// Key, value, time, difference.
     Update(u64, u64, Vec<u64>, i64),
     Advance(Vec<u64>),
-    /// The first reader gives up what is before the time.
+    /// The first reader gives up the times before this one.
     Allow(Vec<u64>),
     /// Merges with so much fuel.
     Exert(usize),
@@ -122,14 +122,14 @@ impl<W: Rows, T: Time, R: Reducer<Words, Words, W>> Reducing<W, T, R> {
     }
 }
 
-/// A reader that came, and what reads it.
+/// A late reader, and the operators that read it.
 struct Import<T: Time> {
     since: Antichain<T>,
     on_the_way: Vec<Sealed<Words, Words, T>>,
     whole: Reducing<Words, T, Whole>,
     least: Reducing<Words, T, Top>,
     distinct: Reducing<Units, T, Distinct>,
-    /// Where times are totally ordered.
+    /// Counts, where times are totally ordered.
     totals: Option<Totals<Words, Words, T, ()>>,
     counts: History<u64, T>,
 }
@@ -198,7 +198,7 @@ impl<T: Time> Import<T> {
         reduced == [true; 3] && self.totals.as_ref().is_none_or(Totals::is_idle)
     }
 
-    /// At each time from `since` on the outputs are what recomputing them gives.
+    /// Checks that the outputs equal recomputation at each time from `since` on.
     fn check(&self, history: &History<u64, T>, times: &[T]) {
         for time in times.iter().filter(|time| self.since.less_equal(time)) {
             let there = at(history, time);

@@ -1,5 +1,5 @@
-//! What a join puts out besides what is right: nothing that has cancelled, and nothing for a side that is empty; and what it
-//! joins with from inside a scope.
+//! The output of a join beyond correctness: no updates that cancel, nothing for a side that is empty; and
+//! sources from inside a scope.
 
 #[path = "support/arranged.rs"]
 mod arranged;

@@ -1,5 +1,5 @@
-//! A key with more updates than are loaded at once, among small ones, at times of which neither is before the other: what it
-//! is reduced to is what recomputation gives, wherever batches end and however little is done in a step.
+//! A key with more updates than are loaded at once, among small ones, at incomparable times: its reduction
+//! equals recomputation, wherever batches end and however little is done in a step.
 
 #[path = "support/arranged.rs"]
 mod arranged;
@@ -32,8 +32,8 @@ fn time() -> impl Strategy<Value = When> {
     [0..RANGE, 0..RANGE]
 }
 
-/// More than a hundred updates of one key, and a few of those beside it, at few times: most joins of these are times at
-/// which nothing comes.
+/// Generates more than a hundred updates of one key, and a few of the keys beside it, at few times: most
+/// joins of these are times at which no update comes.
 fn updates() -> impl Strategy<Value = Vec<Update>> {
     let diff = || prop_oneof![3 => Just(1i64), 1 => Just(-1), 1 => Just(2)];
     let large = prop::collection::vec((Just(5), 0..60u64, 0..6usize, diff()), 130..250);
@@ -81,7 +81,7 @@ fn reduce_to_most(
     Ok(())
 }
 
-/// What a reduction puts out where the input is sealed by a schedule.
+/// Returns the output of a reduction whose input is sealed by a schedule.
 fn reduce<W: Rows>(
     updates: &[Update],
     schedule: &[When],

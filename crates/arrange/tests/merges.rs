@@ -1,4 +1,5 @@
-//! Merges that are worked on a little at a time: what they make is what the two batches add up to, at times that are used.
+//! Merges that are worked on a little at a time: their result is the sum of the two batches, at times that
+//! are used.
 
 #[path = "support/batch.rs"]
 mod batch;
@@ -15,7 +16,7 @@ use batch::check_batch;
 /// Key, value, time, difference.
 type Update = (u64, u64, u64, i64);
 
-/// The times before the first batch ends, and those before the second does.
+/// The ends of the first batch's times and of the second's.
 const ENDS: [u64; 2] = [4, 9];
 
 type Pair = (TraceWriter<Words, Words, u64>, Trace<Words, Words, u64>);
@@ -55,7 +56,7 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Some of what came goes again, so that nothing is left at some times.
+    /// Some of the records are removed again, so that nothing is left at some times.
     #[test]
     fn merged_batches_are_their_sums_at_times_that_are_used(
         came in rows(80),

@@ -1,4 +1,4 @@
-//! Readers that come and go, and what is kept while there are none.
+//! Readers that come and go, and the contents that are kept while there are none.
 
 use pointstamp_arrange::{
     Batcher, Cursor, Error, Lists, Overflow, Sealed, Totals, Trace, TraceWriter, Words,

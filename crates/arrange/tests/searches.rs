@@ -1,4 +1,4 @@
-//! How much a search looks at.
+//! The number of comparisons of a search.
 
 use std::cell::Cell;
 

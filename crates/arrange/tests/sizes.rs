@@ -1,4 +1,4 @@
-//! How much is held, in updates and in bytes, as it is said of updates, batches and arrangements.
+//! The memory held, in updates and in bytes, as updates, batches and arrangements report it.
 
 use pointstamp_arrange::{Batch, Batcher, Bytes, Rows, TraceWriter, Units, Updates, Words};
 use pointstamp_order::Antichain;
@@ -19,7 +19,7 @@ fn batch(lower: u64) -> Batch<Words, Bytes, [u64; 2]> {
     sealed.remove(0).1
 }
 
-/// What the columns of [`batch`] take, and the least that its times do.
+/// The bytes of the columns of [`batch`], and the least number of bytes of its times.
 fn expected() -> (usize, usize) {
     let keys = 1000 * (8 + 4);
     let vals = 2000 * (7 + 4 + 4);
@@ -117,7 +117,8 @@ fn an_arrangement_holds_both_sides_of_a_merge_until_it_is_done() {
 
 type Held = Batcher<Words, Units, u64>;
 
-/// Adds the same updates and takes them away, many times: no more is held than there are, and those that are not sorted yet.
+/// Adds and removes the same updates many times, and checks that no more is held than there are updates, and
+/// the unsorted ones.
 fn check_held(add: impl Fn(&mut Held, i64)) {
     let mut batcher = Held::new(Antichain::from_elem(0));
     for _ in 0..400 {

@@ -1,4 +1,5 @@
-//! What readers cannot tell apart any more is compacted without further input, and no more often than it pays.
+//! Updates that readers cannot distinguish any more are compacted without further input, and no more often
+//! than it pays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pointstamp_arrange::{Batcher, Count, Reduce, Trace, TraceWriter, Words};
 use pointstamp_order::Antichain;
 
-/// An arrangement that counts how often it is told that there is something to compact.
+/// An arrangement that counts its notifications that there is something to compact.
 struct Arranged {
     batcher: Batcher<Words, Words, u64>,
     writer: TraceWriter<Words, Words, u64>,

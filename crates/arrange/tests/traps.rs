@@ -1,4 +1,4 @@
-//! What incremental systems have got wrong: each a small program of its own.
+//! Known errors of incremental systems, each a small program.
 
 #[path = "support/arranged.rs"]
 mod arranged;
@@ -312,7 +312,7 @@ fn counts_follow_batches_with_many_times_in_one() {
     );
 }
 
-/// However many rounds of change there are: what is kept follows what there is.
+/// The memory held is bounded by the contents, however many rounds of change there are.
 #[test]
 fn memory_follows_the_collection() {
     const SIZE: u64 = 500;

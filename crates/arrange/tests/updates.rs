@@ -1,4 +1,4 @@
-//! Updates of rows of any length, however they come, become batches that adjoin; what is kept of them is what they add up to.
+//! Updates of rows of any length, in any order, become batches that adjoin; the kept updates are their sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 type Row = (Vec<u8>, Vec<u8>);
 type When = [u64; 2];
 type Update = (Row, When, i64);
-/// What updates add up to.
+/// The sums of updates.
 type Sums = BTreeMap<(Row, When), i64>;
 
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ struct Test {
     batcher: Batcher<Bytes, Bytes, When>,
     writer: TraceWriter<Bytes, Bytes, When>,
     trace: Trace<Bytes, Bytes, When>,
-    /// What has been added and is not sealed, and how many updates that were.
+    /// Updates that were added and are not sealed, and their number.
     waiting: Sums,
     came: Vec<When>,
     sealed: Sums,
@@ -268,7 +268,7 @@ impl Test {
         }
     }
 
-    /// What the trace says at each time at which it is exact, in two ways.
+    /// Checks the contents of the trace at each time at which it is exact, in two ways.
     fn check(&self) {
         self.check_batches();
         let all = (0..5).flat_map(|x| (0..5).map(move |y| [x, y]));
@@ -321,7 +321,7 @@ impl Test {
     }
 }
 
-/// A frontier that is past the last one's times up to `time`: a step of a loop, or of what is around it.
+/// A frontier that is past the last one's times up to `time`: a step of a loop, or of the scope around it.
 fn past(lower: &Antichain<When>, time: When) -> Antichain<When> {
     let to: Antichain<When> = [[time[0], time[1]], [time[0] + 1, 0]].into_iter().collect();
     pointstamp_arrange::join_frontiers(lower, &to)
@@ -350,7 +350,7 @@ proptest! {
     }
 }
 
-/// Rows whose first eight bytes are the same, beside a column of words.
+/// Rows with equal first eight bytes, beside a column of words.
 #[test]
 fn rows_that_differ_late_are_in_order_and_apart() {
     let late = [&b"a long row 2"[..], b"a long row 1", b"a long row 2"];

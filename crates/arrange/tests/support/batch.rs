@@ -1,8 +1,8 @@
-//! What is true of every batch.
+//! Invariants of every batch.
 
 use pointstamp_arrange::{Batch, Rows, Time};
 
-/// A batch is what it says.
+/// Checks that a batch is consistent.
 pub(crate) fn check_batch<K: Rows, V: Rows, T: Time>(batch: &Batch<K, V, T>) {
     let rows: Vec<_> = batch
         .iter()

@@ -3,7 +3,8 @@
 use pointstamp_arrange::Time;
 use pointstamp_order::Antichain;
 
-/// Frontiers from that of the least time to the empty one; each is past the next time of the schedule.
+/// Frontiers from the frontier of the least time to the empty one; each is past the next time of the
+/// schedule.
 pub(crate) fn frontiers<T: Time>(schedule: &[T], dims: usize) -> Vec<Antichain<T>> {
     let mut frontier = Antichain::from_elem(T::read(&vec![0; dims]).unwrap());
     let mut all = Vec::new();

@@ -1,11 +1,11 @@
-//! What a join of two arrangements puts out.
+//! The output of a join of two arrangements.
 
 use pointstamp_arrange::{Join, JoinStep, Time, Words};
 
 /// Keys, values of both sides, times and differences.
 pub(crate) type Joined<T> = Vec<(u64, u64, u64, T, i64)>;
 
-/// What a join that does so much in a step puts out until it is idle.
+/// Works on a join, with so much fuel in a step, until it is idle; returns its output.
 pub(crate) fn finish<T: Time>(
     join: &mut Join<Words, Words, Words, T, T>,
     fuel: usize,

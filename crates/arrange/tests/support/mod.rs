@@ -63,7 +63,7 @@ pub(crate) fn script(dims: usize, keys: u64, actions: usize) -> impl Strategy<Va
 
 /// All the updates of a collection of pairs.
 pub(crate) type History<T> = Vec<((u64, u64), T, i64)>;
-/// What a collection is at a time.
+/// The contents of a collection at a time.
 pub(crate) type Contents = BTreeMap<(u64, u64), i64>;
 
 pub(crate) fn at<T: Time>(history: &History<T>, time: &T) -> Contents {
@@ -127,12 +127,12 @@ impl<T: Time> Arranged<T> {
     }
 }
 
-/// What the pipeline's reduction makes of a list.
+/// The function of the pipeline's reduction.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Reduction {
     /// The least value and how many there are, doubled; it is no sum over the values, and for some inputs there is nothing.
     Several,
-    /// One value, if there are any: what the kernel knows without a call.
+    /// One value, if there are any: the kernel computes it without a call.
     Once,
 }
 
@@ -349,7 +349,8 @@ impl<'a, T: Time> Pipeline<'a, T> {
         }
     }
 
-    /// What traces say at times that they say exactly, against what has been handed on.
+    /// Checks the contents of traces, at times at which they are exact, against the batches that were passed
+    /// on.
     fn check_traces(&self) {
         for time in self.times() {
             for input in &self.inputs {
@@ -374,7 +375,7 @@ impl<'a, T: Time> Pipeline<'a, T> {
         })
     }
 
-    /// At every time the outputs are what recomputing them gives.
+    /// Checks that the outputs equal recomputation at every time.
     pub(crate) fn check(&self) {
         for time in self.times() {
             let inputs = [0, 1].map(|side| at(&self.inputs[side].history, &time));

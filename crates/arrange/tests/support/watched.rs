@@ -1,4 +1,4 @@
-//! Rows that count what is done to them, and an arrangement of them.
+//! Rows that count the operations on them, and an arrangement of them.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -17,7 +17,7 @@ fn add(counter: &'static std::thread::LocalKey<Cell<usize>>, count: usize) {
     counter.set(counter.get() + count);
 }
 
-/// Words whose column counts what is done to it.
+/// Words whose column counts the operations on it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched(Words);
 
