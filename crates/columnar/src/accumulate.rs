@@ -27,7 +27,7 @@ use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
 
 use crate::error::{Beyond, Error};
 
-/// What is known of each group about one column.
+/// The state of one function of a column, for each group.
 pub(crate) trait Accumulator: Send + Sync {
     /// Adds the rows of a column; `groups[row]` is below `len`, the number of groups so far.
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error>;
@@ -43,7 +43,7 @@ pub(crate) trait Accumulator: Send + Sync {
     /// The type of [`finish`](Self::finish)'s column.
     fn result_type(&self) -> DataType;
 
-    /// What is known of these groups, for [`merge`](Self::merge).
+    /// The states of these groups, for [`merge`](Self::merge).
     fn state(&self, range: Range<usize>) -> Result<ArrayRef, Error> {
         self.finish(range)
     }
@@ -53,13 +53,13 @@ pub(crate) trait Accumulator: Send + Sync {
         self.result_type()
     }
 
-    /// Adds what another accumulator of this kind knew; groups as in [`update`](Self::update).
+    /// Merges the states of another accumulator of this kind; groups as in [`update`](Self::update).
     fn merge(&mut self, groups: &[u32], len: usize, states: &ArrayRef) -> Result<(), Error>;
 }
 
 /// The values of a column of one type.
 pub(crate) trait Values {
-    /// What a value is.
+    /// The type of a value.
     type Value: Copy;
 
     /// Calls `add(group, value)` for each value that is not null.
@@ -113,7 +113,7 @@ impl Values for Nulls {
     fn each(_groups: &[u32], _column: &ArrayRef, _add: impl FnMut(usize, i64)) {}
 }
 
-/// Which groups have a value. As long as no column had a null, all have: a group comes from a row.
+/// The groups that have a value. As long as no column had a null, all have: a group comes from a row.
 #[derive(Default)]
 pub(crate) struct Seen {
     len: usize,
@@ -162,7 +162,7 @@ pub(crate) fn each_seen<V: Values>(
 #[derive(Default)]
 pub(crate) struct Count {
     counts: Vec<i64>,
-    /// Whether rows count whose value is null.
+    /// Whether rows with a null value count.
     with_nulls: bool,
 }
 
@@ -210,7 +210,7 @@ impl Accumulator for Count {
     }
 }
 
-/// How often the sums of groups have gone over the width of their words: a sum is `word + carry * 2^width`.
+/// The number of overflows of the sums of groups: a sum is `word + carry * 2^width`.
 #[derive(Default)]
 struct Carries(HashMap<usize, i64>);
 
@@ -275,7 +275,7 @@ trait Word: Copy {
     /// Whether it is below zero.
     fn is_negative(self) -> bool;
 
-    /// Whether it has no more digits than a decimal of its width; true of what is no decimal.
+    /// Whether it has no more digits than a decimal of its width; true for types that are no decimals.
     fn fits(self) -> bool {
         true
     }
@@ -597,7 +597,7 @@ where
     }
 }
 
-/// What decimals are kept in.
+/// The word type of a decimal.
 trait Decimal: Word + ArrowNativeTypeOp {
     /// A number of values.
     fn of_count(count: i64) -> Self;

@@ -1,4 +1,4 @@
-//! Sums, counts, extremes, means and what is collected per key.
+//! Sums, counts, extremes, means and collected values per key.
 //!
 //! A [`Plan`] is made once, when the dataflow is built, and says what the result looks like; a [`Table`] holds the
 //! state of one timestamp: each distinct key and a number or two for it and each aggregation. Names, types and
@@ -50,7 +50,7 @@ impl From<(String, String)> for Aggregation {
     }
 }
 
-/// What is computed of a column.
+/// A function of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Function {
     Sum,
@@ -61,7 +61,7 @@ enum Function {
     Min,
     Max,
     Mean,
-    /// Of values that are kept.
+    /// A function of collected values.
     Of(Taking),
 }
 
@@ -81,7 +81,7 @@ impl Function {
         })
     }
 
-    /// What it is called in messages.
+    /// The name of the function in messages.
     fn name(self) -> &'static str {
         match self {
             Function::Sum => "sum",
@@ -107,7 +107,7 @@ impl Function {
     }
 }
 
-/// What an aggregation computes, checked against the schema of its input.
+/// The functions of an aggregation, checked against the schema of its input.
 #[derive(Debug, Clone)]
 pub struct Plan {
     key: Vec<usize>,
@@ -206,13 +206,13 @@ impl Plan {
         &self.states
     }
 
-    /// The key's columns among those of [`Table::states`].
+    /// The numbers of the key's columns in [`Table::states`].
     pub fn state_key(&self) -> Vec<usize> {
         (0..self.key.len()).collect()
     }
 }
 
-/// The state of an aggregation: what is known of each key.
+/// The state of an aggregation: one for each key.
 pub struct Table {
     plan: Plan,
     groups: Groups,
@@ -246,7 +246,7 @@ impl Table {
         })
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.groups.len()
     }
@@ -274,7 +274,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds what another table knew: a batch of its [`states`](Self::states).
+    /// Merges a batch of another table's [`states`](Self::states).
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl Table {
         self.merge_columns(keys, states)
     }
 
-    /// Adds what another table knew of keys: the columns of its [`states_of`](Self::states_of).
+    /// Merges the columns of another table's [`states_of`](Self::states_of).
     ///
     /// # Errors
     ///
@@ -334,7 +334,7 @@ impl Table {
         })
     }
 
-    /// What is known of these keys, by the order in which they came, without the keys.
+    /// The states of these keys, by the order in which they came, without the keys.
     ///
     /// # Errors
     ///
@@ -358,8 +358,8 @@ impl Table {
         self.rows(&self.plan.output, |range| self.results_by_key(range), emit)
     }
 
-    /// Hands on what is known, for [`merge`](Self::merge) of another table: one row for each key, in batches that are
-    /// small enough to move.
+    /// Emits the states, for [`merge`](Self::merge) of another table: one row for each key, in batches that
+    /// are small enough to move.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ const RIGHT: usize = 1;
 pub struct AsOf {
     sides: Sides,
     within: Option<i64>,
-    /// The right side's column that tells whether a row ends the one before it.
+    /// The right side's column that marks a row as the end of the one before it.
     ends: Option<usize>,
     /// The latest right row of each key.
     latest: Vec<Option<(i64, Slot)>>,
@@ -85,7 +85,7 @@ impl AsOf {
         self.sides.output()
     }
 
-    /// How many rows are held, and how many keys are known.
+    /// The number of rows that are held, and the number of known keys.
     pub fn size(&self) -> (usize, usize) {
         self.sides.size()
     }
@@ -147,7 +147,7 @@ impl AsOf {
         Ok(results)
     }
 
-    /// Of the right rows among these, which are none.
+    /// Flags of the right rows among these that only end the row before them.
     fn ending(&self, rows: &[(usize, Row)]) -> Result<Vec<bool>, Error> {
         let Some(column) = self.ends else {
             return Ok(Vec::new());
@@ -276,7 +276,7 @@ impl AsOf {
         self.sides.kept(RIGHT, &slots, notes)
     }
 
-    /// Takes in what `kept` gave, of this join or of several.
+    /// Restores rows that `kept` returned, of this join or of several.
     ///
     /// # Errors
     ///

@@ -32,17 +32,17 @@ use crate::extent::{reach, widest};
 use crate::groups::Groups;
 use crate::picked::{comparable, has_order};
 
-/// What is made of the values of a group.
+/// The result that is computed of the values of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Taking {
     List,
     First,
     Last,
-    /// How many differ.
+    /// The number of distinct values.
     Distinct,
     /// The greatest so many.
     Top(usize),
-    /// The number below which this share lies.
+    /// The quantile at this share.
     Quantile(f64),
 }
 
@@ -83,7 +83,7 @@ impl Taking {
         }))
     }
 
-    /// What it is called in messages.
+    /// The name of the function in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Taking::List => "collect",
@@ -134,9 +134,9 @@ struct Collected {
     /// The number of the first value of each chunk.
     starts: Vec<usize>,
     len: usize,
-    /// Of each group its last value.
+    /// The last value of each group.
     last: Vec<u32>,
-    /// Of each value the one before it that has the same group.
+    /// For each value, the previous one of the same group.
     before: Vec<u32>,
 }
 
@@ -180,7 +180,7 @@ impl Collected {
         })
     }
 
-    /// The values of groups, in the order in which they came, and where those of each begin.
+    /// The values of groups, in order of arrival, and the start of each group's values.
     fn of(&self, range: Range<usize>) -> Result<(ArrayRef, Vec<usize>), Error> {
         let (mut numbers, mut starts) = (Vec::new(), vec![0]);
         for group in range {

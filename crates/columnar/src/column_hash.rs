@@ -193,7 +193,7 @@ fn hash_times(column: &ArrayRef) -> Option<Vec<u64>> {
     })
 }
 
-/// Hashes every slot; what stands in a null's slot is overwritten by the caller.
+/// Hashes every slot; the caller overwrites the hashes of nulls.
 fn primitive<T: ArrowPrimitiveType>(
     column: &ArrayRef,
     hash: impl Fn(T::Native) -> u64,

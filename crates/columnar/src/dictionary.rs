@@ -37,7 +37,7 @@ pub(crate) fn hydrate(column: &ArrayRef) -> Result<ArrayRef, Error> {
     }
 }
 
-/// The column, whose values are of that type, with the dictionary or the runs that the type has.
+/// Converts a column of plain values to the type, with its dictionary or its runs.
 ///
 /// # Errors
 ///
@@ -150,7 +150,8 @@ pub(crate) fn restored(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordB
     )?)
 }
 
-/// Rows whose dictionaries were resolved, with those of the schema, in as many batches as these have room for.
+/// Converts rows with resolved dictionaries to the schema with dictionaries, in as many batches as the
+/// dictionaries have capacity for.
 ///
 /// # Errors
 ///
@@ -217,7 +218,7 @@ fn fitted_struct(column: &StructArray, fields: &Fields) -> Result<ArrayRef, Erro
     )?))
 }
 
-/// Of a slice, the values of its own rows only: what is left of them is less than what there was.
+/// Restricts a slice to the values of its own rows.
 fn fitted_list<O: OffsetSizeTrait>(
     column: &GenericListArray<O>,
     field: &FieldRef,
@@ -236,7 +237,7 @@ fn fitted_list<O: OffsetSizeTrait>(
     )?))
 }
 
-/// How many values keys of this type can number.
+/// The number of values that keys of this type can number.
 fn room(index: &DataType) -> usize {
     match index {
         DataType::Int8 => 1 << 7,
@@ -258,7 +259,8 @@ pub(crate) fn wide(column: &ArrayRef) -> Result<ArrayRef, Error> {
     }
 }
 
-/// What `make` gives for a range of rows, in order: in one part, or in as many as its dictionaries and offsets have room for.
+/// Emits the results of `make` for a range of rows, in order: in one part, or in as many as its dictionaries
+/// and offsets have capacity for.
 ///
 /// # Errors
 ///

@@ -140,14 +140,14 @@ impl SoFar {
         })
     }
 
-    /// How many keys there are, how many times, and how many further times of keys.
+    /// The number of keys, of times, and of further times of keys.
     pub fn size(&self) -> (usize, usize, usize) {
         let further = self.others.values().map(Vec::len).sum();
         (self.groups.len(), self.times.as_slice().len(), further)
     }
 
-    /// The rows whose key has not been given at this time or before it; `None` when there are none. No batch of a time
-    /// before this one may follow.
+    /// The rows whose key has not occurred at this time or before it; `None` when there are none. No batch of
+    /// a time before this one may follow.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl SoFar {
         Ok(())
     }
 
-    /// Learns which times may still come: times that they cannot tell apart become one.
+    /// Takes the frontier of times that may still come: times that they cannot distinguish are merged.
     ///
     /// Cost: now and then a pass over the keys, so seldom that it does not count.
     pub fn advance(&mut self, frontier: &[Point]) {

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use crate::ipc::{decode, encode, footprint, values};
 use crate::schema::{Fit, difference};
 
-/// Reads a batch as what comes from another process or lies in a file, and does with it what every stream does. Where the
-/// first byte is odd, the rest is no batch: its bytes say how types are nested, of which a batch is made, written and read.
+/// Reads a batch as if it came from another process or a file, and performs the operations of every stream on
+/// it. Where the first byte is odd, the rest is no batch: its bytes describe the nested types of a batch,
+/// which is made, written and read.
 ///
 /// # Panics
 ///
@@ -37,7 +38,7 @@ pub fn columns(data: &[u8]) {
     }
 }
 
-/// A batch without rows of one column, whose type nests as deep as there are bytes, up to 40.
+/// Makes a batch without rows of one column, whose type nests as deep as there are bytes, up to 40.
 fn nested(bytes: &[u8]) -> RecordBatch {
     let mut kind = DataType::Int64;
     for byte in bytes.iter().take(40) {
@@ -59,7 +60,8 @@ mod tests {
 
     use super::columns;
 
-    /// On a stack of half the size that threads have: what is not optimised takes several times as much as what is.
+    /// Runs on a stack of half the size of a thread's: code without optimisation takes several times as much
+    /// stack.
     #[test]
     fn the_corpus_and_all_that_is_one_change_away() {
         let small = std::thread::Builder::new().stack_size(1 << 20);

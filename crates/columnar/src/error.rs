@@ -8,7 +8,7 @@ pub enum Error {
     /// A column that does not exist.
     #[error("there is no column '{name}': the columns are {columns}")]
     NoColumn {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// The names that there are.
         columns: String,
@@ -20,7 +20,7 @@ pub enum Error {
     Ambiguous {
         /// The name.
         name: String,
-        /// How many columns have it.
+        /// The number of columns with the name.
         count: usize,
     },
     /// A key without columns.
@@ -43,19 +43,19 @@ pub enum Error {
          distinct_count, median, top_k and quantile, for which values are kept"
     )]
     NoAggregation {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// The greatest of no number.
     #[error("'{name}' is not an aggregate: top_k takes a number of at least 1")]
     NoFew {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// A quantile of no share.
     #[error("'{name}' is not an aggregate: quantile takes a share from 0 to 1")]
     NoShare {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// A column whose values have no order.
@@ -71,7 +71,7 @@ pub enum Error {
     /// A running function that does not exist.
     #[error("'{name}' is no running aggregate: there are count, sum, min, max and mean")]
     NotRunning {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// An aggregation over a type that it is not defined for.
@@ -99,7 +99,7 @@ pub enum Error {
         /// The type on the right.
         right: DataType,
     },
-    /// A column that tells no times.
+    /// A column that has no times.
     #[error(
         "column '{name}' of type {data_type} tells no times: event times are integers, timestamps or dates; convert it in \
          map_batches"
@@ -123,7 +123,7 @@ pub enum Error {
     /// A row without a time.
     #[error("a row has no event time, but null: filter such rows out, or fill them in, before")]
     NullTime,
-    /// A time that columns cannot tell.
+    /// A time beyond the range of the column's type.
     #[error(
         "a row is at the time {time}, and times of columns end at 2**63 - 1: give smaller ones, such as those of a coarser unit"
     )]
@@ -131,7 +131,7 @@ pub enum Error {
         /// The time.
         time: u64,
     },
-    /// A row whose time is before that of the message it came in.
+    /// A row whose time is before the time of its message.
     #[error(
         "a row has event time {time}, before {least}, the earliest that may still come here: take the stream from \
          event_time, without the late rows that it sends apart; records may be late here: \
@@ -163,14 +163,14 @@ pub enum Error {
     /// A batch that has no form as bytes.
     #[error("this record batch cannot be sent to another process: {why}")]
     Unsendable {
-        /// What Arrow says of it.
+        /// Arrow's error.
         #[source]
         why: ArrowError,
     },
     /// Bytes that are not a record batch.
     #[error("these bytes are not a record batch: {why}")]
     Unreadable {
-        /// What Arrow says of them.
+        /// Arrow's error.
         #[source]
         why: ArrowError,
     },
@@ -182,7 +182,7 @@ pub enum Error {
 /// A sum that its type cannot hold. Each layer between the sum and the operator adds what it knows.
 #[derive(Debug)]
 pub struct Beyond {
-    /// The number of the group whose sum it is.
+    /// The number of the group with the sum.
     pub(crate) group: usize,
     /// The type of the sum.
     pub(crate) data_type: DataType,
@@ -231,7 +231,7 @@ impl std::fmt::Display for Beyond {
 }
 
 impl Error {
-    /// The same, where it is of a sum, with what a layer knows of it.
+    /// Completes an error about a sum by `known`; returns other errors as they are.
     pub(crate) fn with(mut self, known: impl FnOnce(&mut Beyond)) -> Self {
         if let Error::Beyond(beyond) = &mut self {
             known(beyond);

@@ -1,4 +1,4 @@
-//! Columns that tell event times: reading them as 64-bit words, and splitting a batch by them.
+//! Columns of event times: reading them as 64-bit words, and splitting a batch by them.
 //!
 //! A time is the column's own number: an integer, or a timestamp in its unit since 1970. Times are never null and never
 //! negative, because they become timestamps of a dataflow. Cost: a pass over the column; splitting copies rows only where
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::error::Error;
 use crate::schema::find_column;
 
-/// The number of a column that can tell times.
+/// The number of a column that can hold times.
 ///
 /// # Errors
 ///
@@ -83,12 +83,12 @@ pub(crate) fn ends<T: Copy + PartialOrd>(numbers: &[T]) -> Option<(T, T)> {
     Some((first, last))
 }
 
-/// The last instant before `start + length`; of what goes beyond all times, the last of these.
+/// The last instant before `start + length`; the last time of the type, where that is beyond its range.
 pub(crate) fn last_of(start: i64, length: i64) -> i64 {
     start.checked_add(length).map_or(i64::MAX, |end| end - 1)
 }
 
-/// The end of what has this last instant, as its bound is told: there is no time after the last.
+/// The end of an interval with this last instant; the last time of the type, where there is no time after it.
 pub(crate) fn end_after(last: i64) -> i64 {
     last.saturating_add(1)
 }

@@ -25,7 +25,7 @@ use crate::accumulate::{Accumulator, Of, Seen, each_seen};
 use crate::error::Error;
 use crate::extent::check_reach;
 
-/// Which end.
+/// The end of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Least,
@@ -33,7 +33,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Whether a value takes the place of what was found so far.
+    /// Whether a value replaces the extreme so far.
     fn takes<V: PartialOrd + ?Sized>(self, value: &V, found: &V) -> bool {
         // what cannot be compared with itself is a NaN, and gives way to anything
         let found_nan = found.partial_cmp(found).is_none();
@@ -124,7 +124,8 @@ impl Accumulator for Nothing {
 struct Primitives<T: ArrowPrimitiveType> {
     end: End,
     data_type: DataType,
-    /// For a group without values what any value takes the place of: the other end, a NaN among floats.
+    /// The extremes; a group without values has the opposite end of the type, or a NaN among floats, which
+    /// any value replaces.
     found: Vec<T::Native>,
     seen: Seen,
 }

@@ -32,7 +32,7 @@ pub(crate) fn has_floats(data_type: &DataType) -> bool {
     }
 }
 
-/// The column with each float as the one that stands for all that equal it.
+/// Replaces each float of the column by the representative of its equal values.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ fn each<T: ArrowPrimitiveType>(
     Arc::new(made)
 }
 
-/// Of a slice, only its elements are looked at.
+/// Restricts a slice to its own elements.
 fn list<O: OffsetSizeTrait>(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, Error> {
     let list = column.as_list::<O>();
     let (offsets, values) = elements_of(list);
@@ -121,7 +121,8 @@ fn list<O: OffsetSizeTrait>(column: &ArrayRef, field: &FieldRef) -> Result<Array
     )?))
 }
 
-/// The elements of a list column's rows, of a slice only those of its rows, and where each row's begin.
+/// The elements of a list column's rows, for a slice only those of its rows, and the start of each row's
+/// elements.
 pub(crate) fn elements_of<O: OffsetSizeTrait>(
     list: &GenericListArray<O>,
 ) -> (OffsetBuffer<O>, ArrayRef) {

@@ -12,8 +12,9 @@ use crate::error::Error;
 use crate::groups::Groups;
 use crate::ordered::fit_together;
 
-/// The columns of some numbers, of which `of` gives those of a stretch: stretches of neighbours are asked for at once. Of no
-/// numbers they are empty, of the same types. More than offsets of 32 bits count is an error, by which a caller takes fewer.
+/// Gathers the columns of some numbers. `of` returns the columns of a range: adjacent numbers are requested
+/// at once. Without numbers the columns are empty, with the same types. More than 32-bit offsets can count is
+/// an error, by which a caller takes fewer.
 pub(crate) fn gathered(
     numbers: &[u32],
     of: impl Fn(Range<usize>) -> Result<Vec<ArrayRef>, Error>,

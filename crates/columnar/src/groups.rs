@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::extent::check_reach;
 use crate::floats::canonical;
 
-/// What stands for the number of a key that has none. See [`Groups::freeze`].
+/// The number of a key that has no number. See [`Groups::freeze`].
 pub const UNKNOWN: u32 = u32::MAX;
 
 /// The name of the key column that is the same in all rows, where all of them are taken together.
@@ -90,7 +90,7 @@ impl Groups {
         Groups::new(&self.types)
     }
 
-    /// Gives keys that have no number yet none from now on: their rows get [`UNKNOWN`].
+    /// Stops numbering new keys: their rows get [`UNKNOWN`].
     pub fn freeze(&mut self) {
         match &mut self.keys {
             Keys::Words(words) => words.frozen = true,
@@ -98,7 +98,7 @@ impl Groups {
         }
     }
 
-    /// How many distinct keys there are.
+    /// The number of distinct keys.
     pub fn len(&self) -> usize {
         match &self.keys {
             Keys::Words(words) => words.values.len(),
@@ -170,7 +170,7 @@ impl Groups {
         Ok(places.into_iter().map(|place| numbers[place]).collect())
     }
 
-    /// How many bytes the keys of these numbers take that have no fixed size.
+    /// The number of bytes of the keys of these numbers that have no fixed size.
     pub(crate) fn bytes_of(&self, range: &Range<usize>) -> usize {
         match &self.keys {
             Keys::Words(_) => 0,
@@ -469,7 +469,7 @@ impl Bytes {
         }
     }
 
-    /// Where the keys before this number end.
+    /// The end of the keys before this number.
     fn end_before(&self, number: usize) -> usize {
         number.checked_sub(1).map_or(0, |last| self.ends[last])
     }

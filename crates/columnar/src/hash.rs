@@ -66,7 +66,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, BYTES)
 }
 
-/// The hash of a float: that of the integer it equals, if it equals one.
+/// The hash of a float: the hash of the equal integer, if there is one.
 pub fn hash_float(value: f64) -> u64 {
     if let Some(integer) = integral_modulo_2_64(value) {
         return integer;
@@ -115,7 +115,7 @@ pub(crate) fn hash_interval(bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, INTERVAL)
 }
 
-/// The hash of the decimal `digits * 10^-scale`: that of the integer it equals, if it equals one.
+/// The hash of the decimal `digits * 10^-scale`: the hash of the equal integer, if there is one.
 pub(crate) fn hash_decimal(digits: i256, scale: i8) -> u64 {
     let ten = i256::from_i128(10);
     let (mut digits, mut scale) = (digits, scale);

@@ -1,4 +1,4 @@
-//! The two sides of a join in time: what they have in common, whatever the rows are matched by.
+//! The two sides of a join in time: the state that does not depend on the matching rule.
 //!
 //! Rows of both sides wait until their times are final, and are then looked at in the order of time, so that the result does not
 //! depend on what came first. A row lies in `Slots` as long as it may still be matched; keys are numbers. A null in a key
@@ -23,7 +23,7 @@ use crate::slots::{Slot, Slots, gathered};
 use crate::waiting::Waiting;
 use crate::windows::{bound_type, bounds_of};
 
-/// How few keys are not worth new numbers.
+/// The number of keys below which renumbering does not pay.
 const FEW: usize = 1024;
 
 /// A row of one side, when its time is final.
@@ -43,12 +43,12 @@ pub(crate) struct Pair {
     pub(crate) right: Option<Slot>,
 }
 
-/// What a join in time is of.
+/// The columns of a join in time.
 #[derive(Debug, Clone)]
 pub struct Terms {
     /// The columns of equal names, types and keys, and the result's.
     pub plan: Plan,
-    /// The columns that tell the times of the left and of the right side.
+    /// The time columns of the left and of the right side.
     pub times: [usize; 2],
     /// Whether the left, and the right, come without a match, too.
     pub outer: [bool; 2],
@@ -185,7 +185,8 @@ impl Sides {
         self.waiting.iter().filter_map(Waiting::first).min()
     }
 
-    /// The rows before `frontier`, or all, of both sides in the order of time; of one time, those of `first` come first.
+    /// The rows before `frontier`, or all, of both sides in the order of time; at equal times, rows of side
+    /// `first` come first.
     pub(crate) fn ready(
         &mut self,
         frontier: Option<i64>,
@@ -243,7 +244,7 @@ impl Sides {
         self.slots[side].release(slot);
     }
 
-    /// How many rows are held of both sides, and how many keys have numbers.
+    /// The number of rows that are held of both sides, and the number of keys with numbers.
     pub(crate) fn size(&self) -> (usize, usize) {
         let rows = self.slots.iter().map(Slots::held).sum();
         (rows, self.keys.len())
@@ -318,7 +319,7 @@ impl Sides {
 
     // ------------------------------------------------------------ what is kept
 
-    /// Moves what is kept together, where that makes room.
+    /// Compacts the kept rows, where that frees memory.
     pub(crate) fn make_room<'a>(
         &mut self,
         side: usize,
@@ -332,7 +333,7 @@ impl Sides {
         self.slots[side].make_room(&types, slots)
     }
 
-    /// Whether so many keys in use are few among those that have numbers.
+    /// Whether so many keys in use are few among the keys with numbers.
     pub(crate) fn has_idle_keys(&self, used: usize) -> bool {
         self.keys.len() > FEW.max(2 * used)
     }
@@ -363,7 +364,7 @@ impl Sides {
         )?)
     }
 
-    /// Takes in what [`kept`](Self::kept) gave: the rows in the order of time, and the note on each.
+    /// Restores rows that [`kept`](Self::kept) returned: in the order of time, with the note on each.
     pub(crate) fn put(
         &mut self,
         side: usize,

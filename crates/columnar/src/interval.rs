@@ -1,4 +1,5 @@
-//! Pairs of rows with equal keys whose times are close: the right one's in `[time + lower, time + upper]` of the left one's.
+//! Pairs of rows with equal keys and close times: the right one's in `[time + lower, time + upper]` of the
+//! left one's.
 //!
 //! A row that is final meets those of the other side that are kept, and is kept itself until no match can come: a left one until
 //! `time + upper`, a right one until `time - lower`. Of a key and side, a heap knows when the oldest row is due. Cost: of a row, a
@@ -27,7 +28,7 @@ struct Entry {
 /// The join.
 pub struct Interval {
     sides: Sides,
-    /// How long after its own time a row of each side can be matched.
+    /// The time after its own time during which a row of each side can be matched.
     lasts: [i64; 2],
     /// For a row of each side, the least and the most that a row of the other is after it.
     reach: [(i64, i64); 2],
@@ -75,7 +76,7 @@ impl Interval {
         self.sides.output()
     }
 
-    /// How many rows are held of both sides, and how many keys are known.
+    /// The number of rows that are held of both sides, and the number of known keys.
     pub fn size(&self) -> (usize, usize) {
         self.sides.size()
     }
@@ -195,7 +196,7 @@ impl Interval {
         entries.push_back(entry);
     }
 
-    /// Sends a row that matches nothing, where that is asked for.
+    /// Sends a row without matches, for an outer join.
     fn alone(&mut self, side: usize, time: i64, slot: Slot) {
         if self.sides.terms().outer[side] {
             let (left, right) = if side == 0 {
@@ -207,7 +208,7 @@ impl Interval {
         }
     }
 
-    /// Lets go of what was due before a time.
+    /// Drops rows that were due before a time.
     fn expire(&mut self, until: Option<i64>) {
         while let Some(&Reverse((due, side, key))) = self.due.peek()
             && until.is_none_or(|until| due < until)
@@ -281,7 +282,7 @@ impl Interval {
         self.sides.kept(side, &slots, notes)
     }
 
-    /// Takes in what `kept` gave, of this join or of several.
+    /// Restores rows that `kept` returned, of this join or of several.
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ use bytes::Bytes;
 
 use crate::Error;
 
-/// Where buffers begin: what the strictest type (a decimal of 128 bits) needs. The bytes must be read at addresses
-/// that are multiples of it, or they are copied.
+/// The alignment of buffers: the strictest type (a decimal of 128 bits) needs it. The bytes must be read at
+/// addresses that are multiples of it, or they are copied.
 pub const ALIGNMENT: usize = 16;
 
 /// A batch as bytes, in pieces that share its buffers.
@@ -72,8 +72,9 @@ pub fn decode(bytes: Bytes) -> Result<RecordBatch, Error> {
         .map_err(|why| Error::Unreadable { why })
 }
 
-/// How many values a batch has, those inside of others included. Some take no bytes: nulls of the type of nulls, long runs, rows
-/// without columns. So a short message can have more of them than there is memory for what is made of each.
+/// The number of values of a batch, including nested ones. Some take no bytes: nulls of the type of nulls,
+/// long runs, rows without columns. So a short message can have more values than there is memory for derived
+/// data.
 pub fn values(batch: &RecordBatch) -> u64 {
     let mut left: Vec<_> = batch.columns().iter().map(Array::to_data).collect();
     let mut count = batch.num_rows() as u64;

@@ -30,7 +30,7 @@ use crate::schema::{key_columns, project, same_values};
 
 pub use crate::kept::{Limits, Side};
 
-/// What a join computes, checked against the schemas of its inputs.
+/// The settings of a join, checked against the schemas of its inputs.
 #[derive(Debug, Clone)]
 pub struct Plan {
     left_key: Vec<usize>,
@@ -162,8 +162,8 @@ impl Join {
         })
     }
 
-    /// Learns which times may still arrive on a side: what the other side keeps for them need not be told apart more
-    /// finely, and when nothing can arrive any more, it need not be kept.
+    /// Takes the frontier of times that may still arrive on a side: the other side's times that they cannot
+    /// distinguish are merged, and when nothing can arrive any more, its rows are dropped.
     pub fn advance(&mut self, side: Side, frontier: &[Point]) {
         match side {
             Side::Left => self.right.advance(frontier),
@@ -175,7 +175,7 @@ impl Join {
         }
     }
 
-    /// What is computed.
+    /// The settings of the join.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -233,7 +233,7 @@ impl Join {
         )
     }
 
-    /// How many rows are kept, how many times of theirs, and how many keys, of both sides.
+    /// The number of rows that are kept, of their times, and of keys, on both sides.
     pub fn size(&self) -> (usize, usize, usize) {
         let sides = [&self.left, &self.right];
         let sum = |of: fn(&Rows) -> usize| sides.into_iter().map(of).sum();
@@ -244,7 +244,7 @@ impl Join {
         )
     }
 
-    /// Takes a batch of one side at a time, and hands on the pairs that it makes, by their times.
+    /// Takes a batch of one side at a time, and emits the pairs that it makes, by their times.
     ///
     /// # Errors
     ///
@@ -312,7 +312,7 @@ impl Join {
     }
 }
 
-/// Columns as a batch whose names are not used.
+/// Makes a batch of columns whose names are not used.
 fn unnamed(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
     let fields = columns.iter().map(|column| {
         let data_type = column.data_type().clone();
@@ -327,11 +327,11 @@ fn unnamed(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
 
 /// The pairs that a batch makes, by their times.
 struct Found<'a> {
-    /// The batch's time, and those of the other side's rows.
+    /// The batch's time, and the times of the other side's rows.
     time: &'a Point,
     others: &'a [Point],
     by_time: Vec<(Point, Pairs)>,
-    /// Where in `by_time` the pairs with an other side's time stand.
+    /// The position in `by_time` of the pairs with a time of the other side.
     at: HashMap<u32, usize>,
 }
 

@@ -31,7 +31,7 @@ pub enum Side {
     Right,
 }
 
-/// How much is brought together in one batch.
+/// The limits of the rows that are brought together in one batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Rows that are kept are merged into batches of this many bytes of text in a column, or elements of lists.
@@ -41,7 +41,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Far from what offsets of 32 bits can count, and more than one message carries.
+    /// Far from the capacity of 32-bit offsets, and more than one message carries.
     fn default() -> Self {
         Limits {
             merged: 256 << 20,
@@ -73,7 +73,7 @@ pub(crate) struct Rows {
     /// The number of the first row of each batch.
     starts: Vec<usize>,
     len: usize,
-    /// For each key, the last row that has it.
+    /// For each key, its last row.
     heads: Vec<u32>,
     /// For each row, the row before it that has the same key.
     next: Vec<u32>,
@@ -87,7 +87,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -219,7 +219,7 @@ impl Rows {
             .collect()
     }
 
-    /// Cuts pairs into parts whose result is no larger than a limit, or of one pair.
+    /// Divides pairs into parts whose result is no larger than a limit, or of one pair.
     pub(crate) fn parts(
         &self,
         (own, own_widest): (&[ArrayRef], usize),

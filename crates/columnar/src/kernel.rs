@@ -18,14 +18,14 @@ use crate::window_join::WindowJoin;
 /// A batch of results.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// The instant at which it is sent; `None` for rows that tell their times themselves, which are sent at any time that is
-    /// not after [`Kernel::next_instant`] of before.
+    /// The instant at which it is sent; `None` for rows with their own times, which are sent at any time that
+    /// is not after the previous [`Kernel::next_instant`].
     pub at: Option<i64>,
     /// The rows.
     pub rows: RecordBatch,
 }
 
-/// Takes rows, and makes results of those whose times are final.
+/// Takes rows, and makes results of the rows whose times are final.
 pub trait Kernel: Send {
     /// Returns the schema of results.
     fn output(&self) -> &SchemaRef;
@@ -78,7 +78,7 @@ pub trait Kernel: Send {
     fn put(&mut self, kind: usize, rows: &RecordBatch) -> Result<(), Error>;
 }
 
-/// Results that tell their times themselves.
+/// Makes results of rows that have their own times.
 fn any_time(batches: Vec<RecordBatch>) -> Vec<Made> {
     let made = |rows| Made { at: None, rows };
     batches.into_iter().map(made).collect()

@@ -16,11 +16,12 @@ use crate::dictionary::{hydrate, plain_type};
 use crate::error::{Beyond, Error};
 use crate::floats::canonical;
 
-/// What is known of keys, by number, of one function of a column.
+/// The running state of one function of a column, by key number.
 pub(crate) enum Known {
     /// Numbers of values that are not null, or of rows. Whether of rows.
     Count(Vec<i64>, bool),
-    /// Sums of integers: those of unsigned ones are kept as the signed ones of the same bits. Whether they are signed.
+    /// Sums of integers: unsigned ones are kept as signed ones of the same bits. The flag says whether they
+    /// are signed.
     Sum(Vec<Option<i64>>, bool),
     Floats(Vec<Option<f64>>),
     Mean(Vec<(f64, i64)>),
@@ -76,7 +77,7 @@ impl Known {
         }
     }
 
-    /// Knows nothing of a key any more.
+    /// Drops the state of a key.
     pub(crate) fn forget(&mut self, key: usize) {
         match self {
             Known::Count(known, _) => known[key] = 0,
@@ -87,7 +88,7 @@ impl Known {
         }
     }
 
-    /// Keeps what is known of these keys, which get the first numbers.
+    /// Keeps the states of these keys, which get the first numbers.
     pub(crate) fn renumber(&mut self, used: &[u32]) {
         fn moved<T>(known: &mut Vec<T>, used: &[u32], none: impl Fn() -> T) {
             let mut old = std::mem::take(known);
@@ -105,7 +106,7 @@ impl Known {
         }
     }
 
-    /// What is known after each row: `begins` says whether its key begins anew with it.
+    /// Computes the result after each row: `begins` says whether its key begins anew with it.
     pub(crate) fn run(
         &mut self,
         keys: &[u32],
@@ -194,12 +195,12 @@ impl Known {
         })
     }
 
-    /// How many columns [`kept`](Self::kept) has.
+    /// The number of columns of [`kept`](Self::kept).
     pub(crate) fn width(&self) -> usize {
         1 + usize::from(matches!(self, Known::Mean(_)))
     }
 
-    /// What is known of keys, as columns.
+    /// The states of keys, as columns.
     pub(crate) fn kept(&self, used: &[u32]) -> Result<Vec<ArrayRef>, Error> {
         let keys = || used.iter().map(|&key| key as usize);
         Ok(match self {
@@ -235,7 +236,7 @@ impl Known {
         })
     }
 
-    /// Takes in what [`kept`](Self::kept) gave, of keys that have these numbers now.
+    /// Restores states that [`kept`](Self::kept) returned, for keys that have these numbers now.
     pub(crate) fn put(&mut self, keys: &[u32], columns: &[ArrayRef]) -> Result<(), Error> {
         let rows = || keys.iter().map(|&key| key as usize).enumerate();
         let first = &columns[0];

@@ -1,4 +1,5 @@
-//! Arrow batches as what streams carry: hashing, partitioning, merging and slicing, and the keyed operators' state.
+//! Arrow batches as the content of streams: hashing, partitioning, merging and slicing, and the keyed
+//! operators' state.
 //!
 //! Everything here works on whole columns and knows neither Python nor threads: an operator of the engine owns
 //! a value of this crate per input or time, and feeds it batches. Built on the kernels of `arrow-rs`.

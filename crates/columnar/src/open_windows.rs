@@ -1,4 +1,5 @@
-//! Windows whose rows wait until their times are final: what is open can be written at a frontier, and told before it closes.
+//! Windows whose rows wait until their times are final: their open results can be written at a frontier, and
+//! emitted before they close.
 //!
 //! Owns [`OpenWindows`], tumbling and sliding windows over `Waiting` rows. What is open then holds every row before the frontier, and
 //! none after. Early results are those of every window and key that has changed since the last tick, a multiple of a length of event
@@ -145,7 +146,7 @@ impl OpenWindows {
         })
     }
 
-    /// The results so far of what has changed, of windows that are open after the tick.
+    /// Emits the results so far of changed windows that are open after the tick.
     fn early(&mut self, sent: &mut Vec<Sent>) -> Result<(), Error> {
         let changed = std::mem::take(&mut self.changed);
         let layout = self.windows.layout();
@@ -199,7 +200,7 @@ impl OpenWindows {
         &self.key
     }
 
-    /// What is open, as states of panes by key, and the rows since the last tick.
+    /// The open windows, as states of panes by key, and the rows since the last tick.
     ///
     /// # Errors
     ///

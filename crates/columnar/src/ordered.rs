@@ -16,10 +16,11 @@ use crate::dictionary::{in_parts, resolved, restored, restored_in_parts};
 use crate::error::Error;
 use crate::extent::{reach, width_of};
 
-/// Up to how many bytes of text in a column, or elements of lists, are brought together: half of what offsets of 32 bits count.
+/// The maximum bytes of text in a column, or elements of lists, that are brought together: half of the
+/// capacity of 32-bit offsets.
 pub(crate) const TOGETHER: usize = 1 << 30;
 
-/// The numbers of rows in an order: of 32 bits, where there are few enough, for the order is what is moved.
+/// The numbers of rows in an order: of 32 bits, where there are few enough, because the order is moved.
 pub(crate) enum Order {
     Few(Vec<u32>),
     Many(Vec<usize>),
@@ -46,7 +47,8 @@ impl Order {
     }
 }
 
-/// The rows of batches of one schema in an order; dictionaries become those of the rows that are left together.
+/// The rows of batches of one schema in an order; dictionaries are restricted to the rows that end up
+/// together.
 ///
 /// `order` gets the batches, or one that holds the rows of all, and returns the rows' numbers, end to end, in their order; `None`
 /// where they are in order.
@@ -155,5 +157,5 @@ pub(crate) fn cut(rows: usize, limit: usize, width: impl Fn(usize) -> usize) -> 
     parts
 }
 
-/// How many rows a stretch has at most: rows without a width, such as those of nulls, are counted, too.
+/// The maximum number of rows of a part: rows without a width, such as those of nulls, are counted, too.
 const MOST_ROWS: usize = 1 << 30;

@@ -19,7 +19,8 @@ use crate::error::Error;
 pub struct Limits {
     /// This many rows of a time pass as they are.
     pub small: usize,
-    /// Of a table's first rows, this many, an eighth have a key that came before, or more.
+    /// The number of a table's first rows that are examined; at least an eighth of them must have a key that
+    /// came before.
     pub sample: usize,
     /// A table holds about this many keys.
     pub max_keys: usize,
@@ -34,9 +35,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Chosen by measuring, on two workers: with up to 10,000 keys adding up first takes half of the time that moving the
-    /// rows takes, with 50,000 it takes the same, with more it takes longer, as two tables of all keys no longer stay
-    /// in the caches where two of half of the keys do.
+    /// The defaults are measured, on two workers: with up to 10,000 keys adding up first takes half of the
+    /// time that moving the rows takes, with 50,000 it takes the same, with more it takes longer, as two
+    /// tables of all keys no longer stay in the caches where two of half of the keys do.
     fn default() -> Self {
         Limits {
             small: 32 << 10,
@@ -50,7 +51,7 @@ impl Default for Limits {
     }
 }
 
-/// What an operator has learned about its rows, for all times.
+/// An operator's experience with its rows, for all times.
 #[derive(Debug)]
 pub struct Experience {
     limits: Limits,
@@ -84,18 +85,18 @@ impl Experience {
 #[derive(Debug, Default)]
 pub struct Partial {
     passed: usize,
-    /// With how many rows it was told.
+    /// The table, with the number of rows that it took.
     table: Option<(Box<Table>, usize)>,
 }
 
-/// What is to become of a batch.
+/// The treatment of a batch.
 #[derive(Debug)]
 pub enum Fate {
     /// It moves as it is.
     Passes(RecordBatch),
     /// It is in the table.
     Held,
-    /// What the table knows is to be sent; the batch is in it, but for the rest of its rows, which pass.
+    /// The table's states are to be sent. The batch is in the table, except the returned rows, which pass.
     Full(Box<Table>, Option<RecordBatch>),
 }
 
@@ -148,13 +149,13 @@ impl Partial {
         Ok(Fate::Full(table, None))
     }
 
-    /// Returns the table, and how many rows it was told.
+    /// Returns the table, and the number of rows that it took.
     pub fn table(&self) -> Option<(&Table, usize)> {
         let (table, rows) = self.table.as_ref()?;
         Some((table, *rows))
     }
 
-    /// Adds the [`states`](Table::states) of a table that was told so many rows.
+    /// Adds the [`states`](Table::states) of a table that took so many rows.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl Partial {
         self.table.is_some()
     }
 
-    /// What is left when the time closes.
+    /// The remaining table when the time closes.
     pub fn close(self) -> Option<Box<Table>> {
         self.table.map(|(table, _)| table)
     }

@@ -79,7 +79,7 @@ fn only_part(hashes: &[u64], parts: u64) -> Option<usize> {
     alone.then_some((first % parts) as usize)
 }
 
-/// So many stretches of a batch are gone through side by side.
+/// The number of ranges of a batch that are processed side by side.
 const LANES: usize = 4;
 
 /// The rows in the order of their parts, and where each part begins (and the last one ends).
@@ -133,7 +133,8 @@ fn order_by_part(hashes: &[u64], parts: usize) -> (Vec<usize>, Vec<u32>) {
     (starts, rows)
 }
 
-/// As [`order_by_part`], for two parts: the two slots stay in registers, which is several times as fast.
+/// Orders as [`order_by_part`] does, for two parts: the two slots stay in registers, which is several times
+/// as fast.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "a piece has fewer than 2^32 rows"

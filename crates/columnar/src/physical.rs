@@ -1,4 +1,4 @@
-//! Columns as a few kinds of plain values: what an order of rows needs to know of a type.
+//! Columns as a few kinds of plain values: the aspects of a type that an order of rows needs.
 //!
 //! Owns [`Physical`], the kind of a column's values, and the way to it and back. A type is kept as a kind whose order and
 //! equality are its own: dates, times and booleans as integers, floats of any width as doubles, text and bytes whatever

@@ -1,4 +1,4 @@
-//! Some of the rows of batches: those for which a condition holds, those at places, and all of them in order.
+//! Some of the rows of batches: filtered by a condition, at positions, and all of them in order.
 //!
 //! It is for every type of Arrow: what pyarrow's kernels do not know (views, unions, columns of runs) is picked like anything else.
 //! Order is that of values, with NaNs after numbers and nulls last, whichever way it goes; `-0.0` is `0.0`, and rows that are equal
@@ -72,7 +72,8 @@ pub fn rows_in_order(
     rows_in_order_within(batches, by, descending, TOGETHER)
 }
 
-/// As [`rows_in_order`], with no more bytes of text in a column, or elements of lists, brought together than a limit says.
+/// Orders rows as [`rows_in_order`] does, with a limit on the bytes of text in a column, or elements of
+/// lists, that are brought together.
 ///
 /// # Errors
 ///
@@ -103,7 +104,7 @@ pub(crate) fn has_order(data_type: &DataType) -> bool {
     ) && RowConverter::supports_fields(&[SortField::new(plain)])
 }
 
-/// Columns in a form whose rows compare as their order is.
+/// Converts columns to a form whose rows compare in their order.
 ///
 /// # Errors
 ///
@@ -144,7 +145,7 @@ fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Er
     Ok(rows)
 }
 
-/// Of floats, which are NaNs; of nulls it is null.
+/// A mask of the NaNs of a column of floats; null where the value is null.
 fn nans(column: &ArrayRef) -> Result<Option<BooleanArray>, Error> {
     if !column.data_type().is_floating() {
         return Ok(None);
@@ -157,7 +158,8 @@ fn nans(column: &ArrayRef) -> Result<Option<BooleanArray>, Error> {
 
 // ------------------------------------------------------------ for kernels that know no views
 
-/// The rows with plain columns in the place of views, at any depth, and of columns of runs: for kernels that know none.
+/// The rows with plain columns in place of views, at any depth, and of columns of runs: for kernels that
+/// support neither.
 ///
 /// # Errors
 ///

@@ -59,7 +59,7 @@ impl Merger {
         Self::default()
     }
 
-    /// Takes a batch; calls `emit` with what is ready to be sent.
+    /// Takes a batch; calls `emit` with batches that are ready to be sent.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Merger {
         Ok(())
     }
 
-    /// Hands on what waits.
+    /// Emits the waiting rows.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Merger {
         }
     }
 
-    /// Forgets what waits.
+    /// Drops the waiting rows.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

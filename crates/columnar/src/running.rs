@@ -24,10 +24,10 @@ use crate::pieces::MAX_ROWS;
 use crate::schema::{find_column, free_name, key_columns, names_of, project};
 use crate::waiting::Waiting;
 
-/// How few keys are not worth new numbers.
+/// The number of keys below which renumbering does not pay.
 const FEW: usize = 1024;
 
-/// What stands for the time of a key that was forgotten.
+/// The time of a key that was forgotten.
 const NEVER: i64 = i64::MIN;
 
 /// Running functions, or the first rows, of keys.
@@ -41,10 +41,10 @@ pub struct Running {
     ttl: Option<i64>,
     waiting: Waiting,
     keys: Groups,
-    /// Of each key the time of its last row; [`NEVER`] where it was forgotten.
+    /// The time of each key's last row; [`NEVER`] where it was forgotten.
     seen: Vec<i64>,
     known: usize,
-    /// When a key may be due; each is in it once, where there is a time to live.
+    /// The time at which a key may be due; each key is in it once, where there is a time to live.
     due: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
@@ -113,7 +113,7 @@ impl Running {
         &self.output
     }
 
-    /// How many keys are known, and how many have numbers.
+    /// The number of known keys, and of keys with numbers.
     pub fn size(&self) -> (usize, usize) {
         (self.known, self.keys.len())
     }
@@ -192,7 +192,8 @@ impl Running {
         Ok(results)
     }
 
-    /// How far rows go without a key that begins anew after others of its rows, and which of them begin a key.
+    /// Returns the end of a range of rows in which no key begins anew after others of its rows, and flags of
+    /// the rows that begin a key.
     fn stretch(&mut self, keys: &[u32], times: &[i64], start: usize) -> (usize, Vec<bool>) {
         let mut begins = Vec::new();
         let mut at = start;
@@ -271,7 +272,7 @@ impl Running {
 
     // ------------------------------------------------------------ snapshots
 
-    /// What is known: the key's columns, the time of its last row, and what the functions know.
+    /// The state: the key's columns, the time of its last row, and the states of the functions.
     ///
     /// # Errors
     ///
@@ -309,7 +310,7 @@ impl Running {
         )?)
     }
 
-    /// Takes in what [`kept`](Self::kept) gave of other keys.
+    /// Restores the state that [`kept`](Self::kept) returned for other keys.
     ///
     /// # Errors
     ///

@@ -48,10 +48,10 @@ struct Window {
     open: bool,
 }
 
-/// How few windows are not worth a new table, and how few rows where values are kept.
+/// The number of windows below which a new table does not pay, and of rows where values are kept.
 const FEW: usize = 1024;
 
-/// How few bytes of rows where values are kept: fewer rows are worth a new table where they are wide.
+/// The same in bytes of rows where values are kept: a new table pays for fewer rows where they are wide.
 const FEW_BYTES: usize = 1 << 20;
 
 /// The windows of a stream.
@@ -69,17 +69,17 @@ pub struct Runs {
     current: Vec<Option<u32>>,
     windows: Vec<Window>,
     open: usize,
-    /// The rows of all windows in the table, and of those that are open.
+    /// The number of rows of all windows in the table, and of the open ones.
     rows: u64,
     open_rows: u64,
-    /// The bytes of all of these rows, where values are kept; of those that are open about as many each.
+    /// The bytes of all of these rows, where values are kept; open ones have about as many each.
     bytes: usize,
     table: Table,
-    /// Where sessions end if nothing more comes, as it was when this was noted.
+    /// The ends of sessions without later rows, at the time of the note.
     due: BinaryHeap<Reverse<(i64, u32)>>,
     /// The last time that is final.
     stands: i64,
-    /// The window that began first of those that are open, if it still is.
+    /// The open window that began first, if it is still open.
     earliest: Option<u32>,
 }
 
@@ -141,7 +141,7 @@ impl Runs {
         &self.output
     }
 
-    /// How many windows are known, open or not.
+    /// The number of windows in the table, open or not.
     pub fn held(&self) -> usize {
         self.windows.len()
     }
@@ -226,7 +226,7 @@ impl Runs {
         }
     }
 
-    /// Whether more than half of what is kept is of windows that have closed.
+    /// Whether more than half of the kept rows belong to closed windows.
     fn is_mostly_closed(&self) -> bool {
         self.windows.len() > FEW.max(2 * self.open)
             || self.numbered.keeps_values()
@@ -308,7 +308,7 @@ impl Runs {
         closed.push((instant, at));
     }
 
-    /// Closes what ends at or before the frontier.
+    /// Closes the windows that end at or before the frontier.
     fn expire(&mut self, frontier: Option<i64>, closed: &mut Vec<(i64, u32)>) {
         match self.ends {
             Ends::Silence(gap) => {
@@ -336,7 +336,7 @@ impl Runs {
         }
     }
 
-    /// Hands on the results of windows that have closed, those of one instant together.
+    /// Emits the results of closed windows, those of one instant together.
     fn send<E: From<Error>>(
         &self,
         mut closed: Vec<(i64, u32)>,
@@ -397,7 +397,8 @@ impl Runs {
         })
     }
 
-    /// The windows that are open: the key's columns, the first and last time, how many rows, and what is known of them.
+    /// The open windows: the key's columns, the first and last time, the number of rows, and the states of
+    /// the functions.
     ///
     /// # Errors
     ///
@@ -432,7 +433,7 @@ impl Runs {
         )?)
     }
 
-    /// Takes in what [`kept`](Self::kept) gave of other keys.
+    /// Restores the windows that [`kept`](Self::kept) returned for other keys.
     ///
     /// # Errors
     ///
@@ -460,7 +461,7 @@ impl Runs {
         self.table.merge_columns(&[places], &rest[3..])
     }
 
-    /// Moves what is open to a new table, and forgets what has closed.
+    /// Moves the open windows to a new table, and drops the closed ones.
     fn move_on(&mut self) -> Result<(), Error> {
         let live: Vec<u32> = (0..number(self.windows.len()))
             .filter(|&at| self.windows[at as usize].open)

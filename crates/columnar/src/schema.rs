@@ -75,7 +75,8 @@ pub fn check_hashable(field: &Field) -> Result<(), Error> {
     })
 }
 
-/// A name for a column that is added to those: with as many underlines as it takes to be none of theirs.
+/// Returns a name for an additional column: `name`, with as many underlines as it takes to be none of the
+/// taken ones.
 pub(crate) fn free_name<'a>(name: &str, taken: impl Iterator<Item = &'a str>) -> String {
     let taken: Vec<&str> = taken.collect();
     let mut free = name.to_owned();
@@ -158,7 +159,7 @@ fn without_index(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, Err
     Ok(batch.project(&kept)?)
 }
 
-/// How closely types have to agree.
+/// The degree to which types must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// They are the same.
@@ -167,7 +168,7 @@ pub enum Fit {
     Values,
 }
 
-/// What keeps batches of one schema from being sent on a stream of another; `None` when nothing does.
+/// The difference that keeps batches of one schema from a stream of another; `None` when there is none.
 pub fn difference(given: &Schema, expected: &Schema, fit: Fit) -> Option<String> {
     let fits = |a: &DataType, b: &DataType| match fit {
         Fit::Exact => a == b,

@@ -13,13 +13,13 @@ use arrow_select::interleave::interleave;
 use crate::error::Error;
 use crate::ordered::{TOGETHER, cut, fit_together, width};
 
-/// How few rows are not worth a move.
+/// The number of rows below which a move does not pay.
 const FEW: usize = 1024;
 
 /// With fewer rows in each than this, batches are small.
 const SMALL: usize = 64;
 
-/// Where a row lies.
+/// The position of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot {
     batch: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Slots {
     free: Vec<u32>,
     held: usize,
     wanted: usize,
-    /// How many bytes of text, or elements of lists, of a column are moved into one.
+    /// The maximum bytes of text, or elements of lists, of a column that are moved into one array.
     limit: usize,
 }
 
@@ -59,7 +59,7 @@ fn number(place: usize) -> u32 {
 }
 
 impl Slots {
-    /// Takes in columns, all of whose rows are wanted, and says where these are.
+    /// Adds columns, all of whose rows are in use, and returns the positions of the rows.
     pub(crate) fn add(
         &mut self,
         columns: Vec<ArrayRef>,
@@ -95,13 +95,13 @@ impl Slots {
         self.free.push(slot.batch);
     }
 
-    /// How many rows are held, wanted or not.
+    /// The number of rows that are held, in use or not.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// The arrays of a column, and for each row the array and the place in it: what [`interleave`] takes. A row that is none is a
-    /// null.
+    /// The arrays of a column, and for each row the array and the index in it: the arguments of
+    /// [`interleave`]. `None` gives a null.
     pub(crate) fn places(
         &self,
         column: usize,
@@ -126,7 +126,7 @@ impl Slots {
         (arrays, places)
     }
 
-    /// Moves what is wanted together, where that makes room. The slots are all those that are wanted.
+    /// Moves the used rows together, where that frees memory. `slots` are the positions of all used rows.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Slots {
         Ok(())
     }
 
-    /// The rows in stretches whose columns each fit into one.
+    /// Divides the rows into parts whose columns each fit into one array.
     fn parts(&self, slots: &[&mut Slot]) -> Vec<Range<usize>> {
         let batches = || self.batches.iter().flatten();
         let columns = batches().next().map_or(0, |(columns, _)| columns.len());
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows that stay what they are where what is wanted is moved together, in parts of a limit.
+    /// Rows keep their values when they are moved together, in parts of a limit.
     #[test]
     fn rows_are_moved_in_parts_that_fit() {
         for (limit, batches) in [(TOGETHER, 1), (100, 30)] {

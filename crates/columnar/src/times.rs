@@ -1,4 +1,4 @@
-//! The times of what an operator keeps, by number; those that nothing to come can tell apart become one.
+//! The times of an operator's rows, by number; times that later ones cannot distinguish are merged.
 //!
 //! So there are about as many as are open, however long the operator runs. Cost of [`Times::advance`]: mostly a
 //! comparison; now and then a pass over the times, which the caller follows by one over what has their numbers.
@@ -40,8 +40,9 @@ impl Times {
         number
     }
 
-    /// Moves times to the latest that times still to come, at or after `frontier`, cannot tell from them: the least upper
-    /// bound of `time` and any time after `f` is that of `time.join(f)` and it. `kept` is how many things have a number.
+    /// Moves times to the latest time that later times, at or after `frontier`, cannot distinguish from them:
+    /// the least upper bound of `time` and any time after `f` equals that of `time.join(f)` and the later
+    /// time. `kept` is the number of values that have a number.
     ///
     /// Returns the new number of each old one, where they have changed.
     pub(crate) fn advance(&mut self, frontier: &[Point], kept: usize) -> Option<Vec<u32>> {

@@ -17,7 +17,7 @@ pub(crate) struct Waiting {
     column: usize,
     /// With their first and last time.
     batches: Vec<(i64, i64, RecordBatch)>,
-    /// How much is brought together in one batch: see [`in_order`].
+    /// The maximum that is brought together in one batch: see [`in_order`].
     limit: usize,
 }
 

@@ -26,7 +26,7 @@ use crate::schema::free_name;
 use crate::slots::Slot;
 use crate::windows::{BOUNDS, Layout, bound_type, bounds_of};
 
-/// Which windows.
+/// The kind of windows.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Tumbling and sliding ones.
@@ -66,12 +66,12 @@ pub struct WindowJoin {
     sessions: BTreeMap<u32, Session>,
     /// Rows with a null in the key, by their time: sessions of their own.
     alone: BTreeMap<i64, Rows>,
-    /// Where sessions end if nothing more comes, as it was when this was noted.
+    /// The ends of sessions without later rows, at the time of the note.
     due: BinaryHeap<Reverse<(i64, u32)>>,
     pairs: Vec<Pair>,
     bounds: Vec<Bounds>,
     gone: Vec<(usize, Slot)>,
-    /// The key of the session that began first of those that are open, and when, if it still is.
+    /// The key of the open session that began first, and its start, if it is still open.
     earliest: Option<(u32, i64)>,
 }
 
@@ -125,7 +125,7 @@ impl WindowJoin {
         &self.output
     }
 
-    /// How many rows are held of both sides, and how many keys are known.
+    /// The number of rows that are held of both sides, and the number of known keys.
     pub fn size(&self) -> (usize, usize) {
         self.sides.size()
     }
@@ -316,7 +316,7 @@ impl WindowJoin {
         Ok(())
     }
 
-    /// Ends the sessions whose silence is over at the frontier.
+    /// Ends the sessions whose gap is over at the frontier.
     fn expire(
         &mut self,
         gap: i64,
@@ -498,7 +498,7 @@ impl WindowJoin {
         )?)
     }
 
-    /// Takes in what `kept` gave, of this join or of several: of both sides, before any row.
+    /// Restores the rows that `kept` returned, of this join or of several: of both sides, before any row.
     ///
     /// # Errors
     ///
@@ -520,7 +520,7 @@ impl WindowJoin {
         Ok(())
     }
 
-    /// Puts a row into the one session of its key, whose rows of the other side may be there.
+    /// Puts a row into the one session of its key, in which rows of the other side may be.
     fn restore(&mut self, gap: i64, side: usize, row: Row) {
         if row.key == UNKNOWN {
             self.alone.entry(row.time).or_default()[side].push((row.time, row.slot));

@@ -25,19 +25,20 @@ use crate::schema::free_name;
 /// The names of the columns that say which window a row is of.
 pub const BOUNDS: [&str; 2] = ["window_start", "window_end"];
 
-/// Where windows lie: `[offset + k * every, offset + k * every + length)` for every `k`, in the column's unit.
+/// The position of windows: `[offset + k * every, offset + k * every + length)` for every `k`, in the
+/// column's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// How long a window is.
+    /// The length of a window.
     pub length: i64,
-    /// How far apart windows begin; as far as they are long, where they tumble.
+    /// The distance of the starts of windows; equal to the length for tumbling windows.
     pub every: i64,
-    /// Where one of them begins.
+    /// The start of one of the windows.
     pub offset: i64,
 }
 
 impl Layout {
-    /// How long a pane is.
+    /// The length of a pane.
     fn pane(&self) -> i64 {
         let (mut a, mut b) = (self.length, self.every);
         while b != 0 {
@@ -51,7 +52,7 @@ impl Layout {
         floor(time, self.pane(), self.offset)
     }
 
-    /// The start of the first window after the last that has closed of those in which a pane lies.
+    /// The start of the first window that contains a pane, after the last closed window.
     pub(crate) fn first_of(&self, pane: i64, closed: Option<i64>) -> i64 {
         let before = pane.saturating_add(self.pane() - self.length - 1);
         let earliest = self.start_before(before) + self.every;
@@ -186,12 +187,12 @@ impl Windows {
         whole.finish(with_bounds)
     }
 
-    /// Where windows lie.
+    /// The position of the windows.
     pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// What is known of each key and pane, and which pane each row is of.
+    /// The state of each key and pane, and the pane of each row.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl Windows {
         Ok((concat_batches(self.plan.states(), &parts)?, panes))
     }
 
-    /// Takes in what `states` gave, and which window was the last to close.
+    /// Restores the result of `states`, and the last window that was closed.
     ///
     /// # Errors
     ///
@@ -248,7 +249,7 @@ impl Windows {
         )?)
     }
 
-    /// Takes in what [`kept`](Self::kept) returned, of these windows or of those of other keys.
+    /// Restores the rows that [`kept`](Self::kept) returned, of these windows or of those of other keys.
     ///
     /// # Errors
     ///
@@ -265,7 +266,8 @@ impl Windows {
         )
     }
 
-    /// Closes the windows whose last instant is before `frontier`, or all of them; `emit` gets each one's last instant and rows.
+    /// Closes the windows whose last instant is before `frontier`, or all of them; `emit` gets each one's
+    /// last instant and rows.
     ///
     /// # Errors
     ///

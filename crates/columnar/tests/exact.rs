@@ -205,7 +205,7 @@ fn rounded(sum: i256, count: i128) -> i256 {
     doubled.wrapping_div(count.wrapping_mul(two))
 }
 
-/// The means of decimals whose sum is beyond their words.
+/// The means of decimals are exact where their sum exceeds the word.
 #[test]
 fn means_of_decimals_are_exact() {
     let mean = |values: ArrayRef| {
@@ -368,7 +368,7 @@ fn windows_end_with_the_times() {
     }
 }
 
-/// What is put in order with no more together than a limit is what is put in order at once.
+/// Ordering with a limit on the rows that are brought together gives the same order as without.
 #[test]
 fn rows_in_order_come_in_several_batches() {
     let batch = |start: i64| {

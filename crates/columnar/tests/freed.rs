@@ -1,4 +1,4 @@
-//! Kernels that take rows in the order of event time free what no result can need any more.
+//! Kernels that take rows in the order of event time free rows that no result can need any more.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A join forgets what cannot be told any more, and nothing else: every pair comes out once, at the least upper bound of
-//! its rows' times, however the frontiers move.
+//! A join merges times that cannot be distinguished any more, and nothing else: every pair comes out once, at
+//! the least upper bound of its rows' times, however the frontiers move.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn row(key: i64, value: i64) -> RecordBatch {
 /// `(time, left value, right value)`.
 type Found = Vec<(Vec<u64>, i64, i64)>;
 
-/// A join that goes on with what another keeps.
+/// Returns a join that is restored from another one's state.
 fn gone_on(before: &Join) -> Join {
     let mut after = join();
     for side in SIDES {
@@ -63,7 +63,7 @@ enum Step {
     Row(usize, bool, [u64; 2], i64),
     /// A side's frontier moves past one of its elements or both, and is so wide after.
     Advance(usize, bool, bool, [u64; 2]),
-    /// Another join goes on with what is kept.
+    /// Another join is restored from the state.
     GoOn,
 }
 

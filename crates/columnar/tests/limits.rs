@@ -47,7 +47,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// How much text a column of the result holds.
+/// The bytes of text in a column of the result.
 fn text_of(column: &ArrayRef) -> usize {
     let texts = column.as_string::<i32>();
     texts.iter().flatten().map(str::len).sum()

@@ -64,13 +64,14 @@ fn results(table: &Table) -> Results {
     found
 }
 
-/// Sends rows by a `Partial` to another table, which must know in the end what it would have without; returns how many
-/// rows passed, and how many rows of states there were.
+/// Sends rows by a `Partial` to another table, which must have the same states in the end as without; returns
+/// the number of rows that passed, and the number of rows of states.
 fn send(batches: i64, key: impl Fn(i64) -> i64 + Copy) -> (usize, usize) {
     send_and_keep(batches, key, false)
 }
 
-/// As [`send`]; where it is `kept`, the table is taken apart and put together again after every third batch, as by a checkpoint.
+/// Sends as [`send`] does; where it is `kept`, the table is written and restored after every third batch, as
+/// by a checkpoint.
 fn send_and_keep(batches: i64, key: impl Fn(i64) -> i64 + Copy, kept: bool) -> (usize, usize) {
     let plan = plan();
     let (mut partial, mut experience) = (Partial::default(), Experience::new(limits()));

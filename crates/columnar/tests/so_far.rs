@@ -1,4 +1,5 @@
-//! At every time, the keys given at or before it are those that came at or before it, and none is given in vain.
+//! At every time, the keys given at or before it are the keys that came at or before it, and none is given in
+//! vain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ fn batch(keys: &[i64]) -> RecordBatch {
     RecordBatch::try_new(schema(), vec![column]).unwrap()
 }
 
-/// One that goes on with what another keeps.
+/// Returns an operator that is restored from another one's state.
 fn gone_on(before: &SoFar) -> SoFar {
     let mut after = SoFar::new(&schema(), vec![0]).unwrap();
     for (time, keys) in before.kept().unwrap() {
