@@ -96,7 +96,7 @@ impl RowBuf {
         }
     }
 
-    /// Whether the row is nested deeper than values may be: what put it together is refused then.
+    /// Whether the row is nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH): operators refuse such a row.
     #[inline]
     pub fn is_too_deep(&self) -> bool {
         self.layout.is_none() && terms::is_too_deep(&self.term)
@@ -191,7 +191,7 @@ impl RowBuf {
     }
 }
 
-/// The term and the notes of a row, with space for those that are not at hand.
+/// The term and the notes of a row, written into `space` where they are not contiguous in memory.
 pub(crate) fn whole<'a>(row: Row<'a>, space: &'a mut Vec<u8>) -> &'a [u8] {
     if let Row::Term(row) = row {
         return row;
@@ -201,8 +201,8 @@ pub(crate) fn whole<'a>(row: Row<'a>, space: &'a mut Vec<u8>) -> &'a [u8] {
     space
 }
 
-/// The rows of both elements of a row's tuple of two, in space for what is not at hand; nothing where the row is of
-/// something else.
+/// The rows of both elements of a row's tuple of two, written into buffers where they are not contiguous in
+/// memory; `None` where the value is not such a tuple.
 #[inline]
 fn cut_pair<'a>(
     row: Row<'a>,
@@ -228,7 +228,7 @@ fn cut_pair<'a>(
     }
 }
 
-/// Cuts rows of pairs one after the other; those of one layout are cut as the first of them.
+/// Cuts rows of pairs one after the other; rows of one layout are cut by the plan of the first.
 #[derive(Debug, Default)]
 pub struct Cutter {
     key: RowBuf,

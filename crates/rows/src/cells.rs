@@ -42,8 +42,8 @@ impl Ints {
         self.len += 1;
     }
 
-    /// The first row in a range at or after a row of the same layout, as integers are compared: what is sought is looked
-    /// at once, and not at every step.
+    /// The first row in a range at or after a row of the same layout, by comparison of integers: the searched
+    /// row is examined once, and not at every step.
     #[inline]
     fn seek(&self, range: Range<usize>, row: &[i64]) -> usize {
         match *row {
@@ -90,7 +90,7 @@ impl Cells {
         })
     }
 
-    /// Adds a row of another kind than those that are there.
+    /// Adds a row of a different kind than the present ones.
     #[cold]
     fn push_other(&mut self, row: Row<'_>) {
         if self.is_empty() {
@@ -118,7 +118,7 @@ impl Cells {
     }
 }
 
-/// The order of integers in 32 bits, as far as these tell them apart.
+/// The order of integers in 32 bits, as far as 32 bits can distinguish them.
 #[inline]
 fn half(word: i64) -> u64 {
     #[allow(clippy::cast_possible_truncation, reason = "it is clamped")]
@@ -126,14 +126,15 @@ fn half(word: i64) -> u64 {
     u64::from(clamped.cast_unsigned() ^ 1 << 31)
 }
 
-/// Whether 32 bits tell an integer from every other.
+/// Whether 32 bits distinguish an integer from every other.
 #[inline]
 fn is_short(word: i64) -> bool {
     i64::from(i32::MIN) < word && word < i64::from(i32::MAX)
 }
 
-/// The order of three integers in 62 bits, as far as these tell them apart: the first one of 21, the second of 21 and the
-/// third of 20 while they fit, behind two bits that say so. A first one that does not fit has all bits.
+/// The order of three integers in 62 bits, as far as these can distinguish them: the first one of 21, the
+/// second of 21 and the third of 20 while they fit, after two bits that mark whether they do. A first one
+/// that does not fit has all bits.
 #[inline]
 fn three(first: i64, second: i64, third: i64) -> u64 {
     if first >= TINY {
@@ -154,13 +155,13 @@ fn three(first: i64, second: i64, third: i64) -> u64 {
 /// Integers from the negative of this up to it have 21 bits.
 const TINY: i64 = 1 << 20;
 
-/// Whether 21 bits tell an integer from every other.
+/// Whether 21 bits distinguish an integer from every other.
 #[inline]
 fn is_tiny(word: i64) -> bool {
     -TINY < word && word < TINY - 1
 }
 
-/// Whether the bits of three integers tell them from all others.
+/// Whether the bits of three integers distinguish them from all others.
 fn are_tiny(words: &[i64]) -> bool {
     let half = TINY / 2;
     is_tiny(words[0]) && is_tiny(words[1]) && -half < words[2] && words[2] < half - 1

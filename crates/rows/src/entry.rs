@@ -8,7 +8,8 @@ use crate::expressions::{Condition, Expr, Nulls, Op, Projection, Relation, Sourc
 use crate::terms::{self, Atom};
 use crate::{Cells, Cutter, Row, RowBuf};
 
-/// Reads a column of rows, a row, or an expression, and does with it what operators do. The first byte chooses.
+/// Reads a column of rows, a row, or an expression, and performs the operations of operators on it. The first
+/// byte chooses.
 ///
 /// # Panics
 ///
@@ -62,7 +63,7 @@ fn term(bytes: &[u8]) {
     }
 }
 
-/// Asks a row all that operators ask.
+/// Calls every accessor of a row that operators use.
 fn look_at(row: Row<'_>) {
     let _ = (row.truth(), row.real(), row.is_none(), row.is_nan());
     let _ = (row.may_be_unordered(), row.is_unordered_with(Row::UNIT));
@@ -218,7 +219,7 @@ mod tests {
         assert!(count >= 5, "no corpus in {folder:?}");
     }
 
-    /// Bytes among which those of tags are frequent.
+    /// Generates bytes among which tag bytes are frequent.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let tags = vec![
             0_u8, 1, 2, 4, 9, 0x0f, 0x10, 0x11, 0x18, 0x19, 0x1a, 0x21, 0x22, 0x24, 0x30, 0x31,

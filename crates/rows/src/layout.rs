@@ -13,7 +13,7 @@ const INT: u64 = 1;
 const OPEN: u64 = 2;
 const CLOSE: u64 = 3;
 
-/// What a layout is made of.
+/// An element of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
     /// `None`.
@@ -103,7 +103,7 @@ impl Layout {
         Layout((tail & ((1 << len) - 1)) | 1 << len)
     }
 
-    /// Where the value that begins at a symbol ends; nothing where none begins there, or it has no end.
+    /// The end of the value that begins at a symbol; `None` where none begins there, or it has no end.
     fn end_of(self, start: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for index in start..self.len() {

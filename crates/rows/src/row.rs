@@ -15,7 +15,7 @@ pub enum Row<'a> {
 }
 
 impl Row<'_> {
-    /// The row of `None`, which stands for the value where there is none.
+    /// The row of `None`, which is also the value of records without one.
     pub const UNIT: Row<'static> = Row::Ints(Layout::NONE, &[]);
 
     /// Appends the term.
@@ -82,7 +82,7 @@ impl Row<'_> {
         }
     }
 
-    /// Whether there can be another from which it differs in what has no order of its own.
+    /// Whether another row can differ from it in parts that have no order of their own.
     #[inline]
     pub fn may_be_unordered(self) -> bool {
         match self {
@@ -91,7 +91,7 @@ impl Row<'_> {
         }
     }
 
-    /// Whether this and another differ in what has no order of its own.
+    /// Whether this row and another differ in parts that have no order of their own.
     #[inline]
     pub fn is_unordered_with(self, other: Row<'_>) -> bool {
         match (self, other) {

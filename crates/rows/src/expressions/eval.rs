@@ -11,12 +11,12 @@ pub(super) struct Evaluator {
     nulls: Nulls,
 }
 
-/// What an expression makes of None.
+/// The result of an expression for None.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// A value like any other: it equals itself and is less than all others. It is no number.
     Value,
-    /// Unknown, as SQL has it: so is what is calculated of it or compared with it.
+    /// Unknown, as in SQL: results of None and comparisons with None are unknown, too.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ impl Evaluator {
         self.nulls == Nulls::Unknown && (left.get().is_none() || right.get().is_none())
     }
 
-    /// Writes what an expression is.
+    /// Writes the value of an expression.
     pub(super) fn value(
         &mut self,
         expr: &Expr,

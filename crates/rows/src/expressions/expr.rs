@@ -1,4 +1,4 @@
-//! Expressions: parts of rows, constants, tuples, and what is computed of them.
+//! Expressions: parts of rows, constants, tuples, and computations on them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Source {
         }
     }
 
-    /// Which of the rows it is that the operator gives.
+    /// The number of the source among the rows that the operator gives.
     #[inline]
     pub fn index(self) -> usize {
         match self {
@@ -43,7 +43,7 @@ impl Source {
     }
 }
 
-/// What is computed of two values.
+/// A computation on two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// The sum.
@@ -54,15 +54,15 @@ pub enum Op {
     Mul,
     /// The quotient, a float.
     Div,
-    /// Whether the values have a relation.
+    /// True if the values have the relation.
     Compare(Relation),
-    /// Whether both are true.
+    /// True if both are true.
     And,
-    /// Whether one is true.
+    /// True if one is true.
     Or,
 }
 
-/// How two values may compare.
+/// A relation of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// The values are equal.
@@ -113,7 +113,7 @@ impl Op {
         }
     }
 
-    /// The symbol that stands between the values.
+    /// The symbol that is written between the values.
     pub fn symbol(self) -> &'static str {
         match self {
             Op::Add => "+",
@@ -146,18 +146,19 @@ pub enum Expr {
     Constant(Arc<RowBuf>),
     /// A tuple.
     Tuple(Arc<[Expr]>),
-    /// What is computed of two values.
+    /// A computation on two values.
     Binary(Op, Arc<Expr>, Arc<Expr>),
-    /// What is calculated of columns of which one is of floats: rows hold those that integers equal as these.
+    /// A calculation on columns of which one has floats: in rows, integers replace the floats that they
+    /// equal.
     Floats(Op, Arc<Expr>, Arc<Expr>),
     /// The opposite of a condition.
     Not(Arc<Expr>),
-    /// Whether a value is None.
+    /// True if a value is None.
     IsNull(Arc<Expr>),
 }
 
 impl Expr {
-    /// How deep it is nested: 0 for what has no expressions in it.
+    /// The depth of nesting: 0 for an expression without inner expressions.
     pub fn depth(&self) -> u32 {
         match self {
             Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => 0,

@@ -18,7 +18,7 @@ use self::eval::Evaluator;
 use self::plan::{Plan, Test};
 use crate::{Cells, Layout, Row, RowBuf};
 
-/// How many rows an expression may read: the key and two values of a join.
+/// The maximum number of rows that an expression may read: the key and two values of a join.
 const SOURCES: usize = 3;
 
 /// The layouts of the rows that an expression reads; nothing where one is a term.
@@ -34,7 +34,7 @@ fn layouts(sources: &[Row<'_>]) -> Option<[Layout; SOURCES]> {
     Some(layouts)
 }
 
-/// What was made of an expression for rows of one kind of layouts: nothing where they have none.
+/// The plan of an expression for rows of one combination of layouts; `None` where there is none.
 struct Planned<P> {
     layouts: [Layout; SOURCES],
     plan: Option<P>,
@@ -73,7 +73,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// The projection of an expression whose names are resolved.
+    /// Creates the projection of an expression whose names are resolved.
     pub fn new(expr: Expr, nulls: Nulls) -> Self {
         Projection {
             expr,
@@ -88,7 +88,7 @@ impl Projection {
         &self.expr
     }
 
-    /// What the expression makes of each row of a column.
+    /// Computes the expression for each row of a column.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Projection {
         Ok(made)
     }
 
-    /// What the expression makes of rows.
+    /// Computes the expression for rows.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// The condition of an expression whose names are resolved.
+    /// Creates the condition of an expression whose names are resolved.
     pub fn new(expr: Expr, nulls: Nulls) -> Self {
         Condition {
             expr,
@@ -160,7 +160,7 @@ impl Condition {
         &self.expr
     }
 
-    /// Returns what the expression makes of None.
+    /// The treatment of None.
     pub fn nulls(&self) -> Nulls {
         self.evaluator.nulls()
     }

@@ -1,4 +1,4 @@
-//! Expressions over integers, made for rows of given layouts: what is left to do is to pick words.
+//! Plans of expressions over integers, for rows of given layouts: evaluation only picks words.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::expr::{Expr, Op, Relation};
 use super::failure::Failure;
 use crate::{Layout, Row, Symbol};
 
-/// Where integers come from.
+/// The origin of integers.
 pub(super) enum Pick {
     /// Words of a source, from an index on.
     Words {

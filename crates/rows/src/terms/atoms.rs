@@ -15,7 +15,7 @@ impl<'a> Writer<'a> {
         Writer(term)
     }
 
-    /// Begins a tuple: what is written next is in it.
+    /// Begins a tuple, of the values that are written next.
     pub fn open(&mut self) {
         self.0.push(TUPLE);
     }

@@ -37,11 +37,11 @@ pub use walk::{
     plain_number, put_ints, truth, tuple,
 };
 
-/// Terms nested deeper than this are refused, before they could exhaust the stack: values that are, rows that operators
-/// put together, and what is read.
+/// The maximum depth of terms, which keeps recursion from exhausting the stack: deeper values, rows that
+/// operators build, and encoded terms are refused.
 pub const MAX_DEPTH: u32 = 100;
 
-/// Whether a row is that of None.
+/// Whether a row is the row of None.
 #[inline]
 pub fn is_none(row: &[u8]) -> bool {
     row.first() == Some(&tag::NONE)

@@ -1,8 +1,8 @@
-//! The notes at the end of a row: what its term leaves open.
+//! The notes at the end of a row: information that its term does not have.
 
-/// That an integer was a `bool`.
+/// Marks an integer that was a `bool`.
 pub const BOOL: u8 = 1;
-/// That an integer was a `float`.
+/// Marks an integer that was a `float`.
 pub const FLOAT: u8 = 2;
 
 /// The end of a row: its notes have 255 bytes or more, and their length is before this.
@@ -25,7 +25,7 @@ pub fn split(row: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The term of a row: what is compared, sorted and routed by.
+/// The term of a row, by which rows are compared, sorted and routed.
 #[inline]
 pub fn term_of(row: &[u8]) -> &[u8] {
     split(row).0
@@ -88,7 +88,7 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// Appends notes with their atoms moved: those below `from` are left out, and of `until` on.
+/// Appends notes with their atoms moved: notes below `from`, and from `until` on, are left out.
 pub fn put_moved(notes: &[u8], from: u32, until: u32, by: i64, out: &mut Vec<u8>) {
     let mut notes = Notes(notes);
     while let Some((atom, kind, payload)) = notes.take() {

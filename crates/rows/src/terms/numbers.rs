@@ -1,4 +1,4 @@
-//! Numbers as terms: the integer below, then what lies between it and the number.
+//! Numbers as terms: the greatest integer below, followed by the rest.
 
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ pub(super) fn put_i128(value: i128, out: &mut Vec<u8>) {
     debug_assert!(fits.is_ok(), "16 bytes");
 }
 
-/// Appends a float; returns whether it equals an integer, which is what is written then.
+/// Appends a float; returns whether it equals an integer, which is then written instead.
 #[allow(clippy::float_cmp, reason = "exact on purpose")]
 pub fn put_f64(value: f64, out: &mut Vec<u8>) -> bool {
     if value.is_nan() {
@@ -102,7 +102,8 @@ pub fn put_f64(value: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends what a number's magnitude has beyond an integer: from 0 to 1, after the integer below the number.
+/// Appends the rest of a number's magnitude beyond an integer: from 0 to 1, after the integer below the
+/// number.
 pub fn put_fraction(negative: bool, fraction: f64, out: &mut Vec<u8>) {
     let bits = fraction.to_bits();
     out.push(FRACTION);
@@ -186,7 +187,7 @@ pub fn take_number(bytes: &[u8]) -> Option<(Number<'_>, usize)> {
     Some((Number::Float(value), end))
 }
 
-/// The ratio whose text is behind the mark at `mark`.
+/// The ratio whose text follows the mark at `mark`.
 fn ratio(bytes: &[u8], mark: usize) -> Option<(Number<'_>, usize)> {
     if bytes.get(mark) != Some(&FRACTION) {
         return None;
@@ -241,7 +242,8 @@ pub fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(END);
 }
 
-/// Where text or bytes that begin at the start of `bytes` end, with the end's mark, and whether they hold escapes.
+/// The end of text or bytes that begin at the start of `bytes`, including the end's mark, and whether they
+/// hold escapes.
 pub fn escaped_len(bytes: &[u8]) -> Option<(usize, bool)> {
     let (mut at, mut escapes) = (0, false);
     loop {

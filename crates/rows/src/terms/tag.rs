@@ -6,11 +6,11 @@ pub const END: u8 = 0x00;
 pub const NONE: u8 = 0x02;
 /// Negative infinity: the least number.
 pub const NEG_INF: u8 = 0x0f;
-/// An integer below those of 64 bits.
+/// An integer below the range of 64 bits.
 pub const NEG_BIG: u8 = 0x10;
 /// Zero. An integer of `n` bytes has the tag `ZERO + n`, a negative one `ZERO - n`.
 pub const ZERO: u8 = 0x19;
-/// An integer above those of 64 bits.
+/// An integer above the range of 64 bits.
 pub const POS_BIG: u8 = 0x22;
 /// Infinity.
 pub const POS_INF: u8 = 0x23;
@@ -26,7 +26,7 @@ pub const TUPLE: u8 = 0x32;
 pub const FROZENSET: u8 = 0x33;
 /// The first tag of the types that are taken apart into another term.
 pub const FIRST_TYPE: u8 = 0x40;
-/// A value that is kept as its pickle, whose bytes have another order than the values.
+/// A value that is kept as its pickle. The order of the bytes is not the order of the values.
 pub const PICKLED: u8 = 0x60;
 /// The mark between the integer below a number and its fraction.
 pub const FRACTION: u8 = 0xfe;

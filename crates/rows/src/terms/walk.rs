@@ -246,7 +246,8 @@ pub fn put_ints(symbols: impl Iterator<Item = Symbol>, words: &[i64], out: &mut 
     }
 }
 
-/// The layout of a row whose value is made of integers, and these; nothing for others, and for those with notes.
+/// The layout of a row whose value is made of integers, which are appended to `words`; `None` for other rows,
+/// and for rows with notes.
 pub fn ints(row: &[u8], words: &mut Vec<i64>) -> Option<Layout> {
     let (mut term, notes) = split(row);
     if !notes.is_empty() {

@@ -213,7 +213,8 @@ fn names_are_resolved_or_refused() {
     );
 }
 
-/// What an expression makes of a record with a None, by each meaning of it: nothing where it has no result.
+/// The result of an expression for a record with a None, by each treatment of it; `None` where it has no
+/// result.
 fn of_none(expr: &Expr) -> [Option<bool>; 2] {
     let row = Value::Tuple(vec![Value::None, Value::Int(1)]).row();
     [Nulls::Value, Nulls::Unknown]

@@ -1,4 +1,4 @@
-//! Rows against a model of values: their order, their parts, columns of them, and what is read from bytes.
+//! Rows against a model of values: their order, their parts, columns of them, and rows read from bytes.
 
 use super::values::{Value, ints, value};
 use crate::terms;

@@ -22,7 +22,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The number in quarters; nothing for what is no finite number.
+    /// The number in quarters; `None` for a value that is not a finite number.
     fn quarters(&self) -> Option<i128> {
         match *self {
             Value::Int(value) => Some(i128::from(value) * 4),
@@ -43,7 +43,7 @@ impl Value {
         }
     }
 
-    /// Where a number is among numbers: below all, among the finite, above these, not a number.
+    /// The rank of a number among numbers: below all, among the finite, above these, not a number.
     fn rank(&self) -> u8 {
         match self {
             Value::Infinity(true) => 0,
