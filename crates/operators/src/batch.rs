@@ -91,7 +91,7 @@ impl Content for Batch {
     }
 }
 
-/// The first byte of an encoded batch; what follows it begins at a multiple of 16.
+/// The first byte of an encoded batch; the rest begins at a multiple of 16.
 mod tag {
     pub(super) const HOST: u8 = 0;
     pub(super) const COLUMNS: u8 = 1;

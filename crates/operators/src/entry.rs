@@ -22,8 +22,9 @@ use draw::Draw;
 use program::Program;
 use running::{Pace, check, run};
 
-/// Reads a batch as one that comes from another process, and does with it what operators do; or, where the first byte is odd,
-/// runs a program that the bytes describe and compares each of its collections with recomputation at every time.
+/// Reads a batch as if it came from another process, and performs the operations of operators on it. Where
+/// the first byte is odd, it runs a program that the bytes describe and compares each of its collections with
+/// recomputation at every time.
 ///
 /// # Panics
 ///

@@ -45,7 +45,7 @@ pub enum Error {
     /// An expression has no result for a record.
     #[error("an expression has no result for a record")]
     Expression(Failure),
-    /// Totals were asked of an arrangement whose times are not totally ordered.
+    /// Totals were requested of an arrangement whose times are not totally ordered.
     #[error("totals are for scopes whose times are numbers: reduce the arrangement")]
     NotTotal,
     /// A reader came when an arrangement without one had begun to run.
@@ -54,7 +54,7 @@ pub enum Error {
          being built"
     )]
     NothingKept,
-    /// A trace was asked of an arrangement that entered from an outer scope.
+    /// A trace was requested of an arrangement that entered from an outer scope.
     #[error(
         "this arrangement is of the scope around and only entered this one: take the trace of the arrangement there"
     )]
@@ -78,7 +78,7 @@ pub enum Error {
     /// Bytes are no records of the host.
     #[error("{0}")]
     Unreadable(String),
-    /// An update is at a time before that of the message in which it came: no operator of this crate sends such.
+    /// An update has a time before the time of its message: no operator of this crate sends such a message.
     #[error(
         "an update at {time} came in a message at {message}: no time of a message's updates is before its own"
     )]
@@ -110,7 +110,7 @@ pub enum Error {
     /// The state of a checkpoint cannot be read.
     #[error("the state in the checkpoint cannot be read: {0}")]
     State(#[source] BoxError),
-    /// An operator held no time that allows what its state in a checkpoint wants to send.
+    /// An operator held no time that permits it to send its state in a checkpoint.
     #[error(
         "the operator held no time for {time} at the checkpoint: restore with the program that made the checkpoint"
     )]
@@ -118,7 +118,7 @@ pub enum Error {
         /// The time.
         time: Point,
     },
-    /// What a checkpoint has of an operator is not what the operator wrote.
+    /// The state in a checkpoint does not have the operator's format.
     #[error(
         "what the checkpoint has of this operator cannot be read ({0}): go on from an earlier checkpoint, or with the version \
          of the library that wrote it"
@@ -136,7 +136,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the operator that the error is of, where that is not the one that ran.
+    /// Returns the operator that the error is about, where that is not the one that ran.
     pub fn operator(&self) -> Option<&str> {
         match self {
             Error::NotAPair { reader, .. } => Some(reader),

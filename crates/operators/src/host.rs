@@ -62,8 +62,8 @@ pub trait HostColumn: HostBatch {
     /// Those of the host.
     fn cut(&self, range: Range<usize>) -> UserResult<Arc<dyn HostColumn>>;
 
-    /// Writes columns of the host together, so that what they share is written once. The bytes before them are a multiple
-    /// of 16.
+    /// Writes columns of the host together, so that shared data is written once. The bytes before them are a
+    /// multiple of 16.
     ///
     /// # Errors
     ///
@@ -71,7 +71,8 @@ pub trait HostColumn: HostBatch {
     fn encode_columns(&self, columns: &[&dyn HostColumn], out: &mut Encoder) -> UserResult<()>;
 }
 
-/// Reads what [`HostBatch::encode`] wrote. Bytes that no host batch wrote are [`Error::Unreadable`](crate::Error::Unreadable).
+/// Reads a batch in the format of [`HostBatch::encode`]. Malformed bytes are
+/// [`Error::Unreadable`](crate::Error::Unreadable).
 pub type HostDecoder = fn(&Bytes) -> UserResult<Arc<dyn HostBatch>>;
 
 static DECODER: OnceLock<HostDecoder> = OnceLock::new();
@@ -86,7 +87,7 @@ pub(crate) fn decoder() -> Option<HostDecoder> {
     DECODER.get().copied()
 }
 
-/// Reads what [`HostColumn::encode_columns`] wrote of as many columns.
+/// Reads so many columns in the format of [`HostColumn::encode_columns`].
 pub type ColumnsDecoder = fn(&Bytes, usize) -> UserResult<Vec<Arc<dyn HostColumn>>>;
 
 static COLUMNS_DECODER: OnceLock<ColumnsDecoder> = OnceLock::new();

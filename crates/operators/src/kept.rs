@@ -1,4 +1,4 @@
-//! The state of operators in checkpoints: batches, and numbers that say what they are.
+//! The state of operators in checkpoints: batches, and numbers that identify them.
 //!
 //! A piece of state is a list of [`Entry`]s. Its form, little-endian: the number of entries as a u32; of each the number of its numbers
 //! as a u32 and these as u64, the number of its batches as a u32, and of each batch its length as a u64 and the bytes that it travels as.
@@ -19,7 +19,7 @@ use pointstamp_order::Point;
 use crate::Error;
 use crate::batch::{Batch, Content};
 
-/// Batches, and numbers that say what they are: often the coordinates of a time.
+/// Batches, and numbers that identify them: often the coordinates of a time.
 #[derive(Clone)]
 pub struct Entry {
     /// The numbers.
@@ -75,7 +75,7 @@ impl PieceContent for Entries {
     }
 }
 
-/// Reads what a piece has.
+/// Reads the entries of a piece.
 fn entries_of(piece: &Piece) -> UserResult<Vec<Entry>> {
     let mut bytes = piece.to_bytes()?;
     let mut entries = Vec::new();
@@ -101,10 +101,10 @@ fn count(bytes: &mut Bytes) -> Result<u32, BoxError> {
     Ok(bytes.try_get_u32_le()?)
 }
 
-/// How state is divided among workers. See [`State`].
+/// The division of state among workers. See [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Division {
-    /// By the key of a router: every worker takes what the router would bring to it.
+    /// By the key of a router: every worker takes the records that the router would send to it.
     Groups,
     /// Any worker can have any entry.
     Parts,
@@ -125,7 +125,7 @@ pub fn keep(
     });
 }
 
-/// The state of an operator in the checkpoint that the computation goes on from.
+/// The state of an operator in the checkpoint from which the computation resumes.
 pub struct Restored {
     engine: EngineRestored,
     index: usize,
@@ -133,8 +133,8 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Returns what an operator had, and its entries: where state is by key those of all workers, if their number is another. To be called
-    /// once, when the outputs were added.
+    /// Returns the state of an operator, and its entries: those of all workers where state is by key and
+    /// their number has changed. To be called once, after the outputs were added.
     ///
     /// # Errors
     ///

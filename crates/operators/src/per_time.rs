@@ -50,8 +50,8 @@ impl<S> PerTime<S> {
         self.closed_unless(|time| frontier.less_equal(time))
     }
 
-    /// Takes out the states whose times are not open, least first. Where times are totally ordered, those after an open
-    /// one are open.
+    /// Takes out the states whose times are not open, least first. Where times are totally ordered, all times
+    /// after an open one are open.
     pub fn closed_unless(&mut self, open: impl Fn(&Point) -> bool) -> Vec<S> {
         let mut closed = Vec::new();
         match self.0.first_key_value() {

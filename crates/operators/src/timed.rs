@@ -96,7 +96,7 @@ impl Timed {
         times.into_iter().chain(&self.keys).chain([&self.records])
     }
 
-    /// Makes a batch of what a function makes of each column.
+    /// Makes a batch by applying a function to each column.
     fn each_column(
         &self,
         make: impl Fn(&dyn HostColumn) -> UserResult<Arc<dyn HostColumn>>,
@@ -181,7 +181,7 @@ impl Timed {
         self.records.encode_columns(&columns, out)
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Reads a batch in the format of [`encode`](Self::encode).
     pub(crate) fn decode(mut bytes: Bytes) -> UserResult<Self> {
         if bytes.len() < ALIGNMENT {
             return Err(Error::NotABatch.into());

@@ -58,7 +58,8 @@ impl<I: Content, O: Content> Unary<I, O> {
         self.result
     }
 
-    /// As [`on_messages`](Self::on_messages), for logic that sends at later times than it receives.
+    /// Builds the operator as [`on_messages`](Self::on_messages) does, for logic that sends at later times
+    /// than it receives.
     ///
     /// # Errors
     ///
@@ -80,7 +81,8 @@ impl<I: Content, O: Content> Unary<I, O> {
         }))
     }
 
-    /// Returns where the operator reports the records that it still needs, if a source wants to know.
+    /// Returns the retention by which the operator reports the records that it still needs, if a source
+    /// acknowledges.
     ///
     /// # Errors
     ///
@@ -89,13 +91,15 @@ impl<I: Content, O: Content> Unary<I, O> {
         self.builder.retention(&[self.result.stream()])
     }
 
-    /// As [`on_messages`](Self::on_messages), also when the input's frontier has changed.
+    /// Builds the operator as [`on_messages`](Self::on_messages) does; the logic also runs when the input's
+    /// frontier has changed.
     pub fn on_messages_and_frontier(self, logic: impl Logic<I, O>) -> Typed<O> {
         self.notified(Notify::Always, logic)
     }
 
-    /// As [`on_messages_and_frontier`](Self::on_messages_and_frontier), for logic that holds a capability for all that it
-    /// waits with: without one it is not run for a frontier.
+    /// Builds the operator as [`on_messages_and_frontier`](Self::on_messages_and_frontier) does, for logic
+    /// that holds a capability for everything that it delays: without a capability it is not run for a
+    /// frontier.
     pub fn on_messages_and_closing(self, logic: impl Logic<I, O>) -> Typed<O> {
         self.notified(Notify::WhileHolding, logic)
     }
@@ -111,7 +115,7 @@ impl<I: Content, O: Content> Unary<I, O> {
     }
 }
 
-/// The logic of an operator with one input and one output: what it does in an activation.
+/// The logic of an operator with one input and one output, called in each activation.
 pub trait Logic<I, O>: FnMut(&Input<I>, &Output<O>) -> Result<(), BoxError> + 'static {}
 
 impl<I, O, F> Logic<I, O> for F where

@@ -75,15 +75,15 @@ fn binary(op: Op, a: Expr, b: Arc<Expr>) -> Expr {
     Expr::Binary(op, Arc::new(a), b)
 }
 
-/// An error as the engine has those of a host.
+/// Returns an error as the engine wraps a host's.
 fn refused(cause: impl Into<BoxError>) -> EngineError {
     EngineError::Host {
         cause: cause.into(),
     }
 }
 
-/// Runs a program on each worker with the worker's share of the updates; returns what comes out of `updates`. The columns
-/// of its result are those that [`select_and_filter`] selects.
+/// Runs a program on each worker with the worker's share of the updates; returns the updates of the result.
+/// The columns of its result are those that [`select_and_filter`] selects.
 fn run(
     workers: usize,
     shares: &[Vec<Updates>],

@@ -96,7 +96,7 @@ impl RowBuf {
         }
     }
 
-    /// Whether the row is nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH): operators refuse such a row.
+    /// Whether the row is nested deeper than [`MAX_DEPTH`](crate::terms::MAX_DEPTH): operators refuse such a row.
     #[inline]
     pub fn is_too_deep(&self) -> bool {
         self.layout.is_none() && terms::is_too_deep(&self.term)

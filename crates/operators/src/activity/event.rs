@@ -13,7 +13,7 @@ use pointstamp_engine::observe::{EdgeId, OperatorId};
 use pointstamp_order::Point;
 use pointstamp_progress::{Location, Port, Source, Target};
 
-/// An event; what its numbers mean follows from its kind.
+/// An event; its kind determines the meaning of its numbers.
 pub(crate) struct LogEvent {
     pub(crate) at: u64,
     kind: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct LogEvent {
     made: Option<Box<Made>>,
 }
 
-/// What is made: an operator or scope with its address and name, or an edge.
+/// A created object: an operator or scope with its address and name, or an edge.
 #[derive(Default)]
 struct Made {
     address: Option<Vec<u64>>,
@@ -39,7 +39,7 @@ struct Made {
     target: Option<(u32, u32)>,
 }
 
-/// Of events that are the worker's as a whole.
+/// The operator number of events of the whole worker.
 pub(crate) const NONE: OperatorId = OperatorId {
     dataflow: u32::MAX,
     operator: u32::MAX,
@@ -71,7 +71,8 @@ impl LogEvent {
         }
     }
 
-    /// Of a message along an edge, where it is `operator`'s, unless that end of the edge is a scope's boundary.
+    /// Creates the event of a message along an edge at `operator`'s end; `None` where that end is a scope's
+    /// boundary.
     pub(crate) fn message(
         kind: &'static str,
         edge: EdgeId,
@@ -99,7 +100,8 @@ impl LogEvent {
         }
     }
 
-    /// Of a capability that is now for `time`; `count` is what that adds to the number of capabilities.
+    /// Creates the event of a capability that is now for `time`; `count` is the change of the number of
+    /// capabilities.
     pub(crate) fn capability(operator: OperatorId, port: usize, time: &Point, count: i64) -> Self {
         LogEvent {
             port: Some(small(port)),
@@ -109,7 +111,7 @@ impl LogEvent {
         }
     }
 
-    /// Of a change at a place of a scope.
+    /// Creates the event of a change at a place of a scope.
     pub(crate) fn change(
         kind: &'static str,
         scope: OperatorId,
@@ -131,7 +133,8 @@ impl LogEvent {
         }
     }
 
-    /// Of a scope or operator that is made; of a scope, `dims` is how many coordinates its times have.
+    /// Creates the event of a new scope or operator; for a scope, `dims` is the number of coordinates of its
+    /// times.
     pub(crate) fn made(
         kind: &'static str,
         id: OperatorId,
@@ -150,7 +153,7 @@ impl LogEvent {
         }
     }
 
-    /// Of an edge in a scope.
+    /// Creates the event of an edge in a scope.
     pub(crate) fn edge(
         scope: OperatorId,
         edge: EdgeId,

@@ -1,4 +1,4 @@
-//! Records of what a worker does: totals of each operator and, where asked for, a log of every event.
+//! Records of a worker's activity: totals of each operator and, if requested, a log of every event.
 //!
 //! [`Recorder`] observes the engine ([`pointstamp_engine::observe`]). The log is read as Arrow record batches.
 

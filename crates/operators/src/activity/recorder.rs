@@ -31,10 +31,10 @@ struct Inner {
     began: u64,
     /// Whether events are kept.
     keeps: bool,
-    /// How many of them wait at most.
+    /// The maximum number of waiting events.
     most: usize,
     totals: FxHashMap<OperatorId, Totals>,
-    /// By edge: whose output it comes from and whose input it goes to; none where that is a scope's boundary.
+    /// For each edge, the operators with its output and its input; none where that is a scope's boundary.
     ends: FxHashMap<EdgeId, (Option<OperatorId>, Option<OperatorId>)>,
     /// By scope and node.
     nodes: FxHashMap<(OperatorId, usize), OperatorId>,
@@ -44,9 +44,9 @@ struct Inner {
     parked_for: u64,
     events: Vec<LogEvent>,
     lost: u64,
-    /// What was done in dataflows that have ended; kept where that was asked for.
+    /// The totals of dataflows that have ended; kept if requested.
     ended: Option<Ended>,
-    /// How many of them a batch that was taken says.
+    /// The number of lost events that taken batches report.
     said: u64,
     /// Dataflows whose events are not kept: they read this record.
     ignored: Vec<u32>,
@@ -274,7 +274,7 @@ impl Recorder {
         (totals.collect(), inner.parked_for)
     }
 
-    /// Returns the number of events that were not kept, since those before them were not taken.
+    /// Returns the number of events that were dropped because earlier ones were not taken.
     pub fn lost(&self) -> u64 {
         self.inner().lost
     }
@@ -285,12 +285,12 @@ impl Recorder {
         inner.ended.as_mut().map(Ended::take).unwrap_or_default()
     }
 
-    /// Keeps no events of a dataflow, for example of one that reads this record and would never come to an end.
+    /// Stops keeping the events of a dataflow, for example of one that reads this record and would never end.
     pub fn ignore(&self, dataflow: u32) {
         self.inner().ignored.push(dataflow);
     }
 
-    /// Keeps no more events, and forgets those that wait.
+    /// Stops keeping events, and drops the waiting ones.
     pub fn stop(&self) {
         let mut inner = self.inner();
         inner.keeps = false;

@@ -1,4 +1,4 @@
-//! A recorder's totals and log are of what the worker did.
+//! A recorder's totals and log equal the worker's activity.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Totals of operators, also of those whose dataflow has ended.
+//! Totals of operators, including those of dataflows that have ended.
 
 use pointstamp_engine::observe::OperatorId;
 use rustc_hash::FxHashMap;
@@ -31,7 +31,7 @@ pub struct Done {
     pub totals: Totals,
 }
 
-/// What was done in dataflows that have ended, until it is taken.
+/// The totals of dataflows that have ended, until they are taken.
 #[derive(Default)]
 pub(crate) struct Ended {
     names: FxHashMap<OperatorId, String>,
@@ -44,7 +44,7 @@ impl Ended {
         self.names.insert(id, name.to_owned());
     }
 
-    /// A dataflow has ended: keeps what its operators did, in the order of their addresses.
+    /// Keeps the totals of a dataflow's operators when it has ended, in the order of their addresses.
     pub(crate) fn shut_down(
         &mut self,
         dataflow: u32,

@@ -46,7 +46,7 @@ fn is_hollow(columns: &RecordBatch, pieces: &[Bytes]) -> Result<bool, CaptureErr
     Ok(ipc::values(&written) > most)
 }
 
-/// Hands on the frames of a batch at a time: one, or several of a batch that is too long for one.
+/// Emits the frames of a batch at a time: one, or several for a batch that is too long for one.
 pub(super) fn frames(
     time: &Point,
     batch: &Batch,

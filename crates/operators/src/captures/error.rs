@@ -7,7 +7,7 @@ use pointstamp_engine::error::{BoxError, Error as EngineError};
 /// The reason why a capture cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The bytes of a capture are not what a writer wrote.
+    /// The bytes of a capture do not have the format of a writer.
     #[error("{name}: damaged at byte {offset}: {what}")]
     Damaged {
         /// The capture.
@@ -25,7 +25,7 @@ pub enum CaptureError {
         /// The file.
         path: PathBuf,
     },
-    /// A symbolic link lies where a capture would be written.
+    /// The path of a new capture is a symbolic link.
     #[error("{}: a symbolic link is not written through: name the file that it leads to", path.display())]
     Link {
         /// The error of the operating system.
@@ -33,7 +33,7 @@ pub enum CaptureError {
         /// The link.
         path: PathBuf,
     },
-    /// A file that is read is not the one that was read before.
+    /// A file is not the one that was read before.
     #[error(
         "{}: {what}. A capture may only grow while it is read: what begins anew writes to a path of its own",
         path.display()

@@ -44,7 +44,7 @@ struct State {
     input: Input,
     promise: Option<Promise>,
     schema: Option<SchemaRef>,
-    /// Whether a replay has it for itself.
+    /// Whether a replay has claimed the feed.
     claimed: bool,
     reader: Option<RemoteActivator>,
     /// No more is wanted.
@@ -62,20 +62,21 @@ enum Input {
     Fed(Feeding),
 }
 
-/// What a thread that feeds has said.
+/// The state of a thread that feeds.
 enum Feeding {
     Going,
     Ended,
     Failed(BoxError),
 }
 
-/// What a feed has next.
+/// The next item of a feed.
 pub enum Next {
-    /// An event: its place, what its capture contains, and its bytes. It keeps the promise, but for the number of records.
+    /// An event: its offset, its kind of contents, and its bytes. It keeps the promise of the stream, except
+    /// for the number of records.
     Event(u64, Contents, EncodedEvent),
     /// Nothing yet.
     Wait {
-        /// Whether a file is to be asked again later; a thread that feeds says so by itself.
+        /// Whether a file must be polled later; a thread that feeds wakes the replay itself.
         ask: bool,
     },
     /// Nothing any more.
@@ -85,7 +86,7 @@ pub enum Next {
     },
 }
 
-/// How a capture begins: the number of coordinates of its times, and the schema of columns.
+/// The beginning of a capture: the number of coordinates of its times, and the schema of columns.
 pub type Beginning = (usize, Option<SchemaRef>);
 
 impl Feed {
@@ -133,7 +134,7 @@ impl Feed {
         self.state().reader = Some(reader);
     }
 
-    /// Puts bytes behind those that are there, and waits for room before. Returns false when no more is wanted.
+    /// Appends bytes, and waits for space before. Returns false when no more bytes are needed.
     pub fn feed(&self, bytes: &[u8]) -> bool {
         let mut state = self.state();
         while !state.closed && !state.decoder.has_room(ROOM) {
@@ -179,7 +180,7 @@ impl Feed {
         }
     }
 
-    /// Keeps the feed for one replay; false where another has it.
+    /// Claims the feed for one replay; false where another has claimed it.
     pub fn claim(&self) -> bool {
         !std::mem::replace(&mut self.state().claimed, true)
     }
@@ -258,7 +259,8 @@ impl Feed {
             .map(Promise::counts)
     }
 
-    /// Returns a checksum that tells the file before [`offset`](Self::offset) apart from others; `None` of other sources.
+    /// Returns a checksum of the file before [`offset`](Self::offset), by which it is recognised; `None` for
+    /// other sources.
     ///
     /// # Errors
     ///
@@ -287,8 +289,8 @@ impl Feed {
         }
     }
 
-    /// Goes on in a file behind the event that ended at `offset`, when `counts` were these, and the file had this mark. The
-    /// beginning has been read.
+    /// Seeks to the end of the event at `offset` in a file, with the counts and the checksum at that point.
+    /// The beginning has been read.
     ///
     /// # Errors
     ///
@@ -438,7 +440,7 @@ impl Feed {
 }
 
 impl State {
-    /// Takes what the capture begins with.
+    /// Takes the beginning of the capture.
     fn begin(&mut self, start: Start) -> Result<(), String> {
         if start.contents == Contents::Columns {
             let schema = body::schema_of(start.schema);

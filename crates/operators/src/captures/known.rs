@@ -1,4 +1,4 @@
-//! A file of events that is read, and what tells that it is still the file that was read.
+//! A file of events that is being read, and the detection of another file in its place.
 //!
 //! A capture may be written anew under the name, in the same file or in another one, while it is read: what comes next would be
 //! of another capture. So the file is compared after each read with what was read of it: its first bytes, the last before where the
@@ -10,14 +10,14 @@ use std::path::Path;
 
 use pointstamp_events::frame::checksum;
 
-/// Bytes at the beginning of a file, and before a place in it, by which it is told apart from others.
+/// The number of bytes, at the beginning of a file and before an offset, by which the file is recognised.
 const KNOWN: usize = 4 << 10;
 
-/// A file, and what was read of it.
+/// A file, and the bytes that were read of it.
 #[derive(Debug)]
 pub(super) struct KnownFile {
     file: File,
-    /// How many bytes were read.
+    /// The number of bytes read.
     at: u64,
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -48,7 +48,7 @@ impl KnownFile {
         self.regular
     }
 
-    /// What is wrong with the file, if what was read of it stands there no more.
+    /// Returns the error if the file does not have the bytes that were read any more.
     ///
     /// # Errors
     ///
@@ -78,7 +78,8 @@ impl KnownFile {
         self.regular && !is_same(&own, &there)
     }
 
-    /// A checksum of what tells apart the file before a place that is there; `None` of what is no regular file.
+    /// Returns a checksum of the file before an offset in it, by which it is recognised; `None` for a file
+    /// that is not a regular one.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl KnownFile {
         Ok(Some(checksum([head.as_slice(), tail.as_slice()])))
     }
 
-    /// Goes on at a place: what stands before it is taken for what was read. Returns how long the file is.
+    /// Seeks to an offset: the bytes before it count as read. Returns the length of the file.
     ///
     /// # Errors
     ///

@@ -17,11 +17,11 @@ struct Events {
     list: Vec<Event<Batch>>,
     /// The operators that play the events, to be run when there is another.
     readers: Vec<RemoteActivator>,
-    /// Whether the capturing operator is gone.
+    /// Whether the capturing operator was dropped.
     ended: bool,
 }
 
-/// What a queue has at an index.
+/// The content of a queue at an index.
 pub enum Taken {
     /// An event.
     Event(Event<Batch>),

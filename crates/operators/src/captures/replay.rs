@@ -87,20 +87,20 @@ pub fn replay(
 /// One capture that is played.
 struct Played {
     source: Source,
-    /// How many events of a queue were taken.
+    /// The number of events of a queue that were taken.
     taken: usize,
     frontier: Vec<Point>,
     promise: Promise,
     ended: bool,
 }
 
-/// What a capture gives in a run.
+/// The item that a capture gives in a run.
 enum Step {
     Progress(Vec<(Point, i64)>),
     Batches(Vec<(Point, Batch)>),
-    /// Nothing; perhaps to be asked again.
+    /// Nothing now; the flag says whether to poll again.
     Wait(bool),
-    /// Nothing any more, and what is to be said of a capture that ends before its stream.
+    /// The end, with a warning if the capture ends before its stream.
     End(Option<String>),
 }
 
@@ -117,7 +117,7 @@ struct Player {
     held: Vec<Capability>,
     output: OutputPort<Batch>,
     activator: Activator,
-    /// How long to wait before files are asked again.
+    /// The interval at which files are polled.
     patience: Duration,
     warn: Box<dyn FnMut(String) -> UserResult<()>>,
 }
@@ -187,7 +187,7 @@ impl Player {
         Ok(())
     }
 
-    /// Holds what the frontiers allow, and nothing else.
+    /// Adjusts the held capabilities to the frontiers of the captures.
     fn hold(&mut self) -> Result<(), BoxError> {
         let frontiers = self.played.iter().map(|played| played.frontier.as_slice());
         let times = promise::union(frontiers);

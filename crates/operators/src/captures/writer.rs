@@ -1,4 +1,4 @@
-//! The operator that writes a stream's events, and files as what it writes to.
+//! The operator that writes a stream's events, and files as its targets.
 //!
 //! An event is written whole before the operator goes on. So a reader sees it at once, and a file whose writer died ends with a
 //! whole event or with a part of one, never with a hole.
@@ -20,7 +20,7 @@ use super::body;
 use super::error::CaptureError;
 use crate::batch::Batch;
 
-/// What the events of one stream are written to.
+/// The destination of the events of one stream.
 pub trait Target: Send {
     /// Writes all pieces.
     ///
@@ -45,7 +45,7 @@ pub struct FileTarget {
 }
 
 impl FileTarget {
-    /// Creates a file, or with `overwrite` empties the one that is there. A symbolic link is not followed.
+    /// Creates a file, or with `overwrite` truncates an existing one. Symbolic links are not followed.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ fn write_pieces(mut file: &File, pieces: &[Bytes]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes the events of a stream to a target, from now on. A stream of columns has a schema; another one carries records of the
-/// host.
+/// Writes the events of a stream to a target. A stream of columns has a schema; another one carries records
+/// of the host.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Arrangements: the operator that builds one, and what reads it.
+//! Arrangements: the operator that builds one, and its readers.
 //!
 //! The operator stages updates until their times are complete, seals them into immutable batches, adds these to the trace
 //! and sends them on, to the joins and reductions of this worker, which read the trace beside them. A message on this
@@ -46,8 +46,9 @@ pub enum Form {
     Key,
 }
 
-/// A trace that readers of an arrangement begin with, until the dataflow runs: what is read later begins where the
-/// arrangement is then, and holds nothing back before. The operator owns it: one that never runs leaves none behind.
+/// The initial trace of an arrangement's readers, until the dataflow runs. Later readers begin with the
+/// contents at that moment, and prevent no compaction before. The operator owns the trace: an operator that
+/// never runs leaves none behind.
 ///
 /// Where the dataflow goes on from a checkpoint, readers begin with what the checkpoint has, also those of dataflows that are built
 /// after this one, and of a `main` that takes a trace later: until all dataflows are built and the input's frontier has moved on,
@@ -80,9 +81,9 @@ pub(crate) fn let_go<T: ScopeTime, I: Content>(
 /// An arrangement of rows with times of one type.
 pub struct Arranged<T: ScopeTime> {
     pub(crate) stream: Typed<Sealed>,
-    /// What its operator keeps; nothing for one that keeps nothing of its own.
+    /// The size of its operator's state; `None` where the operator keeps no state of its own.
     pub(crate) keeps: Option<Keeps>,
-    /// What its keys and values are, as records.
+    /// The form of its keys and values, as records.
     pub(crate) form: Form,
     pub(crate) readers: Rc<dyn Readers<T>>,
 }
@@ -95,7 +96,7 @@ pub(crate) trait Readers<T: ScopeTime> {
     /// A reader for an operator, from the beginning while the dataflow is being built.
     fn source(&self) -> Result<Box<dyn Source<Cells, Cells, T>>, Error>;
 
-    /// A reader for `main`, and those who follow the arrangement.
+    /// Returns a reader for `main`, and the followers of the arrangement.
     ///
     /// # Errors
     ///
@@ -107,10 +108,11 @@ pub(crate) trait Readers<T: ScopeTime> {
 /// Makes readers of an arrangement in its own scope.
 struct OwnReaders<T: ScopeTime> {
     template: Weak<RefCell<Option<Reader<Cells, Cells, T>>>>,
-    /// The template where the dataflow goes on from a checkpoint: the operator may end before a trace is taken, or have ended.
+    /// The template, where the dataflow resumes from a checkpoint: the operator may end before a trace is
+    /// taken, or have ended.
     _restored: Option<Template<T>>,
     followers: Followers<T>,
-    /// Where readers come from once the dataflow runs.
+    /// The origin of readers once the dataflow runs.
     origin: Origin<Cells, Cells, T>,
 }
 
@@ -254,7 +256,7 @@ impl<T: ScopeTime> Arranged<T> {
     }
 }
 
-/// The size of what an operator keeps.
+/// The size of an operator's state.
 #[derive(Clone)]
 pub struct Keeps {
     /// The operator.
@@ -279,13 +281,13 @@ impl Keeps {
 
 /// An arrangement of a collection, in a scope with any number of coordinates.
 pub enum Arrangement {
-    /// In a scope whose times have one coordinate.
+    /// An arrangement in a scope whose times have one coordinate.
     One(Arranged<u64>),
-    /// In a scope whose times have two.
+    /// An arrangement in a scope whose times have two coordinates.
     Two(Arranged<[u64; 2]>),
-    /// In a scope whose times have three.
+    /// An arrangement in a scope whose times have three coordinates.
     Three(Arranged<[u64; 3]>),
-    /// In a scope whose times have more.
+    /// An arrangement in a scope whose times have more coordinates.
     Many(Arranged<Point>),
 }
 
@@ -352,7 +354,7 @@ impl Arrangement {
         on_arranged!(self, arranged => arranged.form)
     }
 
-    /// Returns what its operator keeps; nothing for one that shares what another operator keeps.
+    /// Returns the size of its operator's state; `None` where it shares the state of another operator.
     pub fn keeps(&self) -> Option<&Keeps> {
         on_arranged!(self, arranged => arranged.keeps.as_ref())
     }

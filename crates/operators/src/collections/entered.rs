@@ -23,7 +23,7 @@ use crate::batch::Batch;
 use crate::typed::Typed;
 use crate::unary::Unary;
 
-/// Makes readers of an outer arrangement for operators of a scope whose times have `dims` coordinates.
+/// Creates readers of an outer arrangement for operators of a scope whose times have `dims` coordinates.
 struct EnteredReaders<T0: ScopeTime> {
     outer: Rc<dyn Readers<T0>>,
     outer_dims: usize,

@@ -1,9 +1,10 @@
-//! Values whose arithmetic and order only the host language knows, such as decimals and values that are kept as pickles.
+//! Values whose arithmetic and order only the host language implements, such as decimals and values that are
+//! kept as pickles.
 
 use pointstamp_engine::error::UserResult;
 use pointstamp_rows::{Row, RowBuf};
 
-/// Arithmetic and order of values that only the host knows.
+/// Arithmetic and order of values that only the host language implements.
 pub trait Exotic {
     /// Adds up numbers, each as often as its count says, or takes their mean, into `result`. Returns false if there is no
     /// result: a mean of no values.

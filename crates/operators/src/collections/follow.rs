@@ -20,7 +20,7 @@ use pointstamp_order::{Antichain, Point};
 use super::time::ScopeTime;
 use pointstamp_rows::Cells;
 
-/// What an arrangement did, for those who replay it into a scope of theirs.
+/// A change of an arrangement, for followers that replay it into another scope.
 pub(crate) enum Instruction<T> {
     /// A batch, with a time at or before all of its updates'.
     Batch(Point, Sealed<Cells, Cells, T>),
@@ -30,7 +30,7 @@ pub(crate) enum Instruction<T> {
     Lost,
 }
 
-/// One of those who follow an arrangement.
+/// A follower of an arrangement.
 pub(crate) struct Follower<T> {
     pub(crate) instructions: RefCell<VecDeque<Instruction<T>>>,
     activator: Activator,
@@ -46,7 +46,7 @@ impl<T> Follower<T> {
     }
 }
 
-/// Those who follow an arrangement, and whether its operator has gone.
+/// The followers of an arrangement, and whether its operator was dropped.
 pub(crate) struct Followers<T>(Rc<Shared<T>>);
 
 struct Shared<T> {
@@ -86,7 +86,7 @@ impl<T: ScopeTime> Followers<T> {
         self.0.followers.borrow_mut().push(Rc::downgrade(follower));
     }
 
-    /// Whether the arrangement's operator has gone: who joins from then on is told nothing.
+    /// Whether the arrangement's operator was dropped: later followers receive nothing.
     pub(crate) fn are_lost(&self) -> bool {
         self.0.is_lost.get()
     }
@@ -102,7 +102,7 @@ impl<T: ScopeTime> Followers<T> {
     }
 }
 
-/// Tells the followers of an arrangement when its operator goes before it is complete.
+/// Notifies the followers of an arrangement when its operator is dropped before it is complete.
 pub(crate) struct Publisher<T: ScopeTime>(pub(crate) Followers<T>);
 
 impl<T: ScopeTime> Drop for Publisher<T> {

@@ -1,4 +1,4 @@
-//! How much an operator of collections does in one activation before others get their turn.
+//! The work that an operator of collections does in one activation before others get their turn.
 //!
 //! Owns one number for the whole process, and the [`Allowance`] that each operator makes of it: an operator that falls behind
 //! what comes does more, so that its delay does not grow with every step; one large piece of work is done in the usual
@@ -15,10 +15,10 @@ use pointstamp_engine::wakeups::Activator;
 
 use super::updates::MAX_UPDATES;
 
-/// How many updates an activation receives, and how many it looks at.
+/// The number of updates that an activation receives, and the number that it examines.
 static FUEL: AtomicUsize = AtomicUsize::new(1 << 17);
 
-/// How many times the usual an activation does at most.
+/// The maximum work of an activation, as a multiple of the usual.
 pub(crate) const MOST: usize = 16;
 
 /// The updates of one activation.
@@ -31,8 +31,8 @@ pub(crate) fn instalment() -> usize {
     fuel().min(MAX_UPDATES)
 }
 
-/// How much an operator does in one activation: the usual; and twice what it did before, up to [`MOST`] times the usual, where
-/// that was not enough and more has come since.
+/// The work of an operator in one activation: the usual; and twice the last one's, up to [`MOST`] times the
+/// usual, where that was not enough and more input has come since.
 pub(crate) struct Allowance {
     times: usize,
     /// Something was left when the activation before ended.
@@ -49,8 +49,8 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Works on the instalments of one activation, for which more has come or nothing has; asks for another one where work
-    /// is left. An instalment says whether more waits.
+    /// Works on the instalments of one activation; `came` is whether input has come. Activates the operator
+    /// again where work is left. An instalment returns whether more waits.
     pub(crate) fn spend(
         &mut self,
         came: bool,

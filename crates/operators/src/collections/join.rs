@@ -123,7 +123,7 @@ struct Joining<T: ScopeTime> {
 }
 
 impl<T: ScopeTime> Joining<T> {
-    /// Takes what has come; whether something has.
+    /// Takes waiting batches, and returns whether there were any.
     fn receive(&mut self, left: &Input<Sealed>, right: &Input<Sealed>) -> Result<bool, BoxError> {
         let mut came = false;
         while let Some((message, batch)) = left.next()? {
@@ -169,7 +169,7 @@ impl<T: ScopeTime> Joining<T> {
         seen
     }
 
-    /// Works for a while and sends what comes of it; whether more waits.
+    /// Works for a while and sends the results; returns whether more waits.
     fn instalment(&mut self, output: &Output<Updates>) -> Result<bool, BoxError> {
         let mut fuel = instalment();
         let mut builder = Builder::default();

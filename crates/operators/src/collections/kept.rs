@@ -57,7 +57,7 @@ impl<V: pointstamp_arrange::Rows, T: ScopeTime> Content for Written<V, T> {
     }
 }
 
-/// Whose pieces they are, and the frontiers of what is in them.
+/// The origin of the pieces, and the frontiers of their contents.
 struct Header<T> {
     worker: usize,
     peers: usize,
@@ -66,7 +66,7 @@ struct Header<T> {
     upper: Antichain<T>,
 }
 
-/// What there is of an arrangement.
+/// The extent of an arrangement's contents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Has {
     /// Nothing: updates came, and nobody reads it.
@@ -129,7 +129,7 @@ impl<T: ScopeTime> Header<T> {
     }
 }
 
-/// What an operator has, as a checkpoint takes it.
+/// The state of an operator, as a checkpoint takes it.
 pub(crate) struct Parts<T> {
     /// An arrangement that is read.
     pub(crate) arrangement: Option<Kept<Cells, Cells, T>>,
@@ -152,7 +152,7 @@ impl<T: ScopeTime> Parts<T> {
         }
     }
 
-    /// The arrangement, and whether it was read; one that was not has nothing, and answers nothing.
+    /// Takes the arrangement, and whether it was read; one that was not is empty, and has no readers.
     pub(crate) fn take_arrangement(&mut self) -> (Kept<Cells, Cells, T>, bool) {
         let is_read = self.arrangement.is_some();
         let kept = self.arrangement.take().unwrap_or_else(|| Kept {
@@ -165,17 +165,17 @@ impl<T: ScopeTime> Parts<T> {
     }
 }
 
-/// What an operator had at the checkpoint from which its dataflow goes on.
+/// The state of an operator at the checkpoint from which its dataflow resumes.
 pub(crate) struct Beginning<T> {
     pub(crate) parts: Parts<T>,
     /// The capabilities that it held.
     pub(crate) held: Restored,
-    /// Whether it had ended: it does not run, and `parts` is what others read.
+    /// Whether it had ended: it does not run, and `parts` is state that others read.
     pub(crate) has_ended: bool,
 }
 
 impl<T: ScopeTime> Beginning<T> {
-    /// What an operator had; `None` where it is new.
+    /// Returns the state of an operator; `None` where it is new.
     pub(crate) fn of(
         builder: &OperatorBuilder<Batch>,
         keeper: &mut Keeper<T>,
@@ -206,7 +206,7 @@ pub(crate) fn least<T: ScopeTime>(dims: usize) -> Antichain<T> {
     Antichain::from_elem(T::of(&Point::minimum(dims)))
 }
 
-/// Makes pieces of what an operator has, and knows those of the checkpoint before.
+/// Makes pieces of an operator's state, and reuses the pieces of the last checkpoint.
 pub(crate) struct Keeper<T> {
     here: usize,
     peers: usize,
@@ -264,7 +264,7 @@ impl<T: ScopeTime> Keeper<T> {
         State::Groups(pieces)
     }
 
-    /// Reads the pieces of this worker, or those of all workers there were.
+    /// Reads the pieces of this worker, or of all workers of the checkpoint.
     pub(crate) fn read(&mut self, state: State) -> Result<Parts<T>, Error> {
         let damaged = |_| Error::Checkpoint("its updates");
         let (mut headers, mut batches, mut staged, mut pending) =
@@ -360,19 +360,19 @@ impl<T: ScopeTime> Keeper<T> {
     }
 }
 
-/// Says of an operator that the arrangements that it reads have what it needs. It is not stateless: a checkpoint without the operator
-/// has not what the operator would have made of them.
+/// Declares that an operator's state is in the arrangements that it reads. It is not stateless: with a
+/// checkpoint that does not have the operator, its earlier results would be missing.
 pub(crate) fn keeps_nothing_of_its_own(builder: &OperatorBuilder<Batch>) {
     builder.keeps(|| Ok(State::Groups(Vec::new())));
 }
 
-/// Whether an operator had worked on what its arrangements have at the checkpoint from which the dataflow goes on. One that the
-/// checkpoint has not begins with what comes from now on.
+/// Whether an operator had processed the contents of its arrangements at the checkpoint from which the
+/// dataflow resumes. A new operator begins with later input.
 pub(crate) fn is_restored(builder: &OperatorBuilder<Batch>) -> bool {
     builder.restored().is_some()
 }
 
-/// The capabilities for least times, of those that an operator held.
+/// Returns the capabilities for the least times, from those that an operator held.
 pub(crate) fn capabilities<T: ScopeTime>(
     restored: &mut Restored,
     times: &Antichain<T>,
@@ -388,7 +388,7 @@ pub(crate) fn capabilities<T: ScopeTime>(
 pub(crate) struct LentArrangement<T: ScopeTime, O> {
     pub(crate) origin: Origin<Cells, Cells, T>,
     pub(crate) keeper: Rc<RefCell<Keeper<T>>>,
-    /// What the operator owns: while it is there, readers may come.
+    /// A reference to the operator's own state: while it exists, readers may come.
     pub(crate) operator: Weak<O>,
 }
 

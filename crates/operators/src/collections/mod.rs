@@ -56,7 +56,7 @@ pub use trace::{Counted, Trace};
 pub use updates::{Builder, MAX_UPDATES, Update, Updates};
 pub use variable::Variable;
 
-/// Sends what a builder holds, if it holds anything.
+/// Sends the updates of a builder, if it holds any.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use super::updates::{Builder, Updates};
 use crate::Error;
 use crate::batch::{Batch, Content};
 
-/// The part of a record that an exchange of updates, or an arrangement, goes by.
+/// The part of a record by which an exchange of updates, or an arrangement, routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The record.

@@ -9,13 +9,13 @@ use pointstamp_rows::Cells;
 /// A batch of an arrangement on its way to the arrangement's readers, on this worker.
 #[derive(Clone)]
 pub enum Sealed {
-    /// In a scope whose times have one coordinate.
+    /// A batch in a scope whose times have one coordinate.
     One(SealedBatch<Cells, Cells, u64>),
-    /// In a scope whose times have two.
+    /// A batch in a scope whose times have two coordinates.
     Two(SealedBatch<Cells, Cells, [u64; 2]>),
-    /// In a scope whose times have three.
+    /// A batch in a scope whose times have three coordinates.
     Three(SealedBatch<Cells, Cells, [u64; 3]>),
-    /// In a scope whose times have more.
+    /// A batch in a scope whose times have more coordinates.
     Many(SealedBatch<Cells, Cells, Point>),
 }
 

@@ -25,7 +25,7 @@ use pointstamp_rows::{Cells, Layout, Row};
 /// Updates in sorted runs, and the frontier before which there are none.
 pub(crate) type Waiting<T> = (Vec<Arc<Run<T>>>, Antichain<T>);
 
-/// What became complete, each part with the right to send it.
+/// The complete updates, each part with the capability to send it.
 pub(crate) type Parts<T> = Vec<(Capability, Run<T>)>;
 
 /// The updates, and the capabilities for them.
@@ -43,7 +43,7 @@ impl<T: ScopeTime> Staged<T> {
         }
     }
 
-    /// Goes on with what a checkpoint has.
+    /// Restores the updates of a checkpoint.
     pub(crate) fn restored(restored: &mut Restored, parts: &mut Kept<T>) -> Result<Self, Error> {
         let batcher = Batcher::restored(parts.upper.clone(), std::mem::take(&mut parts.staged));
         Ok(Staged {
@@ -85,7 +85,7 @@ impl<T: ScopeTime> Staged<T> {
         Ok(self.batcher.extend_at(keys, &vals, time, diffs)?)
     }
 
-    /// Begins to take out what is complete before a frontier.
+    /// Begins to take out the updates before a frontier.
     pub(crate) fn begin(&mut self, frontier: &Antichain<T>) -> Result<(), BoxError> {
         Ok(self.batcher.begin_seal(frontier)?)
     }
@@ -95,7 +95,8 @@ impl<T: ScopeTime> Staged<T> {
         self.batcher.is_sealing()
     }
 
-    /// Goes on with it until the fuel is used up; when it is done, the parts, each with the right to send it.
+    /// Continues a seal until the fuel is used up; when it is complete, returns the parts, each with the
+    /// capability to send it.
     pub(crate) fn seal(&mut self, fuel: &mut usize) -> Result<Option<Parts<T>>, BoxError> {
         let Some(sealed) = self.batcher.work(fuel)? else {
             return Ok(None);
@@ -125,7 +126,7 @@ pub(crate) fn hold(
     Ok(())
 }
 
-/// A capability for a time at or after one of those that are held.
+/// Returns a capability for a time at or after one of the held ones.
 pub(crate) fn delayed(capabilities: &[Capability], time: &Point) -> Result<Capability, BoxError> {
     match capabilities
         .iter()

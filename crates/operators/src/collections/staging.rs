@@ -1,4 +1,4 @@
-//! What arranging and consolidating have in common: updates on their way from messages to sealed runs.
+//! The common part of arranging and consolidating: updates on the way from messages to sealed runs.
 //!
 //! Both work in instalments: so many updates are received, and so many merged, in one activation; while more waits the
 //! operator asks to run again. A frontier is acted on also while messages wait: a port's frontier is not past a message that
@@ -27,11 +27,11 @@ pub(crate) struct Staging<T> {
     name: String,
     frontier: Vec<Point>,
     cutter: Cutter,
-    /// How many updates the next activation receives.
+    /// The number of updates that the next activation receives.
     most: usize,
 }
 
-/// A frontier, and what became complete before it.
+/// A frontier, and the updates that became complete before it.
 pub(crate) type Complete<T> = (Antichain<T>, Parts<T>);
 
 impl<T: ScopeTime> Staging<T> {
@@ -46,7 +46,7 @@ impl<T: ScopeTime> Staging<T> {
         }
     }
 
-    /// Goes on with what a checkpoint has.
+    /// Restores the updates of a checkpoint.
     pub(crate) fn restore(
         &mut self,
         restored: &mut Restored,
@@ -62,9 +62,9 @@ impl<T: ScopeTime> Staging<T> {
         self.staged.kept()
     }
 
-    /// Stages the updates of messages that wait, up to a bounded number: twice that of the activation before if that was
-    /// used up, so that what comes in each step is received in time. Returns the fuel of the activation, which is in
-    /// proportion where much comes, so that sealing keeps up with it.
+    /// Stages the updates of waiting messages, up to a bounded number: twice that of the activation before if
+    /// that was used up, so that the input of each step is received in time. Returns the fuel of the
+    /// activation, which is in proportion to the input where that is large, so that sealing keeps up with it.
     pub(crate) fn receive(&mut self, input: &Input<Updates>) -> Result<usize, BoxError> {
         let mut received = 0;
         let most = self.most.max(fuel());
@@ -107,8 +107,8 @@ impl<T: ScopeTime> Staging<T> {
         Ok(fuel().max(received.saturating_mul(4)))
     }
 
-    /// Goes on with what is complete, or begins with it when the input's frontier is another than before. To be called
-    /// again after it gave something.
+    /// Continues the current seal, or begins one when the input's frontier has changed. To be called again
+    /// after it returned updates.
     pub(crate) fn seal(
         &mut self,
         input: &Input<Updates>,

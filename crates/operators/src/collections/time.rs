@@ -16,8 +16,8 @@ pub trait ScopeTime: Time {
     /// Converts a point of the scope.
     fn of(point: &Point) -> Self;
 
-    /// Makes a time of coordinates; those that are left out, of `dims`, are zero, and those beyond are left out: a peer that
-    /// is broken may send any number of them.
+    /// Makes a time of coordinates; missing ones, of `dims`, are zero, and excess ones are dropped: a
+    /// defective peer may send any number of them.
     fn of_coords(coords: &[u64], dims: usize) -> Self;
 
     /// Converts the time to a point.

@@ -36,7 +36,8 @@ pub enum Total {
 }
 
 impl Arrangement {
-    /// Returns the keys' counts, or each key that is there once, of an arrangement in a scope whose times are numbers.
+    /// Returns the keys' counts, or each present key once, of an arrangement in a scope whose times are
+    /// numbers.
     ///
     /// # Errors
     ///
@@ -78,7 +79,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// Takes what has come; whether something has.
+    /// Takes waiting batches, and returns whether there were any.
     fn receive(&mut self, input: &Input<Sealed>) -> Result<bool, BoxError> {
         let mut came = false;
         while let Some((message, batch)) = input.next()? {
@@ -91,7 +92,7 @@ impl Counting {
         Ok(came)
     }
 
-    /// Works for a while and sends what comes of it; whether more waits.
+    /// Works for a while and sends the results; returns whether more waits.
     fn instalment(&mut self, output: &Output<Updates>) -> Result<bool, BoxError> {
         let mut fuel = instalment();
         let mut builder = Builder::default();

@@ -24,7 +24,7 @@ pub struct Trace(Box<dyn Reads>);
 /// A row and its count.
 pub type Counted = (RowBuf, i64);
 
-/// What a trace of any type of times can do.
+/// The interface of a trace, for any type of times.
 trait Reads {
     fn since(&self) -> Vec<Point>;
     fn upper(&self) -> Vec<Point>;
@@ -36,13 +36,13 @@ trait Reads {
     fn bytes(&self) -> usize;
 }
 
-/// A reader of an arrangement, and those who follow the arrangement.
+/// A reader of an arrangement, and the followers of the arrangement.
 struct Read<T: ScopeTime> {
     trace: Reader<Cells, Cells, T>,
     followers: Followers<T>,
     /// The form of the arrangement's records.
     form: Form,
-    /// Gives an arrangement to those whose times have its type.
+    /// Wraps an arrangement in the variant of its type of times.
     whole: fn(Arranged<T>) -> Arrangement,
 }
 
@@ -164,7 +164,8 @@ impl Trace {
         self.0.items(at)
     }
 
-    /// Brings the arrangement into a dataflow of its own operators, in a scope whose times have as many coordinates.
+    /// Imports the arrangement into a dataflow, for operators of a scope whose times have as many
+    /// coordinates.
     ///
     /// # Errors
     ///

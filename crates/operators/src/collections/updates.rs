@@ -19,14 +19,14 @@ use super::columns::plain::PlainColumns;
 use super::time::ScopeTime;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
-/// How many updates are put into one message at most, by operators that make many.
+/// The maximum number of updates in one message, for operators that make many.
 pub const MAX_UPDATES: usize = 4096;
 
 /// A batch of updates. Clones share it.
 #[derive(Clone)]
 pub struct Updates {
     body: Arc<Body>,
-    /// How many coordinates of the times count.
+    /// The number of coordinates of the times that count.
     dims: usize,
 }
 
@@ -79,7 +79,7 @@ pub struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// The time as the kernel has it, in a message at `message`.
+    /// The time in the kernel's type, in a message at `message`.
     #[inline]
     pub fn time_in<T: ScopeTime>(&self, message: &T, dims: usize) -> T {
         match self.kept {
@@ -120,7 +120,7 @@ impl Updates {
         self.len() == 0
     }
 
-    /// How many coordinates of the times it keeps count.
+    /// The number of coordinates of its times that count.
     pub fn dims(&self) -> usize {
         self.dims
     }
@@ -407,7 +407,7 @@ impl Updates {
         Ok(())
     }
 
-    /// Reads what `encode` wrote of rows; nothing where the bytes do not fit together.
+    /// Reads rows in the format of `encode`; `None` where the bytes are inconsistent.
     pub(crate) fn decode(bytes: Bytes) -> Option<Self> {
         let (mut body, dims, bytes) = Body::decode(bytes)?;
         let mut rest = &bytes[..];
@@ -420,7 +420,7 @@ impl Updates {
         Some(Updates { body, dims })
     }
 
-    /// Reads what `encode` wrote of columns; nothing where the bytes do not fit together.
+    /// Reads columns in the format of `encode`; `None` where the bytes are inconsistent.
     pub(crate) fn decode_columns(bytes: Bytes) -> Option<Self> {
         let whole = bytes.len();
         let (mut body, dims, bytes) = Body::decode(bytes)?;
@@ -440,7 +440,8 @@ impl Updates {
 }
 
 impl Body {
-    /// Reads what comes before the records; returns how many coordinates count, too, and the bytes that are left.
+    /// Reads the part before the records; returns it with the number of coordinates that count, and the
+    /// remaining bytes.
     fn decode(mut bytes: Bytes) -> Option<(Self, usize, Bytes)> {
         let mut header = [0_usize; 4];
         for word in &mut header {
@@ -477,7 +478,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder for about as many updates as a share of those of a batch.
+    /// Creates a builder with capacity for one of `of` shares of a batch.
     pub fn for_share(batch: &Updates, of: usize) -> Self {
         let (body, len) = (&batch.body, batch.len() / of);
         let len = len + len / 8; // shares are not quite equal
@@ -531,7 +532,7 @@ impl Builder {
         self.end_row(time, diff);
     }
 
-    /// Adds an update with the time and the diff of one of another batch, whose message's time stays what it is:
+    /// Adds an update with the time and the diff of one of another batch, for a message at the same time:
     /// `finish_kept` ends the batch.
     #[inline]
     pub fn push_like(&mut self, row: Row<'_>, update: &Update<'_>) {

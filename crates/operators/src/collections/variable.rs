@@ -1,4 +1,5 @@
-//! Loop variables of collections: a collection that is defined later, by what comes round the loop.
+//! Loop variables of collections: a collection that is defined later, by the records that enter the loop
+//! again.
 //!
 //! Owns the end of a loop, while it is open, and the operator that closes it.
 //!

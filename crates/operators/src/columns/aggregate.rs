@@ -183,7 +183,8 @@ fn kept_tables(builder: &OperatorBuilder<Batch>, plan: &Plan) -> Result<Tables, 
     Ok(tables)
 }
 
-/// The rows of times that are aggregated before they move, and capabilities of those that have a table.
+/// The rows of times that are aggregated before they are exchanged, with capabilities for the times that have
+/// a table.
 type Partials = Rc<RefCell<PerTime<(Option<Capability>, Partial)>>>;
 
 /// Returns the tables of a senders' operator, which checkpoints take. The first number of an entry is that of the rows.

@@ -1,4 +1,4 @@
-//! Rows that tell their event times in a column.
+//! Rows with their event times in a column.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::typed::{Input, Typed};
 use crate::unary::Unary;
 
-/// Moves each row to the time that its column tells.
+/// Moves each row to the time in its column.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub fn delay(stream: &Typed<RecordBatch>, column: usize) -> Result<Typed<RecordB
     Ok(moved)
 }
 
-/// Adds the time that each row is at, in the one column of the schema `told`, after the other columns.
+/// Adds the time of each row, in the one column of the schema `told`, after the other columns.
 ///
 /// # Errors
 ///
@@ -73,7 +73,7 @@ pub fn own_times_schema(schema: &SchemaRef, told: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
 }
 
-/// Returns the latest time that a column tells; `least` where there is no row.
+/// Returns the latest time in a column; `least` where there is no row.
 pub(super) fn latest_of(
     batch: &RecordBatch,
     column: usize,

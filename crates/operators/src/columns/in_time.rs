@@ -37,13 +37,13 @@ pub fn shared(kernel: impl Kernel + 'static) -> Shared {
 pub struct SideInput {
     /// The rows.
     pub rows: Typed<RecordBatch>,
-    /// How rows find their worker.
+    /// The way in which rows are distributed to workers.
     pub pact: Pact<Batch>,
     /// The number of the column of times.
     pub times: usize,
 }
 
-/// What happened in an activation.
+/// The counters of an activation.
 #[derive(Debug, Clone, Copy)]
 pub struct Ran {
     /// The number of batches that were taken in.
@@ -134,7 +134,8 @@ impl InTime {
         &self.builder
     }
 
-    /// Returns where the operator reports the records that it still needs, if a source wants to know.
+    /// Returns the retention by which the operator reports the records that it still needs, if a source
+    /// acknowledges.
     pub fn retention(&self) -> Option<&Retention> {
         self.retention.as_ref()
     }
@@ -162,9 +163,9 @@ impl InTime {
     }
 }
 
-/// What the entries of a kernel's state are, by their first numbers: rows that wait, of the side of the second number; or rows of the kind
-/// of the second number that the kernel keeps.
+/// The kind of an entry of a kernel's state, as its first number: waiting rows, of the side in the second number.
 const WAITS: u64 = 0;
+/// Rows that the kernel keeps, of the kind in the second number.
 const KEPT: u64 = 1;
 
 fn entries_of(kernel: &dyn Kernel) -> Result<Vec<Entry>, Error> {
@@ -259,7 +260,7 @@ impl Feeding {
         Ok(())
     }
 
-    /// Takes what has come: the numbers of batches and of rows that were left out.
+    /// Takes waiting batches, and returns the numbers of batches and of rows that were left out.
     fn receive(&mut self) -> Result<(usize, usize), BoxError> {
         let (mut batches, mut left_out) = (0, 0);
         for (place, (input, times)) in self.inputs.iter().enumerate() {
@@ -288,7 +289,7 @@ impl Feeding {
         Ok((batches, left_out))
     }
 
-    /// Sends what has become final.
+    /// Sends results that have become final.
     fn advance(&mut self, until: Option<u64>) -> Result<(), BoxError> {
         let (made, next) = {
             let mut kernel = self.kernel.lock();

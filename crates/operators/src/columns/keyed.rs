@@ -139,7 +139,7 @@ struct SeenSoFar {
     waiting: PerTime<(Capability, Vec<RecordBatch>)>,
 }
 
-/// What the entries of [`SeenSoFar`] are, by their first numbers. Their times follow.
+/// The first numbers of entries of [`SeenSoFar`]. Their times follow.
 const WAITS: u64 = 0;
 const GIVEN: u64 = 1;
 

@@ -1,4 +1,4 @@
-//! Bytes that decide what a program is.
+//! Bytes from which a program is drawn.
 
 /// Bytes, read from first to last; zeros when all are read. Every sequence of bytes describes something.
 pub(crate) struct Draw<'a>(&'a [u8]);

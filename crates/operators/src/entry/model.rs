@@ -11,7 +11,7 @@ pub(crate) type Bag = BTreeMap<Value, i64>;
 /// The values of a key in order, each with its count, which is not 0.
 pub(crate) type List = Vec<(Value, i64)>;
 
-/// Adds up counts; values whose count is 0 are left out.
+/// Adds up counts, and leaves out values whose count is 0.
 pub(crate) fn bag(updates: impl IntoIterator<Item = (Value, i64)>) -> Bag {
     let mut sums = Bag::new();
     for (value, diff) in updates {
@@ -136,7 +136,7 @@ fn is_null(value: &Value, width: usize) -> bool {
     }
 }
 
-/// What a reduction of [`by_key`] gives for the values of a key.
+/// The result of a reduction of [`by_key`] for the values of a key.
 pub(crate) fn reduced(reduction: &Reduction, list: &List) -> List {
     let one = |result: Option<Value>| result.map(|value| (value, 1)).into_iter().collect();
     match reduction {

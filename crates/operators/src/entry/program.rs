@@ -56,7 +56,7 @@ pub(crate) enum Step {
     JoinItself(usize),
     /// Values reduced by key.
     Reduce(usize, Reduction),
-    /// As [`Step::Reduce`], of the pairs `(value, key)`.
+    /// The reduction of [`Step::Reduce`], of the pairs `(value, key)`.
     ReduceTuples(usize, Reduction),
     /// The number of unlike values of each key, by a reducer of the caller's.
     Kinds(usize),
@@ -66,7 +66,8 @@ pub(crate) enum Step {
     Total(usize, Total),
     /// A join in an inner scope with so many more coordinates, to which an arrangement of the first enters.
     Entered(usize, usize, usize),
-    /// The least label that reaches each node along edges, in a loop whose times have so many more coordinates.
+    /// The least label that reaches each node along edges, in a loop whose times have so many more
+    /// coordinates.
     Reach(usize, usize, usize),
     /// The least label that reaches each node along edges in both directions: along them in a loop inside of a loop that goes against them.
     Nested(usize, usize),
@@ -81,7 +82,7 @@ pub(crate) enum Joined {
     Function,
 }
 
-/// What is known of a collection before it is computed.
+/// The properties of a collection that are known before it is computed.
 #[derive(Clone, Copy)]
 struct Shape {
     /// True if keys are whole numbers, and true if values are.
@@ -630,7 +631,7 @@ fn with_key() -> Projection {
     Projection::new(pair, Nulls::Value)
 }
 
-/// True of pairs whose first part is less than the second.
+/// A condition that is true for pairs whose first part is less than the second.
 pub(crate) fn ascending() -> Condition {
     let record = |index| Arc::new(part(Source::Record, index));
     let less = Expr::Binary(Op::Compare(Relation::Lt), record(0), record(1));

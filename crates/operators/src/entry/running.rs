@@ -1,4 +1,4 @@
-//! Programs on workers: what each collection carries, and whether it is what recomputation gives.
+//! Programs on workers: the contents of each collection, and the comparison with recomputation.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,14 +20,14 @@ use crate::batch::Batch;
 use crate::collections::{Builder, Updates, set_fuel};
 use crate::typed::Typed;
 
-/// How inputs are given to a dataflow, and how much its operators do at once.
+/// The way in which input is given to a dataflow, and the amount of work that its operators do at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// How many updates one message has at most.
+    /// The maximum number of updates in one message.
     pub(crate) message: usize,
-    /// How many steps the worker makes after each message.
+    /// The number of steps that the worker makes after each message.
     pub(crate) steps: usize,
-    /// How many updates operators work on in an activation; the usual number where it is nothing.
+    /// The number of updates that operators work on in an activation; the usual number where it is `None`.
     pub(crate) fuel: Option<NonZeroUsize>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Found {
     pub(crate) update: Timed,
 }
 
-/// An error of building as one that ends the worker.
+/// Converts an error of building into one that ends the worker.
 pub(crate) fn ended(error: Error) -> EngineError {
     match error {
         Error::Engine(error) => error,
@@ -128,7 +128,7 @@ impl Feed {
         }
     }
 
-    /// Sends a message, and gives up what the others do not need.
+    /// Sends a message, and drops capabilities that the others do not need.
     pub(crate) fn send(&mut self) -> Result<(), EngineError> {
         let held = |capabilities: &[Capability], time: &Point| {
             let mut held = capabilities.iter();
@@ -217,7 +217,7 @@ pub(crate) fn as_of<'a>(updates: impl IntoIterator<Item = &'a Timed>, at: &Point
     model::bag(come.map(|(value, _, diff)| (value.clone(), *diff)))
 }
 
-/// Compares what all workers have found with recomputation at every time.
+/// Compares the results of all workers with recomputation at every time.
 ///
 /// # Panics
 ///

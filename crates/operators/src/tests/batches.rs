@@ -50,7 +50,7 @@ fn register() {
     register_host_decoder(|bytes| Ok(Arc::new(Records(bytes.to_vec()))));
 }
 
-/// What decoding bytes is refused with.
+/// Returns the error of decoding bytes.
 fn refused(bytes: &[u8]) -> Error {
     match Batch::decode(Bytes::copy_from_slice(bytes)) {
         Ok(batch) => panic!("{} records", batch.len()),

@@ -207,7 +207,7 @@ fn integers_that_add_up_beyond_64_bits_are_the_hosts() {
     );
 }
 
-/// A value whose count is negative is none of those beside which NaN is left out.
+/// A value with a negative count is not among the values beside which NaN is left out.
 #[test]
 fn values_that_are_taken_away_are_not_there() {
     let (one, nan) = (Cell::Quarters(4).row(), Cell::NaN.row());

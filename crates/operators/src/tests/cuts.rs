@@ -45,11 +45,11 @@ pub(super) enum When {
     Before(u64),
 }
 
-/// What a worker hears of cuts.
+/// The parts of cuts that a worker received.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) found: RefCell<Vec<Found>>,
-    /// What there was, and how much had been found.
+    /// The part, and the number of results at that moment.
     pub(super) part: RefCell<Option<(Part<Batch>, usize)>>,
     pub(super) worker: RefCell<Option<Worker<Batch>>>,
     pub(super) asked: Cell<bool>,
@@ -73,7 +73,7 @@ impl Cuts<Batch> for Record {
     }
 }
 
-/// What a worker has found before a cut and after it, and what there was at the cut.
+/// A worker's results before a cut and after it, and its part at the cut.
 pub(super) struct Ran {
     pub(super) before: Vec<Found>,
     pub(super) after: Vec<Found>,
@@ -249,7 +249,7 @@ fn run(
     Ok(record.ran())
 }
 
-/// What is written and read again.
+/// Writes a part as bytes and reads it again.
 pub(super) fn through_bytes(mut part: Part<Batch>) -> Part<Batch> {
     let again = |piece: Piece| Piece::from(piece.to_bytes().unwrap().to_vec());
     let all = |pieces: Vec<Piece>| pieces.into_iter().map(again).collect();
@@ -269,13 +269,13 @@ pub(super) fn through_bytes(mut part: Part<Batch>) -> Part<Batch> {
     part
 }
 
-/// What the workers had at a cut.
+/// Returns the parts of the workers at a cut.
 pub(super) fn parts(ran: &mut [Ran]) -> Vec<Part<Batch>> {
     let parts = ran.iter_mut().map(|ran| ran.part.take().unwrap());
     parts.map(through_bytes).collect()
 }
 
-/// Runs with what each worker begins with.
+/// Runs `main` with the share with which each worker begins.
 pub(super) fn with_shares<R: Send>(
     place: Place,
     parts: Option<Vec<Part<Batch>>>,
@@ -315,7 +315,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 20..200)
 }
 
-/// Cuts a program, and goes on with it as it was, and from the cut.
+/// Cuts a program, and checks that it continues both undisturbed and from the cut.
 fn goes_on(bytes: &[u8], (cut, rest): (Place, Place), round: u64) {
     let (pace, program, at) = drawn(bytes);
     let when = When::Amid(round, at);

@@ -23,7 +23,7 @@ use crate::entry::running::{Found, as_of, batch, ended};
 use crate::entry::value::Value;
 use crate::typed::Typed;
 
-/// The number of rounds; each sends what an input has at its time.
+/// The number of rounds; each sends the records of an input at its time.
 const ROUNDS: u64 = 5;
 
 /// Two dataflows: one arranges and counts an input; the other imports the arrangement and joins it with another input.
@@ -38,7 +38,7 @@ struct Plan {
     closes: u64,
     /// When the first dataflow is dropped, if it is.
     drops: Option<u64>,
-    /// How many steps follow each message.
+    /// The number of steps after each message.
     steps: usize,
 }
 
@@ -73,7 +73,7 @@ impl Plan {
         }
     }
 
-    /// When nothing more comes of the first input.
+    /// The time at which the first input ends.
     fn ends(&self) -> u64 {
         self.drops
             .map_or(self.closes, |drops| drops.min(self.closes))
@@ -137,7 +137,7 @@ impl Plan {
     }
 }
 
-/// What a trace has at a time, as updates of a collection.
+/// Returns the contents of a trace at a time, as updates of a collection.
 fn read(trace: &Trace, at: u64, collection: usize) -> Vec<Found> {
     let items = trace.items(&Point::from([at])).unwrap();
     let items = items.into_iter().map(|(key, (value, count))| Found {
@@ -151,7 +151,7 @@ fn read(trace: &Trace, at: u64, collection: usize) -> Vec<Found> {
     items.collect()
 }
 
-/// An input, and where it goes on.
+/// An input, and the position at which it resumes.
 struct Driven {
     input: Input<Batch>,
     from: u64,
@@ -165,7 +165,7 @@ impl Driven {
         Driven { input, from, sent }
     }
 
-    /// Sends what a worker has of a round.
+    /// Sends the worker's records of a round.
     fn send(
         &self,
         worker: &Worker<Batch>,
@@ -194,7 +194,7 @@ impl Driven {
     }
 }
 
-/// Runs a plan on a worker, from its beginning or from a cut; returns also what the traces have in the end.
+/// Runs a plan on a worker, from its beginning or from a cut; returns also the final contents of the traces.
 fn run(
     worker: &Worker<Batch>,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Tests of operators: each on one to four workers against recomputation, and what is refused.
+//! Tests of operators: each on one to four workers against recomputation, and refused input.
 
 mod batches;
 mod columns;

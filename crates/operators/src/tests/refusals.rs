@@ -26,7 +26,7 @@ use crate::entry::running::{collect, ended};
 use crate::entry::value::Value;
 use crate::{Error, Kind, Typed, Unary};
 
-/// What is built of an input.
+/// The dataflow that is built of an input.
 type Build = dyn Fn(&Typed<Updates>) -> Result<Typed<Updates>, Error> + Sync;
 
 /// Runs a dataflow of one input, to which each worker sends a batch; the operator's name and the error with which it fails.
@@ -198,7 +198,7 @@ fn rows_that_nest_too_deep() {
     assert!(matches!(*error, Error::TooDeep), "{operator}: {error}");
 }
 
-/// Rows whose kinds are not ordered by their bytes: as the host's pickles are.
+/// Returns a row whose order is not the order of its bytes, as for the host's pickles.
 fn pickled(byte: u8) -> RowBuf {
     let mut row = RowBuf::default();
     let written = row.other_term(|out| {

@@ -14,17 +14,17 @@ use pointstamp_simulate::{Found, Link, World};
 
 use crate::batch::Batch;
 
-/// Where a program runs.
+/// The workers on which a program runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     /// On so many threads.
     Threads(usize),
-    /// On so many processes of so many workers each, whose interleaving follows from a seed.
+    /// On so many processes of so many workers each, whose interleaving is determined by a seed.
     Simulated(usize, usize, u64),
 }
 
 impl Place {
-    /// Runs `main` on each worker; returns what they return.
+    /// Runs `main` on each worker; returns their results.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Traces read from outside, and imported into other dataflows while their own goes on.
+//! Traces read from outside, and imported into other dataflows while their own dataflow runs.
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -22,7 +22,7 @@ use crate::entry::running::{Feed, Pace, as_of, batch, collect, ended, grid};
 use crate::entry::value::Value;
 use crate::{Error, Typed};
 
-/// Which arrangement of a collection of pairs is read.
+/// The arrangement of a collection of pairs that is read.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Records,
@@ -82,13 +82,14 @@ fn inputs() -> impl Strategy<Value = (usize, Vec<Timed>)> {
     (1..4_usize).prop_flat_map(|dims| (Just(dims), updates(dims)))
 }
 
-/// What one worker saw: the imported updates, and the items of its trace at every time, at the end.
+/// The results of one worker: the imported updates, and the items of its trace at every time, at the end.
 struct Seen {
     imported: Vec<Timed>,
     items: Vec<(Point, Bag)>,
 }
 
-/// Builds a dataflow, lets it run for some messages, and imports its trace into another one, beside which it goes on.
+/// Builds a dataflow, lets it run for some messages, and imports its trace into another one, beside which it
+/// continues.
 fn import_while_it_runs(
     worker: &Worker<Batch>,
     (dims, updates): (usize, &[Timed]),
@@ -141,7 +142,7 @@ fn import_while_it_runs(
     })
 }
 
-/// The records of a trace at a time, which are also those of each key.
+/// Returns the records of a trace at a time, and checks that they are also those of each key.
 fn items(trace: &Trace, at: &Point, form: Form) -> Bag {
     let mut found = Vec::new();
     for (key, (value, count)) in trace.items(at).unwrap() {
@@ -402,8 +403,8 @@ fn a_dataflow_that_imports_one_that_is_dropped_fails() {
     assert!(error.to_string().contains("was dropped"), "{error}");
 }
 
-/// A dataflow that is dropped in the middle of its work, with all that it holds, does not disturb others, and what it held
-/// back of a shared trace is let go of.
+/// A dataflow that is dropped in the middle of its work, with its state, does not disturb others, and its
+/// holds on a shared trace are released.
 #[test]
 #[cfg_attr(miri, ignore = "it takes minutes")]
 fn a_dataflow_dropped_in_the_middle() {

@@ -1,4 +1,4 @@
-//! Captures: what a stream carried, written, read and played, is what it carries again.
+//! Captures: the records of a stream, written, read and replayed, are equal.
 
 use std::any::Any;
 use std::io::Write;
@@ -26,7 +26,7 @@ use crate::program::{Sent, all, batch, rows_of, schema, sent};
 
 type Rows = Vec<(Vec<u64>, Vec<Option<i64>>)>;
 
-/// Records of a host whose records are integers.
+/// A batch of a host whose records are integers.
 struct Numbers(Vec<i64>);
 
 impl HostBatch for Numbers {
@@ -61,7 +61,7 @@ fn decode(bytes: &Bytes) -> UserResult<Arc<dyn HostBatch>> {
     Ok(Arc::new(Numbers(numbers.collect())))
 }
 
-/// The rows of a batch: those of columns, or the host's numbers.
+/// Returns the rows of a batch: of columns, or the host's numbers.
 fn rows_in(batch: Batch) -> Vec<Vec<Option<i64>>> {
     match batch {
         Batch::Columns(columns) => rows_of(&columns),
@@ -96,7 +96,7 @@ impl Target for Bytewise {
     }
 }
 
-/// How a program's rows are carried.
+/// The kind of batches that carry a program's rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Columns,
@@ -153,7 +153,7 @@ fn written(dims: usize, form: Form, input: &[Sent]) -> Vec<u8> {
     written.0.clone()
 }
 
-/// What a replay has given: rows, and warnings.
+/// The results of a replay: rows, and warnings.
 type Played = (Rows, Vec<String>);
 
 /// Plays sources on a worker, and calls a function between its steps.

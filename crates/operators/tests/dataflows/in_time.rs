@@ -25,10 +25,10 @@ use crate::program::{Found, Row, Sent, Shape, all, batch, rows_of, run, schema, 
 
 type Cells = Vec<Option<i64>>;
 
-/// How many rows of an input tell different times where their times are the same otherwise.
+/// The number of rows of an input whose times are made different from each other.
 const MANY: i64 = 256;
 
-/// Lets each row tell a time of its own, so that there is one order of them.
+/// Gives each row a time of its own, so that their order is unique.
 fn apart(mut input: Vec<Sent>) -> Vec<Sent> {
     let rows = input.iter_mut().flat_map(|sent| &mut sent.rows);
     for (number, row) in (0..).zip(rows) {
@@ -50,7 +50,7 @@ fn terms(outer: [bool; 2], joined: Option<&str>) -> Terms {
         .expect("the columns are there")
 }
 
-/// Runs a kernel on its inputs: what all workers have found.
+/// Runs a kernel on its inputs, and returns the results of all workers.
 fn fed<K: Kernel + 'static>(
     shape: Shape,
     inputs: &[Vec<Sent>],
@@ -82,7 +82,7 @@ fn cells(found: &[Found], columns: usize) -> Vec<Cells> {
     rows
 }
 
-/// Returns whether no row is later than the time that a column of it tells, as those of mixed times may not be.
+/// Returns whether no row is later than the time in one of its columns; rows of mixed times may be.
 fn tell_later(found: &[Found], column: usize) -> bool {
     let tells = |(_, time, row): &Found| {
         row[column].is_none_or(|at| time.last().is_some_and(|time| time <= at.unsigned_abs()))
@@ -130,8 +130,7 @@ fn matched(
     sorted(pairs)
 }
 
-/// Returns the sessions of each key: the rows of each, in order, where one that comes so long after the one before it is of
-/// another.
+/// Returns the sessions of each key: the rows of each, in order; a gap of this length begins another session.
 fn sessions(rows: &[Row], gap: i64) -> Vec<Vec<Row>> {
     let mut sessions: Vec<Vec<Row>> = Vec::new();
     let mut latest: BTreeMap<Option<i64>, usize> = BTreeMap::new();
@@ -360,7 +359,7 @@ proptest! {
     }
 }
 
-/// Notes what it is told, as a state in a host does.
+/// Records its calls, as a state in a host does.
 struct Notes {
     begins: u64,
     ran: Arc<Mutex<Vec<Ran>>>,

@@ -27,17 +27,17 @@ pub(crate) type Shape = (usize, usize);
 /// The shapes on which every program gives the same rows.
 pub(crate) const SHAPES: [Shape; 5] = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)];
 
-/// A row: its key, its value, and the event time that it tells.
+/// A row: its key, its value, and its event time.
 pub(crate) type Row = (Option<i64>, i64, i64);
 
 /// Rows that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    /// Which worker sends them: this number modulo that of workers.
+    /// The worker that sends them: this number modulo the number of workers.
     pub(crate) worker: usize,
     pub(crate) time: Vec<u64>,
     pub(crate) rows: Vec<Row>,
-    /// How many steps the worker makes after.
+    /// The number of steps that the worker makes afterwards.
     pub(crate) steps: usize,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn rows_of(batch: &RecordBatch) -> Vec<Vec<Option<i64>>> {
         .collect()
 }
 
-/// Turns an error of building into one that ends the worker.
+/// Converts an error of building into one that ends the worker.
 fn ended(error: Error) -> EngineError {
     match error {
         Error::Engine(error) => error,
@@ -224,7 +224,7 @@ fn key() -> impl Strategy<Value = Option<i64>> {
     prop_oneof![1 => Just(None), 9 => (0_i64..5).prop_map(Some)]
 }
 
-/// Draws what is sent to an input of so many coordinates of time, in any order of times.
+/// Generates the messages of an input with so many coordinates of time, in any order of times.
 pub(crate) fn sent(dims: usize) -> impl Strategy<Value = Vec<Sent>> {
     let times = prop::collection::vec(0_u64..10, dims);
     let rows = prop::collection::vec((key(), -20_i64..20, 0_i64..12), 0..6);

@@ -1,4 +1,4 @@
-//! Rows that tell their event times, and windows that are updated as rows arrive.
+//! Rows with event times, and windows that are updated as rows arrive.
 
 use std::collections::BTreeMap;
 use std::slice;

@@ -16,7 +16,7 @@ use super::ColumnsError;
 use super::plain::PlainColumns;
 use crate::Error;
 
-/// Which columns the changes of a collection are in.
+/// The columns with the changes of a collection.
 pub struct ChangesOf<'a> {
     /// The collection's columns.
     pub schema: &'a SchemaRef,
@@ -24,7 +24,7 @@ pub struct ChangesOf<'a> {
     pub time: String,
     /// The column of the diffs; None where every row is there once more.
     pub diff: Option<String>,
-    /// How many coordinates a time has.
+    /// The number of coordinates of a time.
     pub dims: usize,
 }
 
@@ -66,7 +66,7 @@ impl ChangesOf<'_> {
         })
     }
 
-    /// Where a column is, and whether it is one of the collection's own, too.
+    /// Returns the number of a column, and whether it is also one of the collection's own.
     fn column(
         &self,
         batch: &RecordBatch,

@@ -59,7 +59,7 @@ pub fn collect(
     }))
 }
 
-/// Returns the schema of the result of [`collect`], of a stream whose times have `dims` coordinates.
+/// Returns the schema of the result of [`collect`], for a stream whose times have `dims` coordinates.
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ pub enum ColumnsError {
     /// An expression reads something that the collection does not have.
     #[error(transparent)]
     Unresolved(#[from] Unresolved),
-    /// An expression that is neither true nor false stands where a condition is read.
+    /// A condition whose expression is not a boolean.
     #[error(
         "a condition is true or false, and {expr} is of type {data_type}: compare it with something"
     )]
@@ -112,7 +112,7 @@ pub enum ColumnsError {
     NoChanges {
         /// The column that was looked for.
         name: String,
-        /// What it should have: `time` or `diff`.
+        /// The missing column: `time` or `diff`.
         what: &'static str,
         /// The columns of the data.
         columns: String,
@@ -137,7 +137,7 @@ pub enum ColumnsError {
     NoIntegers {
         /// The column.
         column: String,
-        /// What it has: `time` or `diff`.
+        /// The column: `time` or `diff`.
         what: &'static str,
         /// Its type.
         data_type: DataType,
@@ -149,9 +149,9 @@ pub enum ColumnsError {
     Nulls {
         /// The column.
         column: String,
-        /// What it has: `time` or `diff`.
+        /// The column: `time` or `diff`.
         what: &'static str,
-        /// How many nulls it holds.
+        /// The number of nulls.
         count: usize,
     },
     /// An integer is no coordinate of a time.
@@ -174,7 +174,7 @@ pub enum Misplaced {
     /// The time or the diff is null.
     #[error("has a null")]
     Null,
-    /// The time is before that of the stream.
+    /// The time is before the time of the stream.
     #[error("is early")]
     Early,
 }

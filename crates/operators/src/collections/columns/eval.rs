@@ -95,7 +95,7 @@ impl Value {
         }
     }
 
-    /// As Arrow's kernels take it.
+    /// The value as an argument of Arrow's kernels.
     fn datum(&self) -> Box<dyn Datum> {
         match self {
             Value::Column(array) => Box::new(Arc::clone(array)),
@@ -103,7 +103,8 @@ impl Value {
         }
     }
 
-    /// The numbers as floats, as Python converts them; nothing for what is none, and for integers of more than 64 bits.
+    /// The numbers as floats, as Python converts them; `None` for other values, and for integers of more than
+    /// 64 bits.
     fn floats(&self) -> Option<Value> {
         match self.data_type() {
             DataType::Float64 => Some(self.with(Arc::clone(self.array()))),
@@ -240,7 +241,7 @@ impl Columns<'_> {
         })
     }
 
-    /// The truth for all rows, where a value is one that all have.
+    /// Extends a truth value to all rows, where the value is a constant.
     fn spread(&self, value: &Value, truth: BooleanArray) -> BooleanArray {
         match value {
             Value::Column(_) => truth,
@@ -272,7 +273,7 @@ fn has_zero(floats: &ArrayRef) -> bool {
     floats.is_none_or(|floats| floats.iter().flatten().any(|value| value == 0.0))
 }
 
-/// A constant as a column of one value; nothing for those that columns do not have.
+/// Returns a constant as a column of one value; `None` for constants that columns cannot hold.
 fn constant(row: &RowBuf) -> Option<ArrayRef> {
     if let Some(truth) = row.get().truth() {
         return Some(Arc::new(Int64Array::from(vec![i64::from(truth)])));

@@ -1,4 +1,4 @@
-//! Expressions over a record batch by itself: of streams of columns, whose batches hold columns of any type.
+//! Expressions over a single record batch: for streams of columns, whose batches hold columns of any type.
 //!
 //! An expression means what it means of a collection's columns. Only the columns that it reads have to be of types that a
 //! collection keeps.

@@ -32,7 +32,7 @@ pub struct PlainColumns {
 }
 
 impl PlainColumns {
-    /// Returns the plain values of a batch whose columns have kinds that a collection keeps.
+    /// Returns the plain values of a batch whose columns have kinds that a collection supports.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl PlainColumns {
 /// rows.
 const MAX_NULLS: usize = 16;
 
-/// How many rows of columns one message carries at most.
+/// The maximum number of rows of columns in one message.
 const MOST: usize = 8192;
 
 /// Returns a batch in pieces that one message each carries.
@@ -339,7 +339,7 @@ enum Word<'a> {
     Constant(i64),
 }
 
-/// A shape whose arrays have their types.
+/// The types of a shape's arrays.
 enum Form<'a> {
     Ints(&'a Int64Array),
     Wide(&'a Decimal128Array),

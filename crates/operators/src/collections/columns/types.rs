@@ -1,4 +1,4 @@
-//! What expressions over columns are of, by the columns' types.
+//! The types of expressions over columns, from the columns' types.
 //!
 //! Rows hold dates and decimals as integers, so that a comparison with a number would have a result, and not the one that
 //! was meant: it is refused here. So are sums of text.
@@ -13,7 +13,7 @@ use super::ColumnsError;
 /// The result of looking at an expression's types.
 type Typing<T> = Result<T, ColumnsError>;
 
-/// What values of a type can be compared with.
+/// A class of types whose values can be compared.
 #[derive(PartialEq)]
 enum Class {
     Number,
@@ -36,7 +36,7 @@ fn class(data_type: &DataType) -> Class {
     }
 }
 
-/// An expression over columns by name, with the columns found, and the type of what it makes.
+/// Resolves an expression over columns by name, and returns it with the type of its result.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ fn names_of(schema: &SchemaRef) -> Vec<String> {
     fields.map(|field| field.name().clone()).collect()
 }
 
-/// What an expression means by its types, where rows have integers for floats and for booleans.
+/// Rewrites an expression by the types of its columns, where rows have integers for floats and for booleans.
 fn meant(expr: &Expr, schema: &SchemaRef) -> Typing<Expr> {
     Ok(match expr {
         Expr::Binary(op @ (Op::And | Op::Or), a, b) => {
@@ -156,7 +156,7 @@ fn constant(row: &RowBuf) -> Typing<DataType> {
     })
 }
 
-/// The type of what is made of values of two types.
+/// The type of the result of two values.
 fn of_two(op: Op, expr: &Expr, (a, b): (DataType, DataType)) -> Typing<DataType> {
     let (left, right) = (class(&a), class(&b));
     let refused = || ColumnsError::NoMeaning {

@@ -108,7 +108,8 @@ pub(super) fn time_type(dims: usize) -> DataType {
     }
 }
 
-/// Returns rows of a schema as a batch with their changes, whose schema is `all`, as [`with_changes`] makes it.
+/// Returns rows of a schema as a batch with their changes. The schema of the batch is `all`, from
+/// [`with_changes`].
 ///
 /// # Errors
 ///

@@ -107,7 +107,8 @@ impl Growing {
     }
 }
 
-/// The columns of a schema, from columns of its kinds; nothing where a value does not fit, which rows tell of.
+/// Returns the columns of a schema from columns of its kinds; `None` where a value does not fit, which the
+/// caller reports by rows.
 pub(super) fn columns_of(columns: &PlainColumns, schema: &SchemaRef) -> Option<Vec<ArrayRef>> {
     let (arrays, fields) = (columns.arrays(), schema.fields());
     if arrays.len() != fields.len() {

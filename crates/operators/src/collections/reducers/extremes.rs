@@ -31,7 +31,8 @@ impl Kernel<Cells, Cells, Cells> for Least {
     }
 }
 
-/// The least row of each key: of values that rows do not order as the host does, one that is always the same.
+/// The least row of each key. For values that rows do not order as the host does, the choice is
+/// deterministic.
 #[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 pub(super) fn least_of_any(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     for index in 0..inputs.len() {
@@ -43,7 +44,7 @@ pub(super) fn least_of_any(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists
     Ok(())
 }
 
-/// Returns the values of a key whose counts are positive, least first.
+/// Returns the values of a key that have positive counts, least first.
 fn values(inputs: &Lists<Cells>, index: usize) -> impl DoubleEndedIterator<Item = (Row<'_>, i64)> {
     inputs.list(index).filter(|(_, diff)| *diff > 0)
 }
@@ -75,7 +76,7 @@ impl Greatest {
     }
 }
 
-/// How often a value counts.
+/// The multiplicity with which a value counts.
 #[derive(PartialEq, Eq)]
 enum Times {
     Once,

@@ -29,7 +29,7 @@ use super::reduce::Reducer;
 
 pub use self::reduction::{Aggregate, Reduction};
 
-/// Makes the reducer of the named operator, and says what its results are.
+/// Creates the reducer of the named operator, and returns it with the form of its results.
 pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Reducer, Form) {
     let form = match reduction {
         Reduction::Distinct => Form::Key,

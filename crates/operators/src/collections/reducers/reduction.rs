@@ -29,12 +29,13 @@ pub enum Reduction {
     TopK(NonZeroU128),
     /// The sum.
     Sum {
-        /// True for the values of a column of floats, in whose rows integers stand for the floats that they equal.
+        /// True for the values of a column of floats, in whose rows integers replace the floats that they
+        /// equal.
         floats: bool,
     },
     /// The mean.
     Mean {
-        /// As in [`Reduction::Sum`].
+        /// True as in [`Reduction::Sum`].
         floats: bool,
     },
     /// An aggregate of each of several parts of values that are tuples, as a tuple. A part that is null is left out; of no

@@ -9,7 +9,7 @@ use pointstamp_rows::{Cells, Row, RowBuf};
 
 use super::reduction::{BoxedReducer, Done};
 
-/// Reducers of one part each of values that are tuples, whose results are a tuple.
+/// A reducer for each part of values that are tuples; the results are a tuple.
 pub(super) struct Several(pub(super) Vec<Part>);
 
 /// A reducer of one part of values.

@@ -19,7 +19,8 @@ use crate::collections::exotic::Exotic;
 /// The sum of numbers, or their mean.
 pub(super) struct Sum {
     mean: bool,
-    /// Whether the values are of a column of floats, in whose rows integers stand for those that they equal.
+    /// Whether the values are of a column of floats, in whose rows integers replace the floats that they
+    /// equal.
     floats: bool,
     name: String,
     exotic: Rc<dyn Exotic>,
@@ -108,7 +109,7 @@ impl Sum {
         Some(true)
     }
 
-    /// Adds up what a column of floats holds, as floats; nothing for other columns, and where there are nulls.
+    /// Adds up a column of floats, as floats; `None` for other columns, and where there are nulls.
     #[allow(clippy::cast_precision_loss, reason = "as Python multiplies")]
     fn real(&self, inputs: &Lists<Cells>, index: usize, row: &mut RowBuf) -> Option<bool> {
         if !self.floats {
