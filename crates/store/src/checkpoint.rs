@@ -30,7 +30,7 @@ pub struct Checkpoint {
 pub struct Dataflow {
     /// The identity by which the dataflow is found again.
     pub identity: String,
-    /// Whether it still runs.
+    /// Whether it has ended.
     pub life: Life,
     /// The operators.
     pub operators: Vec<Operator>,
@@ -44,7 +44,7 @@ pub struct Dataflow {
     pub outboxes: Vec<Outbox>,
 }
 
-/// Whether a dataflow still runs.
+/// The life cycle state of a dataflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Life {
@@ -60,23 +60,23 @@ pub enum Life {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operator {
-    /// The identity, as the plan has it. Unique in the dataflow.
+    /// The identity, from the plan. Unique in the dataflow.
     pub identity: String,
     /// The kind of the operator.
     pub kind: String,
-    /// The identities of what it reads.
+    /// The identities of the operators that it reads.
     pub inputs: Vec<String>,
     /// The schema of its state or output, as text; nothing, where it has none.
     pub schema: Option<String>,
     /// The type of the keys of its state; nothing, where it has no keys.
     pub key: Option<String>,
-    /// How its state is divided among workers; nothing, where it has no state.
+    /// The division of its state among workers; `None`, where it has no state.
     pub division: Option<Division>,
     /// The digest of its functions, by which a changed function is noticed.
     pub functions: Option<String>,
 }
 
-/// How state is divided among workers.
+/// The division of state among workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Division {
@@ -124,11 +124,11 @@ pub struct Input {
     pub worker: u32,
     /// The time at which the input stood; nothing, where it was closed.
     pub time: Option<Vec<u64>>,
-    /// What was sent, by time.
+    /// The numbers of records that were sent, by time.
     pub sent: Vec<Sent>,
 }
 
-/// What main has sent at a time.
+/// The records that main has sent at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sent {

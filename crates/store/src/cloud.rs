@@ -40,7 +40,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Returns an error whose kind says what a caller has to know.
+/// Converts an error to one whose kind a caller can act on.
 fn cause(error: Error) -> io::Error {
     let kind = match &error {
         Error::NotFound { .. } => io::ErrorKind::NotFound,

@@ -23,7 +23,7 @@ const HEAD_FORMAT: &str = "pointstamp head";
 pub struct Entry {
     format: String,
     version: u32,
-    /// The number, which is that of the name.
+    /// The number, which is also in the name.
     pub number: u64,
     /// The identity of the location.
     pub lineage: Lineage,
@@ -59,7 +59,7 @@ pub struct Manifest {
     pub turn: Turn,
     /// The packs that it needs.
     pub packs: Vec<Pack>,
-    /// What it says of the computation.
+    /// The description of the computation.
     pub checkpoint: Checkpoint,
 }
 
@@ -77,12 +77,13 @@ pub struct Pack {
     pub stored: u64,
     /// The length of the sections that this checkpoint needs, in bytes.
     pub live: u64,
-    /// The worker whose state the directory lists; nothing, where other packs refer to it only.
+    /// The worker whose state the directory lists; `None`, where only other packs refer to it.
     pub worker: Option<u32>,
 }
 
 impl Pack {
-    /// Returns whether less than half of the sections is needed, so that what is needed should be written again.
+    /// Returns whether less than half of the sections is needed, so that the needed ones should be written
+    /// again.
     pub fn is_sparse(&self) -> bool {
         self.live < self.stored / 2
     }

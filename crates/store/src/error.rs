@@ -62,7 +62,7 @@ pub enum Error {
         object: String,
         /// The offset of the damaged piece, in bytes from the beginning of the object.
         offset: u64,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
 
@@ -73,7 +73,7 @@ pub enum Error {
     Missing {
         /// The object.
         object: String,
-        /// What names the object.
+        /// The object that names the missing one.
         by: String,
     },
 

@@ -1,4 +1,4 @@
-//! The execution that uses a location: its fence, its checkpoints, and what it removes.
+//! The execution that uses a location: its fence, its checkpoints, and the removal of objects.
 //!
 //! The argument is in `docs/design/checkpoints.md`.
 
@@ -32,19 +32,19 @@ pub struct Execution {
     newest: u64,
     /// The number in the head.
     head: u64,
-    /// The checkpoint that was made or gone on from last.
+    /// The checkpoint that was last made, or from which the execution resumed.
     base: Option<Manifest>,
     /// The manifests that are kept.
     kept: Vec<Kept>,
-    /// How many attempts were begun.
+    /// The number of attempts that were begun.
     attempts: u64,
-    /// The attempt whose packs are being written, or whose manifest was not answered.
+    /// The attempt whose packs are being written, or whose manifest was not confirmed.
     open: Option<Turn>,
     pending: Option<Pending>,
     overtaken: Option<String>,
 }
 
-/// A manifest whose creation was not answered.
+/// A manifest whose creation was not confirmed.
 struct Pending {
     bytes: Vec<u8>,
     entry: Entry,
@@ -60,7 +60,7 @@ impl fmt::Debug for Pending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
-    /// Which attempt it is.
+    /// The turn of the attempt.
     pub turn: Turn,
     /// The lineage of the location.
     pub lineage: Lineage,
@@ -100,7 +100,7 @@ impl Execution {
         self.base = base;
     }
 
-    /// Returns the number of the execution: that of its fence.
+    /// Returns the number of the execution, which is also the number of its fence.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -110,7 +110,7 @@ impl Execution {
         self.lineage
     }
 
-    /// Returns the checkpoint that was made last, or else the one that this execution goes on from.
+    /// Returns the last checkpoint that was made, or else the one from which this execution resumes.
     pub fn base(&self) -> Option<&Manifest> {
         self.base.as_ref()
     }
@@ -139,8 +139,8 @@ impl Execution {
         }
     }
 
-    /// Asks the log whether this execution was overtaken. Where reading the checkpoint that is gone on from fails, this tells whether it was pruned
-    /// by another.
+    /// Checks in the log whether this execution was overtaken. Where reading the checkpoint at the start
+    /// fails, this shows whether another execution has pruned it.
     ///
     /// # Errors
     ///
@@ -306,7 +306,7 @@ impl Execution {
         references.into_iter().map(pack).collect()
     }
 
-    /// Asks once more for the manifest whose creation was not answered.
+    /// Tries again to create the manifest whose creation was not confirmed.
     ///
     /// # Errors
     ///
@@ -354,8 +354,9 @@ impl Execution {
         self.base.as_ref().ok_or_else(none)
     }
 
-    /// Notes the newest number and removes what no kept manifest needs. To be called at the start, once the checkpoint was read that is gone on
-    /// from, and after what a checkpoint covers was shown. A failure leaves the checkpoint as it is; the next call removes the rest.
+    /// Notes the newest number and removes objects that no kept manifest needs. To be called at the start,
+    /// once the checkpoint was read, and after sinks have shown the results that a checkpoint covers. A
+    /// failure leaves the checkpoint intact; the next call removes the rest.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ pub enum Call {
     SyncFolder,
 }
 
-/// What a failpoint does.
+/// The effect of a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Ends the process at once: nothing is unwound or flushed.
@@ -63,7 +63,7 @@ impl Fault {
 /// Faults at the point of a number, or from that point on, as text: `kill@17`, `full@3`, `broken@3+`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
     /// The number of the first point at which it happens.
     pub at: u64,
@@ -72,12 +72,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns what happens at the point of a number.
+    /// Returns the fault at the point of a number.
     pub fn fault(&self, point: u64) -> Option<Fault> {
         (point == self.at || self.on && point > self.at).then_some(self.fault)
     }
 
-    /// Returns a hook that counts the points, from 1, and does what is planned.
+    /// Returns a hook that counts the points, from 1, and causes the planned faults.
     pub fn hook(self) -> Hook {
         let points = AtomicU64::new(0);
         Arc::new(move |_: Call, _: &Path| {
@@ -109,10 +109,10 @@ impl FromStr for Plan {
     }
 }
 
-/// What is asked before each call: an error is returned in place of making it.
+/// The hook that is called before each call: its error is returned instead of making the call.
 pub type Hook = Arc<dyn Fn(Call, &Path) -> io::Result<()> + Send + Sync>;
 
-/// A disk whose calls ask a hook first.
+/// A disk whose calls run a hook first.
 pub struct Failing<D> {
     disk: D,
     hook: Hook,

@@ -8,7 +8,8 @@ use crate::log;
 use crate::names::{Name, Turn};
 use crate::store::Store;
 
-/// What is needed, as one execution knows it. What later executions write is none of its business: they may have overtaken it.
+/// The needed objects, as one execution knows them. Objects of later executions are not considered: they may
+/// have overtaken it.
 #[derive(Debug)]
 pub(crate) struct Garbage<'a> {
     /// The number of the newest entry of the log.
@@ -17,7 +18,7 @@ pub(crate) struct Garbage<'a> {
     pub(crate) kept: &'a [Kept],
     /// The last turn whose packs may be removed.
     pub(crate) until: Turn,
-    /// A turn before whose packs are needed all the same.
+    /// An earlier turn whose packs are needed nevertheless.
     pub(crate) open: Option<Turn>,
     /// Whether no one else writes the head.
     pub(crate) own: bool,

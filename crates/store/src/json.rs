@@ -1,4 +1,4 @@
-//! JSON text that stays as it is: offsets of sources, of which only connectors know the form.
+//! JSON text that is kept verbatim: offsets of sources, whose form only connectors know.
 
 use std::fmt;
 

@@ -26,7 +26,7 @@ use crate::disk::{Disk, Files, OpenFile};
 use crate::error::StoreError;
 use crate::store::{Creation, Listed, Store, Upload, cut};
 
-/// How temporary names end.
+/// The suffix of temporary names.
 const TEMPORARY: &str = ".tmp";
 
 /// A store in a folder of a disk.
@@ -38,7 +38,7 @@ struct Folder {
     disk: Box<dyn Disk>,
     /// Distinguishes the temporary names of processes.
     process: u64,
-    /// Distinguishes those of this one.
+    /// Distinguishes the temporary names of this process.
     count: AtomicU64,
     /// Folders that exist durably.
     made: Mutex<BTreeSet<PathBuf>>,
@@ -90,7 +90,7 @@ impl Folder {
         path.with_file_name(format!(".{name}.{:x}-{count:x}{TEMPORARY}", self.process))
     }
 
-    /// Makes a folder and those above it exist, durably.
+    /// Creates a folder and its parents, durably.
     fn make(&self, folder: &Path) -> io::Result<()> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         self.make_below(folder, &mut made)

@@ -31,10 +31,10 @@ pub struct Opened {
     pub execution: Execution,
 }
 
-/// A line of a list of checkpoints: a number, and what is there or is wrong.
+/// A line of a list of checkpoints: a number, and the checkpoint or an error.
 pub type Line = (u64, Result<Summary, Error>);
 
-/// What a list says of a checkpoint.
+/// The description of a checkpoint in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// The number.
@@ -49,7 +49,7 @@ pub struct Summary {
     pub packs: usize,
     /// The length of the packs, in bytes.
     pub bytes: u64,
-    /// The length of what it needs of them, in bytes.
+    /// The length of the needed part of its packs, in bytes.
     pub live: u64,
 }
 
@@ -67,7 +67,7 @@ impl Summary {
     }
 }
 
-/// What was found when everything was read.
+/// The result of reading everything.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// The checkpoints that were read.
@@ -76,7 +76,7 @@ pub struct Verified {
     pub packs: usize,
     /// The number of bytes of packs that were read.
     pub bytes: u64,
-    /// What is wrong. Empty where every byte is right.
+    /// The damage that was found. Empty where every byte is right.
     pub damage: Vec<Error>,
 }
 
@@ -173,7 +173,7 @@ impl Location {
         Ok(true)
     }
 
-    /// Reads what there is to read once no one else can make entries.
+    /// Reads the log and the checkpoint once no other execution can make entries.
     fn opened(&self, fence: &Entry, keep: usize, at: Option<u64>) -> Result<Opened, Error> {
         let mut execution = Execution::new(self.store.clone(), fence, keep);
         execution.note_head()?;
@@ -222,7 +222,8 @@ impl Location {
         Ok(Some(Reader::new(self.store.clone(), log.lineage, manifest)))
     }
 
-    /// Lists the checkpoints that are kept by number, in order; an error in place of one that cannot be read. The location may be in use.
+    /// Lists the kept checkpoints by number, in order; an error in place of one that cannot be read. The
+    /// location may be in use.
     ///
     /// # Errors
     ///
@@ -299,7 +300,8 @@ impl Location {
         Ok((Some(log.highest), verified))
     }
 
-    /// Removes what no kept checkpoint needs and no execution can be writing. The location may be in use.
+    /// Removes objects that no kept checkpoint needs and no execution can be writing. The location may be in
+    /// use.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::names::{self, HEAD, LOG, Lineage, Name, PACKS, Turn};
 use crate::planted::{self, Flaw};
 use crate::store::{Creation, Store};
 
-/// What a log says.
+/// The contents of a log.
 #[derive(Debug)]
 pub(crate) struct Log {
     /// The highest number, of an entry or in the head.
@@ -151,7 +151,7 @@ impl Log {
         })
     }
 
-    /// Returns what the newest entry says that can be read. Those above it are lost.
+    /// Returns the log of the newest entry that can be read. Entries above it are lost.
     fn salvage(store: &dyn Store, numbers: &BTreeSet<u64>, highest: u64) -> Result<Log, Error> {
         let lost = |number| Kept {
             number,

@@ -80,7 +80,8 @@ fn chain(reader: &Reader) -> Result<(Vec<u64>, Vec<SectionRef>), Error> {
     Ok((links, sections))
 }
 
-/// An execution that failed by a call that was not answered ends; what was lost or wrong violates what must hold.
+/// Checks the error of an execution. A failure by an unconfirmed call is expected and ends the execution;
+/// lost or wrong data violates the invariants.
 fn check(error: &Error) {
     match error {
         Error::Store(_) | Error::Overtaken { .. } => {}

@@ -80,7 +80,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// Returns what a name says, or nothing where it is not ours.
+    /// Parses a name; `None` where it does not belong to this format.
     pub(crate) fn parse(text: &str) -> Option<Name> {
         let name = match text.split_once('/') {
             None => Name::Head,

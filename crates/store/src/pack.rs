@@ -1,4 +1,4 @@
-//! Packs: what one worker writes for one checkpoint.
+//! Packs: the file that one worker writes for one checkpoint.
 //!
 //! ```text
 //! pack       sections | directory | footer

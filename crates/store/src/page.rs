@@ -104,7 +104,7 @@ impl Header {
         })
     }
 
-    /// Returns the page whose stored bytes these are.
+    /// Returns the page with these stored bytes.
     ///
     /// # Errors
     ///

@@ -5,17 +5,18 @@
 pub(crate) enum Flaw {
     /// A create is not followed by a list of the log.
     NoList,
-    /// A create that finds its number taken is content with what is there.
+    /// A create whose number is taken accepts the present entry.
     AnyEntry,
-    /// A create without an answer counts as one that failed.
+    /// An unconfirmed create counts as a failed one.
     GivesUp,
-    /// Pruning removes what later executions wrote.
+    /// Pruning removes the objects of later executions.
     PrunesAll,
-    /// Pruning removes the packs of a manifest whose create was not answered.
+    /// Pruning removes the packs of a manifest whose create was not confirmed.
     PrunesPending,
     /// A start does not make a fence.
     NoFence,
-    /// A start goes on from what it saw before it made its fence, when the fence's number was taken.
+    /// A start continues with the state that it read before it made its fence, when the fence's number was
+    /// taken.
     StaleStart,
 }
 
@@ -24,7 +25,7 @@ thread_local! {
     static PLANTED: std::cell::Cell<Option<Flaw>> = const { std::cell::Cell::new(None) };
 }
 
-/// Plants a flaw into what this thread does from now on.
+/// Plants a flaw into later calls of this thread.
 #[cfg(test)]
 pub(crate) fn plant(flaw: Option<Flaw>) {
     PLANTED.set(flaw);

@@ -17,9 +17,9 @@ use crate::store::Store;
 pub struct Found {
     /// The worker that had it.
     pub worker: u32,
-    /// What it is.
+    /// The label.
     pub label: Label,
-    /// Where it is.
+    /// The position.
     pub section: SectionRef,
 }
 

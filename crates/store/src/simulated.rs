@@ -1,4 +1,4 @@
-//! An object store in memory whose calls may not be answered or arrive late, for tests.
+//! An object store in memory whose calls may stay unanswered or take effect late, for tests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::error::StoreError;
 use crate::store::{Creation, Listed, Store, Upload, cut};
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It has its effect, and is answered.
@@ -62,7 +62,7 @@ impl State {
 pub struct Cloud(Arc<Mutex<State>>);
 
 impl Cloud {
-    /// Returns a store that overwrites what it should refuse to create.
+    /// Returns a store that overwrites an object where it should refuse to create it.
     pub fn overwriting() -> Self {
         Cloud(Arc::new(Mutex::new(State {
             overwrites: true,

@@ -1,4 +1,4 @@
-//! The interface of what holds objects: a folder, or an object store.
+//! The interface of object storage: a folder, or an object store.
 //!
 //! An object has a name such as `packs/5.1.0`: parts of `a-z`, `0-9`, `.` and `-`, separated by `/`. No part begins with a dot.
 //! Objects are whole: an object exists with all of its bytes, durably, or not at all. An object is never changed, except for
@@ -93,7 +93,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Those of the store.
     fn delete(&self, name: &str) -> Result<(), StoreError>;
 
-    /// Deletes what writers that were killed have left of objects that they were writing, for those objects whose names are `dead`.
+    /// Deletes the temporary files of killed writers, for the objects whose names are `dead`.
     ///
     /// # Errors
     ///

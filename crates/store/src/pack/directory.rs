@@ -9,7 +9,7 @@ use super::VERSION;
 use crate::error::Error;
 use crate::names::Lineage;
 
-/// What a section is, as operators know it.
+/// The identity of a section for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
     /// The identity of the operator.
@@ -20,7 +20,7 @@ pub struct Label {
     pub codec: String,
     /// The version of this encoding.
     pub version: u32,
-    /// The key groups that the section holds; all, where nothing is said.
+    /// The key groups that the section holds; all, where it is `None`.
     pub groups: Option<Range<u16>>,
 }
 
@@ -42,13 +42,13 @@ pub struct SectionRef {
 /// A section of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// What it is.
+    /// The label.
     pub label: Label,
-    /// Where it is.
+    /// The position.
     pub contents: Contents,
 }
 
-/// Where the bytes of a section are.
+/// The position of the bytes of a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Contents {
     /// In this pack.
@@ -66,7 +66,7 @@ pub enum Contents {
     Referred(SectionRef),
 }
 
-/// What a pack has.
+/// The contents of a pack's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Directory {
     pub(super) name: String,
@@ -98,7 +98,7 @@ impl Footer {
         bytes
     }
 
-    /// Reads the footer of a pack of `size` bytes: what it says is within the pack.
+    /// Reads the footer of a pack of `size` bytes, and checks that its offsets are within the pack.
     pub(super) fn read(pack: &str, bytes: &[u8; FOOTER], size: u64) -> Result<Footer, Error> {
         let at = size - FOOTER as u64;
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));

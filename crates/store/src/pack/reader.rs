@@ -21,7 +21,8 @@ pub struct PackReader {
     sum: u32,
 }
 
-/// Returns an error of reading at an offset, where a missing object is one that `by` names, and a cut one is damaged.
+/// Returns an error of reading at an offset: a missing object is named by `by`, and a truncated one is
+/// damaged.
 pub(crate) fn failed(error: StoreError, by: &str, at: u64) -> Error {
     if error.is_missing() {
         return Error::Missing {

@@ -21,13 +21,13 @@ pub struct PackWriter {
     directory: Directory,
     position: u64,
     references: BTreeMap<String, BTreeMap<u32, u64>>,
-    /// The pages that are not handed on.
+    /// The pages that are not passed on yet.
     sealed: Vec<u8>,
     /// Whether a section was begun and not finished.
     amid: bool,
 }
 
-/// What the leader has to know of a pack to name it in a manifest. It crosses processes by its serde encoding.
+/// The leader's information about a pack, for a manifest. It crosses processes by its serde encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packed {
@@ -137,7 +137,7 @@ impl PackWriter {
         of.insert(section.index, section.stored);
     }
 
-    /// Enters a section whose bytes were written last.
+    /// Adds the section whose bytes were written last.
     fn add(&mut self, label: Label, stored: u64, len: u64, sum: u32) -> Result<SectionRef, Error> {
         let index = u32::try_from(self.directory.sections.len())
             .map_err(|_| Error::Misuse("a pack has at most 2**32 sections".to_owned()))?;

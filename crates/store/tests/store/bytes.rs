@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::computation::Run;
 
-/// Puts right checksums on bytes, so that what lies below them is read.
+/// Puts correct checksums on bytes, so that the layers below the checksums are read.
 fn sealed(kind: u8, mut bytes: Vec<u8>) -> Vec<u8> {
     match kind {
         0 => bytes,

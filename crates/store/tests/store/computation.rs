@@ -1,4 +1,4 @@
-//! A small computation of two workers, and what must hold of its checkpoints.
+//! A small computation of two workers, and the invariants of its checkpoints.
 //!
 //! Its state is a number of steps. In each step each worker adds a batch, and some earlier ones go. Every content follows from worker and
 //! step, so a checkpoint can be checked by itself.
@@ -135,7 +135,7 @@ fn describe(step: u64) -> Checkpoint {
     }
 }
 
-/// The computation, as it goes on.
+/// The computation, which continues across executions.
 pub(crate) struct Run {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) execution: Execution,
@@ -145,7 +145,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Starts, or goes on.
+    /// Starts the computation, or resumes it.
     pub(crate) fn start(store: &Arc<dyn Store>, keep: usize) -> Result<Run, Error> {
         Run::start_at(store, keep, None)
     }

@@ -7,7 +7,7 @@ use pointstamp_store::{Cloud, Error, Location, Store};
 
 use crate::computation::{Run, check, named};
 
-/// Three checkpoints of a small computation; what a damaged newest and an older one are seen by.
+/// Three checkpoints of a small computation; tests damage the newest and an older one.
 fn checkpoints() -> (Cloud, Arc<dyn Store>) {
     let cloud = Cloud::default();
     let store: Arc<dyn Store> = Arc::new(cloud.client());
@@ -25,7 +25,7 @@ fn checkpoints() -> (Cloud, Arc<dyn Store>) {
     (cloud, store)
 }
 
-/// Everything that is read of a location by one who goes on.
+/// Reads everything that an execution reads of a location when it resumes.
 fn go_on(store: &Arc<dyn Store>) -> Result<u64, Error> {
     // A copy, since a start changes the location.
     let copy = Cloud::default();

@@ -15,7 +15,7 @@ const FOLDER: &str = "POINTSTAMP_TEST_FOLDER";
 const PLAN: &str = "POINTSTAMP_TEST_PLAN";
 const STEPS: u64 = 3;
 
-/// What the child does: some steps from where it stands, noting each that was answered.
+/// Runs the child: some steps from the current position, with a note for each confirmed one.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {

@@ -1,4 +1,4 @@
-//! Every store does what the trait says.
+//! Every store satisfies the contract of the trait.
 
 use std::path::Path;
 use std::sync::Arc;
