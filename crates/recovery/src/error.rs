@@ -28,7 +28,7 @@ pub enum Error {
         cause: BoxError,
     },
 
-    /// A section of a checkpoint that is not what it should be.
+    /// A section of a checkpoint is malformed.
     #[error("{0}")]
     Malformed(String),
 
@@ -48,7 +48,7 @@ pub enum Error {
         "{count} checkpoints in a row have failed, the last one because {last}. Make room, or see to the store, and run the program again: it goes on from the last checkpoint. tolerate= says how many failures in a row are borne"
     )]
     Failing {
-        /// How many.
+        /// The number of failures.
         count: u32,
         /// Why the last one failed.
         last: String,

@@ -1,4 +1,4 @@
-//! The leader of checkpoints: asks for cuts, commits, and says what exists.
+//! The leader of checkpoints: requests cuts, commits, and announces committed checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,9 +18,9 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 /// The longest wait after a failure.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What the leader waits for.
+/// The event that the leader waits for.
 enum Phase {
-    /// The next checkpoint is due, or asked for.
+    /// The next checkpoint to be due, or requested.
     Idle,
     /// The engine's cut.
     Cutting,
@@ -35,13 +35,13 @@ enum Phase {
     Showing { number: u64, left: BTreeSet<usize> },
 }
 
-/// Whether the computation is to end after a checkpoint.
+/// The plan to end the computation after a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopping {
     No,
-    /// After the next one of which the cut has not been asked for.
+    /// After the next checkpoint whose cut has not been requested.
     Wanted,
-    /// After the one that is being made.
+    /// After the checkpoint that is being made.
     Now,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct Leader {
     phase: Phase,
     /// When the next attempt is due.
     due: Option<Instant>,
-    /// By worker, the last request that came before the cut was asked for, and the last at all.
+    /// By worker, the last request that came before the cut was requested, and the last request of all.
     requests: BTreeMap<usize, (u64, u64)>,
     stopping: Stopping,
     /// Failures in a row.
     failures: u32,
     /// Attempts in a row that did not drain.
     given_up: u32,
-    /// The last attempt of which a pack could not be written: nothing that comes of it later counts.
+    /// The last attempt with a pack that could not be written: later messages of this attempt are ignored.
     abandoned: u64,
 }
 
@@ -90,7 +90,7 @@ impl Leader {
         }
     }
 
-    /// Does what is due.
+    /// Performs the steps that are due.
     pub(crate) fn wake(&mut self) -> Result<(), Error> {
         match self.phase {
             Phase::Idle => {
@@ -300,7 +300,7 @@ impl Leader {
         };
     }
 
-    /// Removes what no checkpoint needs.
+    /// Removes objects that no checkpoint needs.
     fn prune(&mut self) {
         if let Err(error) = self.execution.prune() {
             tracing::warn!(%error, "what checkpoints do not need any more stays for now");
@@ -321,7 +321,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Makes the last checkpoint, or goes on with it once its manifest is `made` and was not answered.
+    /// Makes the last checkpoint, or continues it once its manifest is `made` and was not confirmed.
     fn make_last(&mut self, location: &Location, made: &mut bool) -> Result<(), Error> {
         if self.execution.is_pending() {
             self.execution.settle()?;

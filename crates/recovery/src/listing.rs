@@ -1,4 +1,5 @@
-//! The checkpoints at a place, for people: lists them, reads every byte of them, and removes what none needs.
+//! The checkpoints at a location, for people: lists them, reads every byte of them, and removes unneeded
+//! objects.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub struct Listed {
     pub damage: Option<String>,
 }
 
-/// What reading every byte found.
+/// The result of reading every byte.
 #[derive(Debug, Clone)]
 pub struct Verified {
     /// The checkpoints that were read.
@@ -35,7 +36,7 @@ pub struct Verified {
     pub packs: usize,
     /// The bytes that were read.
     pub bytes: u64,
-    /// What is wrong.
+    /// The damage that was found.
     pub damage: Vec<String>,
 }
 
@@ -103,7 +104,7 @@ pub fn verify(place: &Path) -> Result<Verified, Error> {
     })
 }
 
-/// Removes what no kept checkpoint needs and no execution can be writing. Returns how many objects.
+/// Removes objects that no kept checkpoint needs and no execution can be writing. Returns how many.
 ///
 /// # Errors
 ///

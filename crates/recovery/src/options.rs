@@ -1,4 +1,4 @@
-//! The settings of checkpoints, and the checkpoint that an execution goes on from.
+//! The settings of checkpoints, and the checkpoint from which an execution resumes.
 
 use std::fmt;
 use std::io;
@@ -10,28 +10,28 @@ use pointstamp_engine::cut::Changes;
 use pointstamp_store::Reader;
 use pointstamp_store::failing::{Hook, Plan};
 
-/// How checkpoints are made.
+/// The settings of checkpoints.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where they are kept.
+    /// The location.
     pub place: PathBuf,
-    /// The time between two; `None`: only when one is asked for.
+    /// The interval of checkpoints; `None`: only on request.
     pub every: Option<Duration>,
-    /// How many are kept.
+    /// The number of checkpoints that are kept.
     pub keep: usize,
     /// The checkpoint to go on from; `None`: the newest.
     pub at: Option<u64>,
-    /// What the program has gained or lost since then.
+    /// The operators that the program has gained or lost since the checkpoint.
     pub changes: Changes,
-    /// How long an attempt may take to drain the computation.
+    /// The maximum time in which an attempt may drain the computation.
     pub drain: Duration,
-    /// How many failures in a row there may be.
+    /// The maximum number of consecutive failures.
     pub tolerate: u32,
-    /// For tests: what comes before the calls of the location.
+    /// The hook before the calls of the location, for tests.
     pub faults: Option<Faults>,
 }
 
-/// What comes before each call of a location that changes something, for tests: it may fail, or end the process.
+/// A hook before each call of a location that changes something, for tests: it may fail, or end the process.
 #[derive(Clone)]
 pub struct Faults(pub(crate) Hook);
 
@@ -45,7 +45,7 @@ impl Faults {
         Ok(Faults(text.parse::<Plan>()?.hook()))
     }
 
-    /// Asks before each call whether it is made.
+    /// Creates faults by a function that says before each call whether it is made.
     pub fn asking(is_made: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Faults(Arc::new(move |_: _, _: &Path| {
             if is_made() {
@@ -71,18 +71,18 @@ pub trait Turns: Send {
     /// Ends a turn, in which there was something to do or not, and waits for the next. `false` where there is none: the workers have ended.
     fn turn(&self, found: bool) -> bool;
 
-    /// Whether a checkpoint is asked for in this turn, where one is due at some time.
+    /// Whether a checkpoint is requested in this turn, where the schedule has one.
     fn asks(&self) -> bool;
 }
 
-/// The checkpoint that an execution goes on from.
+/// The checkpoint from which an execution resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resumed {
     /// Its number.
     pub number: u64,
     /// When it was made, in milliseconds since 1970.
     pub made_ms: u64,
-    /// How many workers made it.
+    /// The number of workers that made it.
     pub workers: u32,
 }
 

@@ -352,7 +352,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads what all workers had, in the order of workers, and the pieces.
+/// Reads the parts of all workers, in the order of workers, and the known pieces.
 pub(crate) fn read<P: Payload>(reader: &Reader) -> Result<(Vec<Part<P>>, Known), Error> {
     let (outlines, sections) = sections(reader)?;
     let known = Known::new();

@@ -25,7 +25,7 @@ use crate::recording::Recording;
 use crate::shared::{Job, Shared};
 use crate::word::{Begun, Word};
 
-/// A location whose execution has begun. It belongs to the process of the worker that leads.
+/// A location whose execution has begun. It belongs to the process of the leading worker.
 #[derive(Debug)]
 pub struct Opened {
     location: Location,
@@ -33,7 +33,7 @@ pub struct Opened {
     from: Option<Reader>,
 }
 
-/// Begins an execution: from now on no other can make checkpoints at the location.
+/// Begins an execution, after which no earlier one can make checkpoints at the location.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ impl<P: Payload> Recorder<P> {
         Recording::begin(&self.shared, worker)
     }
 
-    /// Asks, on any thread, for a checkpoint after which all workers end.
+    /// Requests, on any thread, a checkpoint after which all workers end.
     pub fn stop(&self) {
         let cluster = &self.shared.cluster;
         let here = cluster.process() * (cluster.peers() / cluster.processes());
@@ -172,11 +172,12 @@ struct Writing<P: Payload> {
     location: Location,
     jobs: Receiver<Job<P>>,
     leader: Option<Leader>,
-    /// Of the last checkpoint, where packs of it are to be written again or it was gone on from.
+    /// The reader of the last checkpoint, where its packs are to be written again or the execution resumed
+    /// from it.
     reader: Option<Reader>,
     /// By worker, the pieces of the last checkpoint; `None` before the first.
     known: Option<BTreeMap<usize, Known>>,
-    /// By worker, those of the attempt that is under way.
+    /// By worker, the pieces of the current attempt.
     latest: BTreeMap<usize, Known>,
 }
 

@@ -26,7 +26,7 @@ pub struct Recording<P: Payload> {
     resumed: Cell<Option<Resumed>>,
     /// The last checkpoint that exists.
     committed: Cell<u64>,
-    /// The last checkpoint of which the leader knows that the sinks here have shown it.
+    /// The last checkpoint that the leader knows the sinks here have shown.
     shown: Cell<u64>,
     /// The last checkpoint that all sinks have shown.
     covered: Cell<u64>,
@@ -39,7 +39,7 @@ pub struct Recording<P: Payload> {
     failed: RefCell<Option<String>>,
 }
 
-/// An operator that shows what checkpoints cover.
+/// An operator that shows the results that checkpoints cover.
 pub struct Sink<P: Payload> {
     recording: Rc<Recording<P>>,
     activator: Activator,
@@ -52,13 +52,13 @@ impl<P: Payload> Sink<P> {
         self.recording.committed.get()
     }
 
-    /// Notes that the operator has shown what a checkpoint covers.
+    /// Notes that the operator has shown the results that a checkpoint covers.
     pub fn show(&self, number: u64) {
         self.shown.set(number);
         self.recording.check_shown();
     }
 
-    /// Asks for a checkpoint.
+    /// Requests a checkpoint.
     pub fn ask(&self) {
         self.recording.ask();
     }
@@ -111,7 +111,7 @@ impl<P: Payload> Recording<P> {
         Ok(recording)
     }
 
-    /// The leader's process tells the others how the execution begins.
+    /// Sends the beginning of the execution to the other processes; only the leader's process does.
     fn say_begun(&self) {
         let Some(begun) = self.shared.begun() else {
             return;
@@ -124,7 +124,7 @@ impl<P: Payload> Recording<P> {
         }
     }
 
-    /// The checkpoint that the computation goes on from.
+    /// The checkpoint from which the computation resumes.
     pub fn resumed(&self) -> Option<Resumed> {
         self.resumed.get()
     }
@@ -145,7 +145,7 @@ impl<P: Payload> Recording<P> {
         self.hears.borrow_mut().push(activator);
     }
 
-    /// Notes an operator that shows what checkpoints cover.
+    /// Registers an operator that shows the results that checkpoints cover.
     pub fn sink(self: &Rc<Self>, activator: Activator) -> Rc<Sink<P>> {
         let sink = Rc::new(Sink {
             recording: Rc::clone(self),
@@ -159,7 +159,7 @@ impl<P: Payload> Recording<P> {
         sink
     }
 
-    /// Asks for a checkpoint; returns the number of the request.
+    /// Requests a checkpoint; returns the number of the request.
     pub fn ask(&self) -> u64 {
         let request = self.asked.get() + 1;
         self.asked.set(request);
@@ -167,7 +167,7 @@ impl<P: Payload> Recording<P> {
         request
     }
 
-    /// Asks for a checkpoint after which all workers end.
+    /// Requests a checkpoint after which all workers end.
     pub fn stop(&self) {
         self.say(Word::Stop);
     }
@@ -195,7 +195,7 @@ impl<P: Payload> Recording<P> {
         let _the_process_ends = self.shared.jobs.send(job());
     }
 
-    /// Tells the leader once that all sinks have shown the last checkpoint.
+    /// Reports to the leader once all sinks have shown the last checkpoint.
     fn check_shown(&self) {
         let number = self.committed.get();
         if self.shown.get() >= number {

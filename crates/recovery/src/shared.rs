@@ -15,7 +15,7 @@ use crate::options::Resumed;
 use crate::part::{self, Known};
 use crate::word::{Begun, Word};
 
-/// What the thread of a process does.
+/// A job of the process's thread.
 pub(crate) enum Job<P: Payload> {
     /// A worker's part of a cut.
     Write(Box<Part<P>>),
@@ -23,7 +23,7 @@ pub(crate) enum Job<P: Payload> {
     GivenUp(GivenUp),
     /// A message for the leader, of a worker.
     Hear(usize, Word),
-    /// Of the leader to all: what was known of pieces changes.
+    /// The leader's decision about an attempt, to all processes: the set of known pieces changes.
     Settled { number: Option<u64>, rewrites: bool },
     /// The workers have ended.
     End {
@@ -32,7 +32,7 @@ pub(crate) enum Job<P: Payload> {
     },
 }
 
-/// What the workers and the thread of a process share.
+/// The state that the workers and the thread of a process share.
 pub(crate) struct Shared<P: Payload> {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) jobs: Sender<Job<P>>,
@@ -42,13 +42,13 @@ pub(crate) struct Shared<P: Payload> {
     beginning: Mutex<Beginning<P>>,
 }
 
-/// What the workers of a process begin with.
+/// The state with which the workers of a process begin.
 struct Beginning<P: Payload> {
     begun: Option<Begun>,
     resumed: Option<Resumed>,
-    /// Those of the workers that have not taken theirs, once the checkpoint was read.
+    /// The shares of workers that have not taken theirs, once the checkpoint was read.
     shares: Option<BTreeMap<usize, Share<P>>>,
-    /// For the thread: by worker, what the checkpoint has.
+    /// For the thread: by worker, the pieces of the checkpoint.
     known: BTreeMap<usize, Known>,
     reader: Option<Reader>,
 }
@@ -79,7 +79,7 @@ impl<P: Payload> Shared<P> {
         }
     }
 
-    /// Takes out, for the thread, what the checkpoint has that is gone on from.
+    /// Takes out, for the thread, the pieces of the checkpoint from which the execution resumes.
     pub(crate) fn take_known(&self) -> (BTreeMap<usize, Known>, Option<Reader>) {
         let mut beginning = self.beginning.lock();
         (
@@ -88,17 +88,17 @@ impl<P: Payload> Shared<P> {
         )
     }
 
-    /// Notes what the leader has said.
+    /// Notes the beginning that the leader has sent.
     pub(crate) fn begin(&self, begun: Begun) {
         self.beginning.lock().begun = Some(begun);
     }
 
-    /// What the leader has said.
+    /// The beginning that the leader has sent.
     pub(crate) fn begun(&self) -> Option<Begun> {
         self.beginning.lock().begun
     }
 
-    /// What a worker goes on from.
+    /// The share with which a worker resumes.
     pub(crate) fn share(
         &self,
         worker: usize,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A message about checkpoints. Those of the leader go to every worker; the others to the leader, the first worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// Of the leader: the execution has begun.
+    /// From the leader: the execution has begun.
     Begun(Begun),
     /// A checkpoint is wanted. The request has a number of the worker's.
     Wanted(u64),
@@ -16,17 +16,18 @@ pub(crate) enum Word {
     Packed { attempt: u64, packed: Packed },
     /// The pack of a worker cannot be written.
     Failed { attempt: u64, why: String },
-    /// Of the leader: the checkpoint exists. Some packs may be worth writing again.
+    /// From the leader: the checkpoint exists. Some packs may be worth writing again.
     Committed { number: u64, rewrites: bool },
-    /// Of the leader: the attempt came to nothing.
+    /// From the leader: the attempt has failed.
     Abandoned { attempt: u64, why: String },
-    /// The sinks of the worker have shown what the checkpoint covers.
+    /// The sinks of the worker have shown the results that the checkpoint covers.
     Shown { number: u64 },
-    /// Of the leader: all sinks have. Each worker is told up to which of its requests the checkpoint answers.
+    /// From the leader: all sinks have. Each worker gets the number of its last request that the checkpoint
+    /// answers.
     Covered { number: u64, answers: u64 },
 }
 
-/// What all processes need to know to take part.
+/// The facts that all processes need to take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begun {
     /// The number of the execution.
