@@ -14,13 +14,13 @@ use crc32c::crc32c_append;
 /// Bodies of fewer bytes come with others, by one read.
 pub(crate) const LARGE: usize = 64 << 10;
 
-/// What is read at once, and added to the checksum: it fits into the cache of a core.
+/// The number of bytes that are read and added to the checksum at once: they fit into the cache of a core.
 const PIECE: usize = 256 << 10;
 
-/// What a body takes before any of it has come.
+/// The memory of a body before any of its bytes have arrived.
 const FIRST: usize = 8 << 20;
 
-/// How many bytes of buffers, and how many, wait to be used again.
+/// The maximum bytes of buffers, and number of buffers, that wait for reuse.
 const IDLE: (usize, usize) = (32 << 20, 16);
 
 /// Buffers that wait to be used again. All of their bytes have been written once.
@@ -54,9 +54,9 @@ impl Pool {
 #[derive(Debug)]
 pub(crate) struct Body {
     buffer: Vec<u8>,
-    /// How many bytes have come.
+    /// The number of bytes that have arrived.
     there: usize,
-    /// How many there will be.
+    /// The number of bytes in all.
     len: usize,
     sum: u32,
 }
@@ -74,12 +74,12 @@ impl Body {
         }
     }
 
-    /// How many bytes are to come.
+    /// The number of missing bytes.
     pub(crate) fn lacks(&self) -> usize {
         self.len - self.there
     }
 
-    /// Reads what can be had, or the rest; returns how many bytes that was.
+    /// Reads the available bytes, or the rest; returns their number.
     pub(crate) fn read_from(&mut self, source: &mut impl Read, pool: &Pool) -> Result<usize> {
         let mut got = 0;
         while self.lacks() > 0 {
@@ -108,7 +108,7 @@ impl Body {
         pool.give_back(mem::replace(&mut self.buffer, larger));
     }
 
-    /// The checksum of what has come.
+    /// The checksum of the bytes that have arrived.
     pub(crate) fn sum(&self) -> u32 {
         self.sum
     }

@@ -13,13 +13,13 @@ use crate::body::{Body, LARGE, Pool};
 use crate::event::{EncodedEvent, Start};
 use crate::frame::{Damage, HEADER, Header, MAGIC};
 
-/// What is read at once of small events.
+/// The number of bytes that are read at once of small events.
 const PIECE: usize = 64 << 10;
 
-/// What was decoded.
+/// A decoded item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// How the capture begins; first, and once.
+    /// The beginning of the capture; first, and once.
     Start(Start),
     /// An event.
     Event(EncodedEvent),
@@ -29,7 +29,7 @@ pub enum Item {
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
-    /// Where the buffer begins, from the beginning of the capture.
+    /// The offset of the buffer, from the beginning of the capture.
     offset: u64,
     begun: bool,
     header: Option<Header>,
@@ -56,12 +56,12 @@ impl Decoder {
         }
     }
 
-    /// Where bytes are put that come next.
+    /// The buffer into which the next bytes are read.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
-    /// Reads what comes next of a file; returns how many bytes that was, and 0 at the end of it.
+    /// Reads the next bytes of a file; returns their number, which is 0 at its end.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Decoder {
         there < ahead || self.header.is_some_and(|header| there < header.len)
     }
 
-    /// Where the last whole event ended, from the beginning of the capture.
+    /// The end of the last complete event, from the beginning of the capture.
     pub fn offset(&self) -> u64 {
         self.offset
             - if self.header.is_some() {
@@ -110,7 +110,7 @@ impl Decoder {
         self.header.is_some() || !self.buffer.is_empty()
     }
 
-    /// How the capture began, once that is known.
+    /// The beginning of the capture, once it is known.
     pub fn start(&self) -> Option<&Start> {
         self.start.as_ref()
     }

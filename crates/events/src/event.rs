@@ -15,7 +15,7 @@ use pointstamp_order::Point;
 
 use crate::frame::{TooLong, UNIT, frame};
 
-/// The version that is written here, and the only one that is read.
+/// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
 /// A time has at most so many coordinates.
@@ -25,7 +25,7 @@ const START: u8 = 1;
 const PROGRESS: u8 = 2;
 const MESSAGES: u8 = 3;
 
-/// What batches are made of.
+/// The kind of contents of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// Python objects, pickled: reading them can run code.
@@ -34,14 +34,14 @@ pub enum Contents {
     Columns,
 }
 
-/// How a capture begins.
+/// The beginning of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// What batches are made of.
+    /// The kind of contents of batches.
     pub contents: Contents,
-    /// How many coordinates times have.
+    /// The number of coordinates of times.
     pub dims: usize,
-    /// Of columns: the schema, as those who write batches write it.
+    /// The schema of columns, in the encoding of the writer of batches.
     pub schema: Bytes,
 }
 
@@ -50,11 +50,11 @@ pub struct Start {
 pub struct Run {
     /// The time.
     pub time: Point,
-    /// How many records.
+    /// The number of records.
     pub records: u64,
 }
 
-/// What happens on a stream: an event of the engine's, whose batch is bytes.
+/// An event on a stream: an event of the engine's, with the batch as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EncodedEvent {
     /// Changes to the frontier of times that may still come.
@@ -93,7 +93,7 @@ impl Start {
         frame(START, vec![head.into(), self.schema.clone()])
     }
 
-    /// Reads what `write` wrote.
+    /// Reads a beginning in the format of `write`.
     pub(crate) fn read(kind: u8, mut body: Bytes) -> Result<Start, String> {
         if kind != START || body.len() < UNIT {
             return Err("a capture begins with what it holds, and this does not".to_owned());
@@ -123,7 +123,7 @@ impl Start {
 }
 
 impl EncodedEvent {
-    /// The frame of an event, whose batch is in pieces.
+    /// Returns the frame of an event, whose batch is in pieces.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use crc32c::{crc32c, crc32c_append};
 
-/// What a capture begins with.
+/// The first bytes of a capture.
 pub const MAGIC: [u8; 16] = *b"POINTSTAMPEVENTS";
 
 /// The checksum of bytes that lie in pieces.
@@ -29,13 +29,13 @@ pub const HEADER: usize = 16;
 /// A body is at most this long: 1 GiB.
 pub const MOST: usize = 1 << 30;
 
-/// What is wrong with bytes, and where.
+/// Damage of the bytes, with its offset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("damaged at byte {offset}: {what}")]
 pub struct Damage {
     /// The offset of the frame, from the beginning of the capture.
     pub offset: u64,
-    /// What is wrong.
+    /// The damage.
     pub what: String,
 }
 
@@ -46,7 +46,7 @@ pub struct Damage {
 )]
 pub struct TooLong(pub usize);
 
-/// A frame as bytes: its header, and what it was given, with zeros up to the next unit.
+/// Returns a frame as bytes: its header, and the body, with zeros up to the next unit.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn frame(kind: u8, body: Vec<Bytes>) -> Result<Vec<Bytes>, TooLong> {
     Ok(pieces)
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: u8,

@@ -28,7 +28,7 @@ pub enum Broken {
     Records(u64, u64),
 }
 
-/// What the events so far have promised about those to come.
+/// The promises of the events so far about later ones.
 #[derive(Debug, Clone)]
 pub struct Promise {
     frontier: MutableAntichain<Point>,
@@ -46,7 +46,7 @@ impl Promise {
         }
     }
 
-    /// Behind events whose changes add up to these counts, as [`Promise::counts`] gave them.
+    /// Creates the promise after events whose changes have these sums, from [`Promise::counts`].
     pub fn resumed(dims: usize, counts: Vec<(Point, i64)>) -> Self {
         Promise {
             frontier: counts.into_iter().collect(),
@@ -55,7 +55,7 @@ impl Promise {
         }
     }
 
-    /// What the changes so far add up to, at each time.
+    /// The sums of the changes so far, at each time.
     pub fn counts(&self) -> Vec<(Point, i64)> {
         self.frontier.counts()
     }

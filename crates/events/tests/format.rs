@@ -1,4 +1,5 @@
-//! Whatever was written comes back, in whatever pieces it comes; what was cut, flipped or made up is never more than an error.
+//! Written events are read back, in whatever pieces they arrive; truncated, flipped or random bytes are
+//! errors at most.
 
 use bytes::Bytes;
 use pointstamp_events::{
@@ -61,7 +62,8 @@ fn written(start: &Start, events: &[EncodedEvent]) -> (Vec<u8>, Vec<u64>) {
     (bytes, ends)
 }
 
-/// All items of bytes that come in pieces of a size, and where the last ended, or what was wrong.
+/// Returns all items of bytes that arrive in pieces of a size, and the end of the last, or the offset of the
+/// damage.
 fn read(bytes: &[u8], size: usize) -> (Vec<Item>, Result<u64, u64>) {
     let (mut decoder, mut items) = (Decoder::new(), Vec::new());
     for piece in bytes.chunks(size.max(1)) {
@@ -196,7 +198,7 @@ fn a_promise_is_kept_or_nothing_changes() {
     assert!(promise.is_complete());
 }
 
-/// A file that gives so many bytes at once, and after each nothing, as one that is being written.
+/// A file that returns so many bytes at once, and after each nothing, as one that is being written.
 struct Growing<'a> {
     rest: &'a [u8],
     size: usize,
@@ -216,7 +218,7 @@ impl std::io::Read for Growing<'_> {
     }
 }
 
-/// All items of a file, and where the last ended, or what was wrong.
+/// Returns all items of a file, and the end of the last, or the offset of the damage.
 fn read_file(bytes: &[u8], size: usize) -> (Vec<Item>, Result<u64, u64>) {
     let (mut decoder, mut items) = (Decoder::new(), Vec::new());
     let mut file = Growing {
