@@ -13,19 +13,20 @@ use pointstamp_progress::{Location, Mode, Port, ProgressBatch, Protocol, Source,
 
 use crate::{Domain, GraphSpec, Reach, Rng};
 
-/// What a worker does wrong.
+/// An error of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// Reports that it has consumed a message before, and apart from, what it kept or sent for it.
+    /// Reports that it has consumed a message before, and apart from, the capabilities that it kept or the
+    /// messages that it sent for it.
     HalfFormed,
 }
 
 /// A worker has a wrong frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// A frontier has passed an outstanding pointstamp: what no prefix of batches may lead to.
+    /// A frontier has passed an outstanding pointstamp, which no prefix of batches may cause.
     Passed(String),
     /// A frontier is not the exact one although everything has been delivered.
     Inexact(String),
@@ -115,7 +116,7 @@ impl<D: Domain> SimulatedCluster<D> {
         self.settle()
     }
 
-    /// Lets the operators finish: they drop what they hold and consume what arrives. Then nothing
+    /// Lets the operators finish: they drop their capabilities and consume arriving messages. Then nothing
     /// may be left anywhere.
     ///
     /// # Errors
@@ -143,7 +144,7 @@ impl<D: Domain> SimulatedCluster<D> {
         Ok(())
     }
 
-    /// What is outstanding in truth.
+    /// The pointstamps that are actually outstanding.
     pub fn outstanding(&self) -> Vec<(Location, D::Time)> {
         let messages = self
             .messages
@@ -285,7 +286,7 @@ impl<D: Domain> SimulatedCluster<D> {
         }
     }
 
-    /// Delivers a prefix of what one worker has sent to another.
+    /// Delivers a prefix of the messages from one worker to another.
     fn deliver_some(&mut self, to: usize) {
         let from = self.rng.below(self.workers.len());
         if let Some(queue) = self.batches.get_mut(&(from, to)) {

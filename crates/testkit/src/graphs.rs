@@ -22,7 +22,7 @@ pub struct NodeSpec<S> {
     pub inputs: usize,
     /// The number of outputs.
     pub outputs: usize,
-    /// Input, output, and what one path between them does. Pairs may repeat, or be missing.
+    /// Input, output, and the summary of one path between them. Pairs may repeat, or be missing.
     pub paths: Vec<(usize, usize, S)>,
 }
 
@@ -81,7 +81,7 @@ impl<D: Domain> GraphSpec<D> {
         self.nodes.iter().enumerate().flat_map(ports).collect()
     }
 
-    /// What is one hop from a location, with the summary of the hop; none for edges.
+    /// The locations one hop from a location, with the summary of the hop; none for edges.
     pub fn hops(&self, from: Location) -> Vec<(Location, Option<SummaryOf<D>>)> {
         let edges = self
             .edges
@@ -98,7 +98,7 @@ impl<D: Domain> GraphSpec<D> {
         hops
     }
 
-    /// An input followed by `length` nodes, each of which passes on what it receives.
+    /// An input followed by `length` nodes, each of which passes its input on.
     pub fn pipeline(length: usize) -> Self {
         let mut nodes = vec![NodeSpec {
             inputs: 0,

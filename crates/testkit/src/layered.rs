@@ -11,7 +11,7 @@ use pointstamp_order::{PartialOrder, PathSummary, Timestamp};
 pub struct Layered {
     /// Lower levels come before.
     pub level: u64,
-    /// Tells the elements of a level apart.
+    /// Distinguishes the elements of a level.
     pub color: u8,
 }
 

@@ -45,21 +45,21 @@ use bytes::Bytes;
 
 use pointstamp_channels::{Farewell, Receive, Recipient, Transport, joined};
 
-/// How long frames are on their way.
+/// The delay of frames.
 #[derive(Debug, Clone, Copy)]
 pub enum Delay {
-    /// As long as it takes.
+    /// No additional delay.
     None,
     /// Up to `most` longer, by a generator that begins with `seed`.
     Random {
-        /// Where the generator begins.
+        /// The seed of the generator.
         seed: u64,
         /// The longest delay.
         most: Duration,
     },
 }
 
-/// What is on its way.
+/// An item in flight.
 enum Item {
     Frame(Recipient, Bytes),
     Left(Farewell),
@@ -74,7 +74,7 @@ struct Link {
     ended: bool,
 }
 
-/// What comes to one process.
+/// The incoming items of one process.
 #[derive(Default)]
 struct Desk {
     /// By sender.
@@ -123,7 +123,7 @@ pub fn connect(processes: usize, delay: Delay) -> Vec<Arc<Memory>> {
 }
 
 impl Memory {
-    /// Ends the connection with another process; what is on its way is lost, and each hears of it.
+    /// Ends the connection with another process; items in flight are lost, and each process is notified.
     pub fn cut(&self, other: usize) {
         self.lose(self.process, other);
         self.lose(other, self.process);
@@ -146,7 +146,7 @@ impl Memory {
         }
     }
 
-    /// Ends a link: what is on its way is dropped, and `last` is what is seen of it.
+    /// Ends a link: its items are dropped, and `last` is delivered as the last one.
     fn end(&self, from: usize, to: usize, last: Item) {
         let mut desk = self.hub[to].desk.lock();
         let link = &mut desk.links[from];
@@ -206,7 +206,7 @@ impl Desk {
         (z ^ (z >> 31)) as f64 / u64::MAX as f64
     }
 
-    /// The link whose first item is due first, and when.
+    /// The link whose first item is due first, and the time.
     fn first(&self) -> Option<(Instant, usize)> {
         let heads = self.links.iter().enumerate();
         heads
@@ -247,7 +247,7 @@ impl Process {
     }
 }
 
-/// Hands over what comes to a process, until it is closed.
+/// Delivers the incoming items of a process, until it is closed.
 fn deliver(hub: &[Process], to: usize, receiver: &dyn Receive) {
     while let Some((from, item)) = hub[to].next() {
         match item {

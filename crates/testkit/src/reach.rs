@@ -15,7 +15,7 @@ use crate::{Domain, GraphSpec};
 /// A set of pointstamps.
 type Pointstamps<T> = BTreeSet<(Location, T)>;
 
-/// Which times a message can have where, by brute force.
+/// The times that a message can have at each location, by brute force.
 pub struct Reach<D: Domain> {
     spec: GraphSpec<D>,
     universe: BTreeSet<D::Time>,
@@ -97,8 +97,7 @@ impl<D: Domain> Reach<D> {
         })
     }
 
-    /// The minimal times of the universe that may appear at each location, given what is
-    /// outstanding.
+    /// The minimal times of the universe that may appear at each location, given the outstanding pointstamps.
     pub fn frontiers(
         &mut self,
         outstanding: impl IntoIterator<Item = (Location, D::Time)>,

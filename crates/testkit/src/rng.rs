@@ -1,11 +1,11 @@
 //! A small generator of random numbers, the same everywhere for the same seed.
 
-/// `SplitMix64`: fast, seedable and good enough to choose what a simulation does next.
+/// `SplitMix64`: fast, seedable and good enough to choose the next step of a simulation.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator whose numbers depend on `seed` alone.
+    /// Creates a generator whose numbers depend on `seed` alone.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

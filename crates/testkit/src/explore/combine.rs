@@ -22,8 +22,8 @@ const ID: ChannelId = ChannelId {
     channel: 0,
 };
 
-/// What arrives at the other processes when a pot is emptied into which the workers of a process put these batches, each by
-/// its worker; none if they cancel.
+/// The frame that arrives at the other processes when a pot is emptied into which the workers of a process
+/// put these batches, each by its worker; none if they cancel.
 ///
 /// # Panics
 ///
@@ -65,7 +65,7 @@ pub(super) fn frame(
     frame.map(|body| Batch::decode(body).expect("what was encoded").0)
 }
 
-/// A connection that keeps what is sent.
+/// A connection that keeps the frames sent.
 #[derive(Default)]
 struct Wire(Mutex<Vec<Bytes>>);
 

@@ -28,21 +28,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub use scenario::{Flaw, Scenario, Shape};
 use state::State;
 
-/// What an exploration came to.
+/// The result of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explored {
-    /// The number of states, those that differ in the names of workers counted once.
+    /// The number of states; states that differ only in the names of workers are counted once.
     pub states: usize,
     /// The number of steps between them.
     pub steps: usize,
-    /// How many of them are final.
+    /// The number of final states.
     pub finals: usize,
 }
 
 /// A state that must not be, and how it came about.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// What is wrong with it.
+    /// The violation.
     pub what: Wrong,
     /// Particulars.
     pub detail: String,
@@ -53,13 +53,13 @@ pub struct Broken {
 /// A property that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// A frontier has passed what is outstanding.
+    /// A frontier has passed an outstanding pointstamp.
     Passed,
     /// No worker has anything to say, and a frontier is not exact.
     Inexact,
     /// Nothing more can happen, and something is still held.
     Stuck,
-    /// The state of workers is taken while something is in flight, or is not that of one moment.
+    /// The state of workers is taken while a message is in flight, or at different moments.
     Torn,
 }
 

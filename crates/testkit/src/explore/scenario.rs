@@ -1,4 +1,4 @@
-//! The scenarios of an exploration: graphs, and bounds on what workers do.
+//! The scenarios of an exploration: graphs, and bounds on the actions of workers.
 //!
 //! Owns [`Scenario`], the graphs that it comes with, and [`Flaw`].
 
@@ -10,7 +10,7 @@ use pointstamp_progress::{Connectivity, Graph, Location, Mode, ProgressBatch, So
 
 use super::combine::frame;
 
-/// What a worker, or the combiner, does wrong.
+/// An error of a worker, or of the combiner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// Nothing.
@@ -23,13 +23,14 @@ pub enum Flaw {
     UseAfterDrop,
     /// In demand mode, changes are held back until each that takes something back moves a frontier; one is not enough.
     Withholds,
-    /// Of two frames of the combiner, the later arrives first.
+    /// The later of two frames of the combiner arrives first.
     Reorders,
-    /// A nested scope tells the scope around it what it consumed, and only with its next report what it holds for that.
+    /// A nested scope reports to the scope around it the messages that it consumed, and only with its next
+    /// report the capabilities that it holds for them.
     TellsLate,
     /// The state is taken after one round of counting.
     OneRound,
-    /// A worker goes on running after its second count.
+    /// A worker continues to run after its second count.
     RunsOn,
     /// During the drain, progress is combined and held back as before.
     Combines,
@@ -48,17 +49,17 @@ pub struct Scenario {
     pub mode: Mode,
     /// The greatest coordinate of a time. Nothing is sent or held beyond.
     pub last: u64,
-    /// How many times capabilities are downgraded, if that is bounded apart from `last`.
+    /// The maximum number of downgrades of capabilities, if it is bounded apart from `last`.
     pub moves: Option<u8>,
-    /// How many messages are sent by capabilities, by all workers together.
+    /// The maximum number of messages sent by capabilities, by all workers together.
     pub sends: u8,
-    /// How many copies of capabilities are made.
+    /// The maximum number of copies of capabilities.
     pub copies: u8,
-    /// How often an operator keeps the capability of a message.
+    /// The maximum number of times that an operator keeps the capability of a message.
     pub keeps: u8,
-    /// How many checkpoints are attempted, at any moment; each may be given up at any moment.
+    /// The maximum number of attempts at checkpoints, at any moment; each may be given up at any moment.
     pub cuts: u8,
-    /// What is done wrong.
+    /// The error.
     pub flaw: Flaw,
 }
 
@@ -149,12 +150,12 @@ impl Scenario {
     }
 }
 
-/// A scope: its graph, and what its nodes do.
+/// A scope: its graph, and the effect of its nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     pub(super) graph: Graph<Point>,
     pub(super) edges: Vec<(Source, Target)>,
-    /// By node, what is added to times on the way through it.
+    /// By node, the increment of times on the way through it.
     pub(super) steps: Vec<u64>,
     pub(super) dims: usize,
 }
@@ -180,7 +181,7 @@ pub(super) struct Model {
     pub(super) scopes: Vec<Scope>,
     /// The node of the outer scope that is the inner one.
     pub(super) nested: Option<usize>,
-    /// Where every worker begins with a capability at the least time.
+    /// The output at which every worker begins with a capability at the least time.
     pub(super) input: Source,
     pub(super) scenario: Scenario,
     renamings: Vec<Vec<usize>>,
@@ -189,10 +190,10 @@ pub(super) struct Model {
 
 type Batch = ProgressBatch<Point>;
 
-/// What the combiner made of what was put into a pot.
+/// The combiner's frames for the batches that were put into a pot.
 type Frames = HashMap<Vec<(usize, Batch)>, Option<Batch>>;
 
-/// Every way to name the workers anew under which those of a process stay together.
+/// Returns every renaming of the workers that keeps the workers of a process together.
 fn renamings(processes: usize, workers: usize) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     extend(&mut Vec::new(), processes, workers, &mut found);
@@ -225,12 +226,13 @@ impl Model {
         self.scenario.processes * self.scenario.workers
     }
 
-    /// Every way to name the workers anew under which those of a process stay together: by new name, the old one.
+    /// Every renaming of the workers that keeps the workers of a process together: by new name, the old one.
     pub(super) fn renamings(&self) -> &[Vec<usize>] {
         &self.renamings
     }
 
-    /// What the combiner makes of batches that the workers of a process put into one pot; it is asked once for each.
+    /// The combiner's frame for batches that the workers of a process put into one pot; computed once for
+    /// each.
     pub(super) fn frame(&self, said: &[(usize, Batch)]) -> Option<Batch> {
         let mut frames = self.frames.borrow_mut();
         if let Some(known) = frames.get(said) {

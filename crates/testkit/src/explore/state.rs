@@ -27,17 +27,17 @@ type Batch = ProgressBatch<Point>;
 
 #[derive(Clone)]
 struct Worker {
-    /// Of each scope.
+    /// The protocol of each scope.
     views: Vec<Protocol<Point>>,
-    /// What the nested scope has told of its output.
+    /// The nested scope's reports about its output.
     told: MutableAntichain<Point>,
-    /// What the nested scope has yet to tell, where it tells late.
+    /// The report that the nested scope has delayed, under a flaw.
     late: Batch,
     held: Bag,
     inbox: Bag,
     /// Messages of other workers, where checkpoints are attempted; they may be under way still.
     foreign: Bag,
-    /// What a flawed worker has reported as done, and does next.
+    /// The work that a flawed worker has reported as done, and does next.
     begun: Bag,
 }
 
@@ -45,9 +45,10 @@ struct Worker {
 #[derive(Clone)]
 pub(super) struct State {
     workers: Vec<Worker>,
-    /// By scope, sender and receiver; the sender is a worker, or past those a process.
+    /// Batches by scope, sender and receiver; the sender is a worker, or a process with a number beyond the
+    /// workers.
     links: BTreeMap<(usize, usize, usize), VecDeque<Batch>>,
-    /// By process and scope: what was said since the pot was emptied, and by which worker of the process.
+    /// By process and scope: the batches since the pot was emptied, each with the worker of the process.
     pots: BTreeMap<(usize, usize), Vec<(usize, Batch)>>,
     moves: Option<u8>,
     sends: u8,
@@ -59,7 +60,7 @@ pub(super) struct State {
 /// A step, named, and where it leads.
 pub(super) type Step = (String, State);
 
-/// The steps in which workers tell each other something begin with this.
+/// The prefix of the names of steps in which workers send progress.
 const SAYS: &str = "says";
 
 impl State {
@@ -201,7 +202,7 @@ impl State {
         steps
     }
 
-    /// Sends what is combined in a pot. Its messages count for the first worker of the process.
+    /// Sends the combined messages of a pot. They count for the first worker of the process.
     fn empty_pot(&mut self, model: &Model, process: usize, scope: usize) {
         let said = self.pots.remove(&(process, scope));
         if let Some(batch) = said.and_then(|said| model.frame(&said)) {
@@ -324,7 +325,8 @@ impl State {
         }
     }
 
-    /// What an operator may do with a message that it has taken, or a flawed one with a capability that it has dropped.
+    /// The steps that an operator may take with a message that it has taken, or a flawed one with a
+    /// capability that it has dropped.
     fn finish(
         &self,
         model: &Model,
@@ -379,7 +381,8 @@ impl State {
         }
     }
 
-    /// Puts a message along each edge from an output into the inbox of a worker, and says what to report.
+    /// Puts a message along each edge from an output into the inbox of a worker, and returns the changes to
+    /// report.
     fn send(
         &mut self,
         model: &Model,
@@ -425,7 +428,7 @@ impl State {
         self.workers[worker].views[scope].local().extend(changes);
     }
 
-    /// The worker says what it is to say now, if there is anything.
+    /// Adds the step in which the worker sends its progress, if there is any to send now.
     fn say(&self, model: &Model, worker: usize, scope: usize, steps: &mut Vec<Step>) {
         if !self.workers[worker].views[scope].has_local() {
             return;

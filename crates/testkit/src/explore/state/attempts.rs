@@ -12,7 +12,7 @@ use crate::explore::scenario::Model;
 /// Capabilities, sorted, each in its scope.
 type Bag = Vec<((usize, Location), Point)>;
 
-/// What there is of attempts.
+/// The state of attempts at cuts.
 #[derive(Clone)]
 pub(super) struct Cut {
     pub(super) attempts: u8,
@@ -21,9 +21,9 @@ pub(super) struct Cut {
     pub(super) counts: Vec<Counts>,
     /// Orders on their way to each worker.
     pub(super) orders: Vec<VecDeque<(u64, Order)>>,
-    /// What each worker is to take, from the order to take it until it does.
+    /// The contents that each worker has to take, from the order to take them until it does.
     pub(super) promised: Vec<Option<Bag>>,
-    /// What is wrong with what is taken.
+    /// The inconsistency of the contents taken.
     pub(super) torn: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Cut {
         }
     }
 
-    /// What tells it from others.
+    /// Writes the key of this state.
     pub(super) fn write(&self, key: &mut Vec<u64>) {
         for salt in [1_u8, 2] {
             let mut hasher = DefaultHasher::new();

@@ -8,7 +8,7 @@ use crate::explore::Wrong;
 use crate::explore::scenario::{Model, Scope};
 
 impl State {
-    /// No frontier may have passed what is outstanding.
+    /// Checks that no frontier has passed an outstanding pointstamp.
     pub(in crate::explore) fn check_safety(&self) -> Result<(), (Wrong, String)> {
         for (index, worker) in self.workers.iter().enumerate() {
             for ((scope, location), time) in self.outstanding() {
@@ -34,7 +34,7 @@ impl State {
             && !next.iter().any(|(step, _)| step.starts_with(SAYS))
     }
 
-    /// In a quiet state, every frontier is what follows from what is outstanding.
+    /// Checks, in a quiet state, that every frontier follows from the outstanding pointstamps.
     pub(in crate::explore) fn check_exact(&self, model: &Model) -> Result<(), (Wrong, String)> {
         let exact = self.exact(model);
         for (index, worker) in self.workers.iter().enumerate() {
@@ -56,8 +56,8 @@ impl State {
         Ok(())
     }
 
-    /// What one tracker of each scope says of what is outstanding: the nested one of what its outputs hold, and the outer one of
-    /// what may enter.
+    /// The exact trackers of each scope: the nested one gives the times that its outputs hold, and the outer
+    /// one the times that may enter.
     fn exact(&self, model: &Model) -> Vec<Tracker<Point>> {
         let build = |scope: &Scope| scope.graph.build().expect("a sound graph");
         let mut exact: Vec<_> = model.scopes.iter().map(build).collect();

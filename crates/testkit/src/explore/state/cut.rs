@@ -153,7 +153,7 @@ impl State {
         it.inbox.is_empty() && it.begun.is_empty() && !(drains && unsaid)
     }
 
-    /// What is in flight, held back or not known everywhere, if something is.
+    /// The first item in flight, held back or not known everywhere, if there is one.
     fn in_flight(&self, model: &Model) -> Option<String> {
         for (index, worker) in self.workers.iter().enumerate() {
             if !worker.inbox.is_empty() || !worker.foreign.is_empty() {
@@ -170,7 +170,7 @@ impl State {
         exact.err().map(|(_, detail)| detail)
     }
 
-    /// What is taken is whole, and of one moment.
+    /// Checks that the contents taken are complete, and of one moment.
     pub(in crate::explore) fn check_whole(&self) -> Result<(), (Wrong, String)> {
         let torn = self.cut.as_ref().and_then(|cut| cut.torn.clone());
         torn.map_or(Ok(()), |detail| Err((Wrong::Torn, detail)))

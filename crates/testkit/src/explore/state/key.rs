@@ -1,4 +1,4 @@
-//! The key that tells one state from another.
+//! The key that distinguishes states.
 //!
 //! Everything that later steps depend on: of each worker its counts, its frontiers, what it holds back, what it holds and what waits
 //! for it; what is on its way; and what is left of the bounds.
@@ -10,7 +10,7 @@ use super::{Batch, State, Worker, sorted};
 use crate::explore::scenario::Model;
 
 impl State {
-    /// What tells this state from others: the least of its descriptions under all names of the workers.
+    /// The key of this state: the least of its descriptions under all names of the workers.
     pub(in crate::explore) fn key(&mut self, model: &Model) -> Vec<u64> {
         let parts: Vec<Vec<u64>> = self
             .workers
