@@ -30,7 +30,7 @@ use crate::observability::notes::Operator;
 pub(crate) struct Activator {
     local: ThreadBound<EngineActivator>,
     remote: RemoteActivator,
-    /// What is noted of the operator.
+    /// The notes about the operator.
     noted: Option<Arc<Operator>>,
 }
 
@@ -48,7 +48,8 @@ impl Activator {
         }
     }
 
-    /// Notes which thread asks, where it is another one than last: so that people are told when it has ended.
+    /// Notes the thread that activates, where it is another one than last: so that users are warned when it
+    /// has ended.
     fn note_thread(&self, py: Python<'_>) {
         let Some(noted) = &self.noted else { return };
         let Ok(number) = thread_number(py) else {
@@ -74,7 +75,7 @@ impl Activator {
 
 #[pymethods]
 impl Activator {
-    /// Asks for the operator to run in its worker's next step; from any thread, and wakes the worker.
+    /// Activates the operator for its worker's next step; from any thread, and wakes the worker.
     ///
     /// Examples:
     ///     >>> import pointstamp as ps
@@ -97,7 +98,7 @@ impl Activator {
         }
     }
 
-    /// Asks for the operator to run after a delay; on the operator's own worker.
+    /// Activates the operator after a delay; on the operator's own worker.
     ///
     /// Args:
     ///     seconds: Not negative.

@@ -27,7 +27,7 @@ pub(crate) use pointstamp_operators::{Batch, MAX_BATCH};
 /// A list of Python objects that is not changed while it is shared.
 struct SharedList {
     list: Held<PyList>,
-    /// How long it is.
+    /// The length of the list.
     count: usize,
     /// About how many bytes they take.
     size: usize,
@@ -121,7 +121,7 @@ impl Content for Records {
 }
 
 impl Records {
-    /// A batch of the records in a list that is not changed from now on.
+    /// Wraps a list as a batch; the list must not be changed afterwards.
     pub(crate) fn new(list: Bound<'_, PyList>) -> Self {
         let size = memory_of(&list);
         Records::sized(list, size)
@@ -279,7 +279,7 @@ pub(crate) fn copy<'py>(list: &Bound<'py, PyList>) -> Bound<'py, PyList> {
     list.get_slice(0, list.len())
 }
 
-/// Hands the records of a list, which does not change from now on, on in batches of bounded size.
+/// Sends the records of a list, which must not be changed afterwards, in batches of bounded size.
 pub(crate) fn in_batches(
     list: Bound<'_, PyList>,
     send: impl FnMut(Records) -> Result<(), BoxError>,

@@ -29,7 +29,7 @@ use crate::observability::inquiry::Inquiry;
 use crate::observability::naming::Naming;
 use crate::observability::notes::Notes;
 
-/// Where a worker's objects live.
+/// The worker that owns objects.
 pub(crate) struct Home {
     process: Process,
     thread: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Home {
     called: AtomicBool,
 }
 
-/// What died elsewhere.
+/// Objects that were dropped on another thread, to be freed on their worker's.
 #[derive(Default)]
 struct Left {
     orphans: Vec<Orphan>,
@@ -63,7 +63,7 @@ struct Orphan(#[allow(dead_code, reason = "held to be dropped")] Box<dyn Any>);
 // anything of the worker's, and it is unset under the lock, too.
 unsafe impl Send for Orphan {}
 
-/// A number that differs between the threads that are alive.
+/// A number that differs between living threads.
 fn this_thread() -> usize {
     thread_local!(static MARK: u8 = const { 0 });
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
@@ -94,7 +94,7 @@ impl Home {
         self.worker
     }
 
-    /// What is noted on the worker for those who ask later.
+    /// The notes of the worker.
     pub(crate) fn notes(&self) -> &Notes {
         &self.notes
     }
@@ -104,18 +104,19 @@ impl Home {
         &self.naming
     }
 
-    /// The line of the program that makes something now: that of the node which is lowered, or else the one that runs.
+    /// The line of the program that makes objects now: the line of the node that is being lowered, or else
+    /// the running one.
     pub(crate) fn line(&self) -> Line {
         let node = self.naming.line();
         node.unwrap_or_else(|| attached(|py| self.notes.line(py)))
     }
 
-    /// Where any thread asks the worker what it does.
+    /// The inquiry by which any thread asks for the worker's state.
     pub(crate) fn inquiry(&self) -> &Inquiry {
         &self.inquiry
     }
 
-    /// The engine's note of what runs, once the worker has begun.
+    /// The engine's handle to the operator that runs, once the worker has begun.
     pub(crate) fn latest(&self) -> &OnceLock<Latest> {
         &self.latest
     }
@@ -126,7 +127,7 @@ impl Home {
         noted.name().map(str::to_owned)
     }
 
-    /// What records the worker, once something does.
+    /// The recorder of the worker, once there is one.
     pub(crate) fn recorder(&self) -> &OnceLock<Arc<Recorder>> {
         &self.recorder
     }
@@ -165,7 +166,7 @@ impl Home {
         self.left.lock()
     }
 
-    /// Drops what died elsewhere, where this is the home thread.
+    /// Frees objects that were dropped on other threads, where this is the home thread.
     pub(crate) fn drop_orphans(&self, _py: Python<'_>) {
         if self.is_here() {
             let orphans = std::mem::take(&mut self.left().orphans);
@@ -181,7 +182,7 @@ impl Home {
         self.drop_orphans_after_the_end();
     }
 
-    /// Takes in what died on another thread, or after the end.
+    /// Takes an object that was dropped on another thread, or after the end.
     fn take_in(&self, orphan: Orphan) {
         let mut left = self.left();
         left.orphans.push(orphan);

@@ -66,7 +66,7 @@ pub(crate) struct Buffered {
     columns: RefCell<Merger>,
     /// Updates of a collection.
     updates: RefCell<Builder>,
-    /// How many of each record there are, where counts below zero are refused.
+    /// The count of each record, where counts below zero are refused.
     counts: RefCell<Option<BTreeMap<Counted, i64>>>,
     /// Space for a row.
     row: Cell<RowBuf>,
@@ -74,9 +74,9 @@ pub(crate) struct Buffered {
     /// The operator's name and its dataflow's, for people.
     pub(crate) place: RefCell<String>,
     listed: Cell<bool>,
-    /// What was given, where checkpoints are made.
+    /// The ledger of sent records, where checkpoints are made.
     ledger: RefCell<Option<Ledger>>,
-    /// How many coordinates its times have, once it is connected.
+    /// The number of coordinates of its times, once it is connected.
     pub(crate) dims: Cell<Option<usize>>,
 }
 
@@ -98,7 +98,7 @@ impl Buffered {
         })
     }
 
-    /// Has checkpoints be told what is given, before the input is connected for the first time.
+    /// Keeps a ledger for checkpoints, before the input is connected for the first time.
     pub(crate) fn keep_ledger(&self, dims: usize) {
         let mut ledger = self.ledger.borrow_mut();
         if ledger.is_none() {
@@ -108,7 +108,8 @@ impl Buffered {
         }
     }
 
-    /// Goes on from a checkpoint, once the input is connected; whether `main` is to repeat what it has sent.
+    /// Resumes from a checkpoint, once the input is connected; returns whether `main` must repeat the records
+    /// that it has sent.
     pub(crate) fn resume(&self, repeats: bool) -> PyResult<bool> {
         let Some((time, standing)) = self.input.resumed() else {
             return Ok(false);
@@ -128,17 +129,17 @@ impl Buffered {
         repeated.or_else(|| self.input.time())
     }
 
-    /// Where the input stands: the time, and how many records were given at it.
+    /// The position of the input: the time, and the number of records that were sent at it.
     pub(crate) fn position(&self) -> Option<(Point, u64)> {
         self.ledger.borrow().as_ref().map(Ledger::position)
     }
 
-    /// Whether what is given is counted.
+    /// Whether sent records are counted.
     pub(crate) fn counts(&self) -> bool {
         self.ledger.borrow().is_some()
     }
 
-    /// Notes what is given, by its hash; whether it is to be sent.
+    /// Notes a record by its hash; returns whether it is to be sent.
     pub(crate) fn note(&self, hash: u64) -> PyResult<bool> {
         match &mut *self.ledger.borrow_mut() {
             Some(ledger) => ledger.note(hash).map_err(|error| self.named(error)),
@@ -165,7 +166,7 @@ impl Buffered {
         Ok(())
     }
 
-    /// Names the input in what is wrong with a repetition.
+    /// Adds the input's name to an error of a repetition.
     fn named(&self, error: PyErr) -> PyErr {
         attached(|py| {
             if !error.is_instance_of::<CheckpointError>(py) {
@@ -182,7 +183,7 @@ impl Buffered {
         })
     }
 
-    /// Sends what the buffer holds, or nothing. Nothing is borrowed meanwhile: sending runs user code.
+    /// Sends the buffered records, if there are any. Nothing is borrowed meanwhile: sending runs user code.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if !self.has_unsent(py) {
             return Ok(());
@@ -209,7 +210,7 @@ impl Buffered {
             .map_err(|error| exception_of(py, self.lost(error)))
     }
 
-    /// Sends all that it holds, and what functions that route it add.
+    /// Sends all buffered records, and those that functions which route them add.
     pub(crate) fn drain(&self, py: Python<'_>) -> PyResult<()> {
         while self.has_unsent(py) {
             self.flush(py)?;
@@ -217,7 +218,7 @@ impl Buffered {
         Ok(())
     }
 
-    /// Ends the computation, because what was given cannot be sent any more.
+    /// Ends the computation, because buffered records cannot be sent any more.
     fn lost(&self, cause: BoxError) -> BoxError {
         match self.driver.engine() {
             Ok(worker) => worker.fail(cause).into(),
@@ -282,7 +283,7 @@ impl Buffered {
         sent.map_err(SendError::into_cause)
     }
 
-    /// Adds an update of a collection to those that wait; whether there are enough to be sent.
+    /// Buffers an update of a collection; returns whether there are enough to be sent.
     pub(crate) fn add_update(
         self: &Rc<Self>,
         record: &Bound<'_, PyAny>,
@@ -375,7 +376,7 @@ impl Buffered {
         Ok(full)
     }
 
-    /// Refuses updates from now on that take away more of a record than this input has added.
+    /// Refuses later updates that remove more of a record than this input has added.
     pub(crate) fn refuse_negative_counts(&self) {
         self.counts.borrow_mut().get_or_insert_default();
     }
@@ -435,7 +436,7 @@ impl Buffered {
         )))
     }
 
-    /// Sends what waits, and columns after it, all of whose rows have one diff.
+    /// Sends the buffered updates, and columns after them, all of whose rows have one diff.
     fn send_updates_and(&self, columns: PlainColumns, diff: i64) -> Result<(), BoxError> {
         self.send_updates()?;
         let Some(time) = self.input.time() else {
@@ -459,7 +460,7 @@ impl Buffered {
         sent.map_err(SendError::into_cause)
     }
 
-    /// Sends what waits, and moves the input to a later time.
+    /// Sends the buffered records, and moves the input to a later time.
     pub(crate) fn advance_to(&self, py: Python<'_>, time: &Point) -> PyResult<()> {
         self.drain(py)?;
         if !self.note_move(time)? {
@@ -471,7 +472,7 @@ impl Buffered {
         self.driver.make_room(py)
     }
 
-    /// Has the worker send what waits before its next step.
+    /// Registers the buffer to be sent before the worker's next step.
     pub(crate) fn list(self: &Rc<Self>) -> PyResult<()> {
         if self.listed.replace(true) {
             return Ok(());
@@ -513,7 +514,7 @@ impl Gathering for Buffered {
 }
 
 impl Drop for Buffered {
-    /// A handle that is no longer reachable sends what it holds, and closes.
+    /// Sends the records and closes the input when its handle is no longer reachable.
     fn drop(&mut self) {
         if self.input.is_closed() {
             return;

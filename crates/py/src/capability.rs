@@ -1,4 +1,4 @@
-//! Capabilities in Python: held ones, and those that come with a message.
+//! Capabilities in Python: held ones, and those of a message.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -40,9 +40,9 @@ pub(crate) struct Capability {
 
 struct Holding {
     capability: RefCell<Option<EngineCapability>>,
-    /// What the worker notes of it while it is held.
+    /// The worker's note while it is held.
     note: Note,
-    /// Sessions that were opened with it: what they were given is sent before its time changes.
+    /// Sessions that were opened with it: their records are sent before its time changes.
     sessions: RefCell<Vec<Weak<dyn Gathering>>>,
 }
 
@@ -195,7 +195,7 @@ impl Capability {
         })
     }
 
-    /// Moves to a later time, giving up what lies before it. What its sessions were given so far is sent first.
+    /// Moves to a later time, and gives up the times before it. The records of its sessions are sent first.
     ///
     /// Raises:
     ///     TimeError: If `time` is not at or after `self.time`; nothing changes then.
@@ -235,7 +235,8 @@ impl Capability {
         self.with(|capability| Ok(capability.port()))
     }
 
-    /// Whether it was taken back, or never was one: the operator held nothing at the checkpoint that the computation goes on from.
+    /// Whether it was taken back, or never held: the operator had none at the checkpoint from which the
+    /// computation resumes.
     #[getter]
     fn _revoked(&self) -> PyResult<bool> {
         self.with(|capability| Ok(capability.is_revoked()))

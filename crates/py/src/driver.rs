@@ -1,5 +1,5 @@
-//! The part of Python in the loop of a worker: before a step it sends what inputs and sessions still hold, and looks for signals; the
-//! engine works and sleeps without the interpreter.
+//! The Python part of a worker's loop: before a step it sends the buffered records of inputs and sessions,
+//! and checks for signals; the engine works and sleeps without the interpreter.
 //!
 //! A worker has one driver. Its inputs share it, because sending steps the worker while too much is on its way.
 
@@ -25,32 +25,34 @@ use crate::observability::look::look;
 use crate::raised::{Raised, exception, told};
 use crate::recovery::Recording;
 
-/// How long the main thread sleeps at most before it looks whether a signal came: only Python code can say so.
+/// The maximum time that the main thread sleeps before it checks for signals: only Python code can detect
+/// them.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How many steps the main thread makes without running Python code before it looks for signals.
+/// The number of steps that the main thread makes without running Python code before it checks for signals.
 const STEPS_BETWEEN_SIGNALS: u32 = 64;
 
 /// Python, as the host of a worker's loop.
 pub(crate) struct PythonHost {
     home: Arc<Home>,
     cluster: Arc<Cluster>,
-    /// What has something to send before the next step.
+    /// The objects that have records to send before the next step.
     dirty: RefCell<Vec<Rc<dyn Gathering>>>,
     /// Whether signals are delivered to this thread.
     signals: bool,
     steps: Cell<u32>,
     /// The worker, while its program runs.
     engine: RefCell<Option<EngineWorker<Batch>>>,
-    /// Called with what a signal's handler raises.
+    /// The function that is called with the exception of a signal's handler.
     on_interruption: Option<Held>,
     /// Called when the user's code has had its last turn.
     at_the_end: Box<dyn Fn(Python<'_>)>,
-    /// The program's wait, if it wants to know of one that lasts.
+    /// The program's wait, if it has requested a report when it lasts.
     wait: RefCell<Option<Rc<Wait>>>,
     /// Whether the last turn was a sleep that nothing ended.
     slept: Cell<bool>,
-    /// Inputs that have not come to where they stood at the checkpoint, also those whose handle is gone.
+    /// Inputs that have not reached their position at the checkpoint, including those whose handle was
+    /// dropped.
     repeating: RefCell<Vec<Rc<dyn Gathering>>>,
 }
 
@@ -86,13 +88,13 @@ impl PythonHost {
         })
     }
 
-    /// The wait that is to be told of, while it is.
+    /// The current wait, while it is not reported.
     fn untold_wait(&self) -> Option<Rc<Wait>> {
         let wait = self.wait.borrow();
         wait.as_ref().filter(|wait| !wait.is_over.get()).cloned()
     }
 
-    /// Tells of a wait that has lasted.
+    /// Reports a wait that has lasted.
     fn tell_of_wait(&self, py: Python<'_>, due: Option<Instant>) -> PyResult<()> {
         let Some(wait) = self.untold_wait() else {
             return Ok(());
@@ -107,7 +109,7 @@ impl PythonHost {
         Ok(())
     }
 
-    /// Tells those who have asked what the worker does.
+    /// Answers threads that have asked for the worker's state.
     pub(crate) fn answer(&self, py: Python<'_>) {
         let inquiry = self.home.inquiry();
         if inquiry.is_wanted()
@@ -135,7 +137,7 @@ impl PythonHost {
         })
     }
 
-    /// Gives up what has not been sent: the worker has ended.
+    /// Drops records that have not been sent: the worker has ended.
     pub(crate) fn discard(&self) {
         drop(self.repeating.take());
         for gathering in self.dirty.take() {
@@ -143,7 +145,8 @@ impl PythonHost {
         }
     }
 
-    /// Sends what was listed when this began. What is being routed now, by a function that steps the worker, stays for later.
+    /// Sends the objects that were listed when this began. Records that are being routed, by a function that
+    /// steps the worker, stay for later.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if self.dirty.borrow().is_empty() {
             return Ok(());
@@ -185,7 +188,7 @@ impl Host for PythonHost {
         .map_err(Raised::here)
     }
 
-    /// Functions that route what is sent may give more.
+    /// Sends repeatedly, because functions that route records may add more.
     fn before_end(&self) -> Result<(), BoxError> {
         attached(|py| {
             self.home.drop_orphans(py);
@@ -255,7 +258,7 @@ impl Host for PythonHost {
     }
 }
 
-/// What runs one worker.
+/// The driver of one worker.
 pub(crate) struct Driver {
     engine: ThreadBound<EngineWorker<Batch>>,
     host: ThreadBound<Rc<PythonHost>>,
@@ -336,7 +339,8 @@ impl Driver {
         run(self.engine()?).map_err(|error| exception(py, &error).0)
     }
 
-    /// As [`run`](Self::run), of a wait of which the program wants to know if it lasts for so many seconds.
+    /// Runs as [`run`](Self::run) does, for a wait that the program wants to have reported if it lasts for so
+    /// many seconds.
     pub(crate) fn wait<T>(
         &self,
         py: Python<'_>,
@@ -359,7 +363,7 @@ impl Driver {
         result
     }
 
-    /// Tells those who have asked what the worker does.
+    /// Answers threads that have asked for the worker's state.
     pub(crate) fn answer(&self, py: Python<'_>) {
         if let Ok(host) = self.host.get() {
             host.answer(py);

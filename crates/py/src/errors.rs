@@ -27,7 +27,8 @@ import_exception!(pointstamp.errors, CodecError);
 import_exception!(pointstamp.errors, TruncatedWarning);
 import_exception!(pointstamp.errors, WorkerStopped);
 
-/// Notes on a `ClusterError` which process it is about, and whether that process says in the message what it raised.
+/// Notes on a `ClusterError` the process that it is about, and whether its message has the exception that the
+/// process raised.
 pub(crate) fn of_process(error: PyErr, process: usize, raised: bool) -> PyErr {
     attached(|py| {
         let value = error.value(py);

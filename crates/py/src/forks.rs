@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// What is said to those who use a computation in a process that was forked from its own.
+/// The error for the use of a computation in a process that was forked from its own.
 pub(crate) const REFUSED: &str = "this process was forked while a computation ran, and has a copy of it that nothing works on: use its objects in \
                                   the process that began it alone, do the rest in other processes of the `spawn` kind, and end a forked one with os._exit()";
 
@@ -46,7 +46,8 @@ unsafe extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Ends a forked process whose function has returned into the engine; with what it has raised, if anything.
+/// Ends a forked process whose function has returned into the engine; with the exception that it has raised,
+/// if there is one.
 pub(crate) fn end(py: Python<'_>, raised: Option<&PyErr>) -> ! {
     let code = if let Some(error) = raised {
         let exit = error.is_instance_of::<pyo3::exceptions::PySystemExit>(py);

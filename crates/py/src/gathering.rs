@@ -2,12 +2,12 @@
 
 use pyo3::prelude::*;
 
-/// Holds records until it is full, told to send, or its worker is about to step.
+/// Buffers records until it is full, flushed, or its worker is about to step.
 pub(crate) trait Gathering {
-    /// Sends what it holds. A worker that calls this has taken it off its list.
+    /// Sends the buffered records. A worker that calls this has removed it from its list.
     fn flush_listed(&self, py: Python<'_>) -> PyResult<()>;
 
-    /// Whether it can send nothing now, because what it sent before is being routed.
+    /// Whether it can send nothing now, because earlier records are being routed.
     fn is_busy(&self) -> bool;
 
     /// Whether it holds something.
@@ -18,6 +18,6 @@ pub(crate) trait Gathering {
         None
     }
 
-    /// Gives up what it holds: the worker has ended.
+    /// Drops the buffered records: the worker has ended.
     fn discard(&self);
 }

@@ -18,10 +18,10 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
     py.detach(run)
 }
 
-/// How long a loop that calls no Python code keeps the interpreter from other threads.
+/// The time for which a loop that calls no Python code keeps the interpreter from other threads.
 const KEPT: Duration = Duration::from_millis(20);
 
-/// How long it leaves the interpreter to them: long enough for a thread that waits for it to wake up.
+/// The time for which it leaves the interpreter to them: long enough for a waiting thread to wake up.
 const LEFT: Duration = Duration::from_micros(100);
 
 /// Leaves the interpreter to other threads for a moment, if this thread has not done so for a while.
@@ -83,7 +83,7 @@ impl<T> Held<T> {
             .expect("an object is held until it is taken")
     }
 
-    /// The object, which is no longer held here.
+    /// Returns the object, which is no longer held here.
     pub(crate) fn take(mut self) -> Py<T> {
         self.0.take().expect("an object is held until it is taken")
     }

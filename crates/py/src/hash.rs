@@ -71,7 +71,8 @@ pub(crate) fn route_hash(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     hash(key, 0)
 }
 
-/// Refuses a key that no worker could be found for, without a hash of those that always have one.
+/// Refuses a key for which no worker can be found. Keys of common types are accepted without computing a
+/// hash.
 ///
 /// # Errors
 ///
@@ -113,7 +114,7 @@ fn hash(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
     }
 }
 
-/// A key of another type, by the simpler one that stands for it.
+/// Hashes a key of another type, by the simpler key that it equals.
 fn hash_simplified(key: &Bound<'_, PyAny>, depth: usize) -> PyResult<u64> {
     static SIMPLIFY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = key.py();
@@ -145,7 +146,7 @@ pub(crate) fn tagged_hash(tag: [u8; 8], bytes: &[u8]) -> u64 {
     hash_tagged(tag, bytes)
 }
 
-/// The value modulo 2^64 of an object that the caller knows to be an `int`.
+/// Returns the value modulo 2^64 of an object that the caller knows to be an `int`.
 #[inline]
 fn hash_int(key: &Bound<'_, PyAny>) -> u64 {
     debug_assert!(key.is_instance_of::<PyInt>());

@@ -3,7 +3,7 @@
 use pointstamp_engine::cut::Objection;
 use pointstamp_engine::error::{BuildError, CapabilityError, Crossing};
 
-/// What is wrong with a dataflow, and what to call instead.
+/// Explains an error of a dataflow, and the call that mends it.
 pub(crate) fn of_build(error: &BuildError) -> String {
     let hint = match error {
         BuildError::Complete { .. } => "; build inside the `with` block",
@@ -40,7 +40,7 @@ pub(crate) fn of_build(error: &BuildError) -> String {
     format!("{error}{hint}")
 }
 
-/// What keeps a checkpoint from being made or gone on from, and what to write instead.
+/// Explains an error of making a checkpoint or resuming from it, and the code that mends it.
 pub(crate) fn of_recovery(error: &pointstamp_recovery::Error) -> String {
     let cure = match error {
         pointstamp_recovery::Error::Objection(Objection::HoldsTime { .. }) => {
@@ -54,7 +54,7 @@ pub(crate) fn of_recovery(error: &pointstamp_recovery::Error) -> String {
     format!("{error}{cure}")
 }
 
-/// What is wrong with the use of a capability, and what to call instead.
+/// Explains an error in the use of a capability, and the call that mends it.
 pub(crate) fn of_capability(error: &CapabilityError) -> String {
     let hint = match error {
         CapabilityError::Expired { .. } => "; call retain() to keep it",

@@ -47,7 +47,7 @@ use crate::unordered::place;
 ///     [[(0, [0]), (1, [10])]]
 #[pyclass(frozen, subclass, module = "pointstamp")]
 pub(crate) struct InputHandle {
-    /// Made when the handle is connected: only then is it clear whose it is.
+    /// The state of the input, made when the handle is connected: only then is its worker known.
     state: std::sync::OnceLock<ThreadBound<Rc<Buffered>>>,
     closed_early: std::sync::atomic::AtomicBool,
     /// The operator's name and its dataflow's, for people.
@@ -64,7 +64,7 @@ impl InputHandle {
         }
     }
 
-    /// What it holds, while something can be sent.
+    /// The state, while the input is open.
     pub(crate) fn open_state(&self) -> PyResult<&Rc<Buffered>> {
         let state = self.state()?;
         if state.input.is_closed() {
@@ -208,7 +208,8 @@ impl InputHandle {
         }
     }
 
-    /// The place where the input stands, where checkpoints are made: the time, and the number of records that this worker has sent at it.
+    /// The position of the input, where checkpoints are made: the time, and the number of records that this
+    /// worker has sent at it.
     ///
     /// After a resumption it is where the input stood at the checkpoint, until `main` has come there.
     ///
@@ -350,7 +351,7 @@ impl InputHandle {
         state.advance_to(time.py(), &point)
     }
 
-    /// Sends what waits.
+    /// Sends the buffered records.
     ///
     /// Examples:
     ///     >>> import pointstamp as ps
@@ -402,7 +403,7 @@ impl InputHandle {
         Ok(())
     }
 
-    /// Which input of which dataflow it is, for people; None before it is connected.
+    /// The name of the input and its dataflow, for people; None before it is connected.
     #[getter]
     fn place(&self) -> Option<&str> {
         self.place.get().map(String::as_str)

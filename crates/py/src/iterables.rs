@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyString, Py
 
 use crate::raised::shown;
 
-/// Who gave an iterable.
+/// The source of an iterable.
 #[derive(Clone, Copy)]
 pub(crate) enum Giver<'a> {
     /// A program, to a method of this name.
@@ -19,7 +19,8 @@ pub(crate) enum Giver<'a> {
 }
 
 impl Giver<'_> {
-    /// The error for something that is no iterable of records; `parts` says what an iteration would yield.
+    /// Returns the error for an object that is no iterable of records; `parts` names the items that an
+    /// iteration would yield.
     fn refuses(self, given: &str, parts: &str, cure: &str) -> PyErr {
         let parts = if parts.is_empty() {
             String::new()
@@ -36,7 +37,7 @@ impl Giver<'_> {
         })
     }
 
-    /// Refuses what iterates over parts of one record, and what cannot be iterated.
+    /// Refuses an object whose iteration yields parts of one record, and an object that cannot be iterated.
     pub(crate) fn check(self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let plain = records.is_exact_instance_of::<PyList>()
             || records.is_exact_instance_of::<PyTuple>()
@@ -142,7 +143,7 @@ fn rows_of_frame(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     }))
 }
 
-/// Refuses what is no iterable of records, in the name of the method that takes it.
+/// Refuses an object that is no iterable of records, in the name of the method that takes it.
 #[pyfunction]
 pub(crate) fn check_records(call: &str, records: &Bound<'_, PyAny>) -> PyResult<()> {
     Giver::Call(call).check(records)

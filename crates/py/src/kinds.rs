@@ -18,7 +18,7 @@ macro_rules! crossing {
 
         #[pymethods]
         impl $name {
-            /// What messages call it.
+            /// The name of the value in messages.
             #[getter]
             pub(crate) fn label(&self) -> &'static str {
                 match self {
@@ -30,7 +30,7 @@ macro_rules! crossing {
 }
 
 crossing! {
-    /// What a stage of a chain does with a batch of records.
+    /// The operation of a stage of a chain on a batch of records.
     StageKind {
         Map = "map",
         FlatMap = "flat_map",
@@ -40,7 +40,7 @@ crossing! {
         InspectBatch = "inspect_batch",
         MapInPlace = "map_in_place",
         MapBatch = "map_batch",
-        /// Of the columns of records at times of their own; other records are at their message's time.
+        /// Maps the columns of records at times of their own; other records are at their message's time.
         MapTimed = "map_timed",
         TryMap = "try_map",
         OkErr = "ok_err",
@@ -51,7 +51,7 @@ crossing! {
 }
 
 crossing! {
-    /// What a stage of a collection's chain does with a record.
+    /// The operation of a stage of a collection's chain on a record.
     CollectionStageKind {
         Map = "map",
         FlatMap = "flat_map",
@@ -61,13 +61,13 @@ crossing! {
 }
 
 crossing! {
-    /// How records reach the workers.
+    /// The way in which records reach the workers.
     PactKind {
         Pipeline = "pipeline",
         Broadcast = "broadcast",
-        /// By what a function returns for each record.
+        /// By the return value of a function for each record.
         Exchange = "exchange",
-        /// By the key group of what a function returns for each record.
+        /// By the key group of the return value of a function for each record.
         ExchangeGroup = "exchange_group",
         /// By the first of the two things in each record.
         ExchangeFirst = "exchange_first",
@@ -81,21 +81,21 @@ crossing! {
 }
 
 crossing! {
-    /// What a join makes of a key and the values of its sides.
+    /// The result of a join for a key and the values of its sides.
     JoinKind {
         /// `(key, (left, right))`.
         Pairs = "pairs",
         /// `(key, left)`.
         Left = "left",
-        /// What an expression over the three makes of them.
+        /// The result of an expression over the three.
         Fields = "fields",
-        /// What a function makes of the three.
+        /// The result of a function of the three.
         Function = "function",
     }
 }
 
 crossing! {
-    /// What an arrangement is reduced to.
+    /// The reduction of an arrangement.
     Reduction {
         Distinct = "distinct",
         Threshold = "threshold",
@@ -106,14 +106,14 @@ crossing! {
         TopK = "top_k",
         Sum = "sum",
         Mean = "mean",
-        /// Of a column of floats.
+        /// The sum of a column of floats.
         SumOfFloats = "sum",
-        /// Of a column of floats.
+        /// The mean of a column of floats.
         MeanOfFloats = "mean",
         Reduce = "map_groups",
-        /// Of the values of columns, in which nulls and NaN are as in Arrow.
+        /// An aggregation of the values of columns, in which nulls and NaN are as in Arrow.
         OfColumns = "columns",
-        /// As `OfColumns`.
+        /// The greatest values of columns, in which nulls and NaN are as in Arrow.
         TopKOfColumns = "top_k",
         Aggregate = "aggregate",
     }
@@ -139,9 +139,9 @@ impl From<StreamKind> for Kind {
 }
 
 crossing! {
-    /// Which progress workers tell each other.
+    /// The progress that workers send each other.
     ProgressMode {
-        /// What can move a frontier of another worker.
+        /// Only changes that can move a frontier of another worker.
         Demand = "demand",
         /// All of it, at once.
         Eager = "eager",

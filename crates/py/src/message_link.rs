@@ -65,7 +65,7 @@ impl Signals {
         })
     }
 
-    /// Runs the handlers of signals that have come; keeps what one raised, and ends the wait.
+    /// Runs the handlers of pending signals; keeps the exception of one, and ends the wait.
     fn heard(&mut self) -> io::Result<()> {
         if !self.on_main_thread {
             return Ok(());
@@ -81,7 +81,7 @@ impl Signals {
         })
     }
 
-    /// What a handler raised, or else the outcome of the call.
+    /// Returns the exception of a handler, or else the outcome of the call.
     fn or<T, E: Into<PyErr>>(self, outcome: Result<T, E>) -> PyResult<T> {
         self.raised.map_or(outcome.map_err(Into::into), Err)
     }
@@ -89,7 +89,7 @@ impl Signals {
 
 #[pymethods]
 impl MessageLink {
-    /// Connects to who accepts there with the same secret and context. It hears of signals.
+    /// Connects to the program that accepts there with the same secret and context. Signals interrupt it.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn connect(

@@ -32,7 +32,8 @@ pub(crate) fn with_one_nan<'py>(keys: &Bound<'py, PyList>) -> PyResult<Bound<'py
     Ok(made.unwrap_or_else(|| keys.clone()))
 }
 
-/// Pairs of a key and a value, whose keys have one NaN: the list itself where they have no other. What is no pair stays.
+/// Returns pairs of a key and a value, whose keys have one NaN: the list itself where they have no other.
+/// Items that are not pairs stay.
 #[pyfunction]
 pub(crate) fn pairs_with_one_nan<'py>(pairs: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
     let py = pairs.py();
@@ -55,7 +56,7 @@ pub(crate) fn pairs_with_one_nan<'py>(pairs: &Bound<'py, PyList>) -> PyResult<Bo
     Ok(made.unwrap_or_else(|| pairs.clone()))
 }
 
-/// A dict of counts whose keys have one NaN: the dict itself where they have no other.
+/// Returns a dict of counts whose keys have one NaN: the dict itself where they have no other.
 pub(crate) fn counts_with_one_nan<'py>(
     counts: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -75,7 +76,7 @@ pub(crate) fn counts_with_one_nan<'py>(
     Ok(whole)
 }
 
-/// What stands for a key that does not equal itself, or holds one that does not.
+/// Returns the representative of a key that does not equal itself, or contains a value that does not.
 pub(crate) fn one_nan<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     within(key, 0)
 }

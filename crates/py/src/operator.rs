@@ -30,7 +30,7 @@ fn refused(error: Error) -> PyErr {
     error.into_exception()
 }
 
-/// What an operator says of the records that it has taken and still needs.
+/// The records that an operator has taken and still needs.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Retention {
     pub(crate) says: ThreadBound<EngineRetention>,
@@ -47,14 +47,14 @@ impl Retention {
         Ok(asked.then(|| notes.named(self.id, self.name.clone())))
     }
 
-    /// Notes a message that was taken in, with the latest time that its records tell.
+    /// Notes a message that was taken, with the latest event time of its records.
     fn take(&self, time: u64, latest: u64) -> PyResult<()> {
         self.says.get()?.take(time, latest);
         Ok(())
     }
 
-    /// Says that of what was taken in, what tells a time before `least` is not needed once what is sent before `until`, the
-    /// frontier of the inputs, has left the dataflow. None: nothing can come any more.
+    /// Releases records with an event time before `least` once the results that are sent before `until`, the
+    /// frontier of the inputs, have left the dataflow. None: nothing can come any more.
     fn keep(&self, until: Option<u64>, least: u64) -> PyResult<()> {
         self.says.get()?.keep(until, least);
         Ok(())
@@ -75,7 +75,7 @@ pub(crate) struct Builder {
 
 #[pymethods]
 impl Builder {
-    /// Connects an input that is told of its frontier.
+    /// Connects an input that receives its frontier.
     #[pyo3(signature = (stream, kind, key = None))]
     fn new_frontiered_input(
         &self,
@@ -179,7 +179,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Notes how to ask how much the operator keeps: `size()` returns rows and bytes.
+    /// Notes the function that returns the size of the operator's state: `size()` returns rows and bytes.
     fn note_kept(&self, size: Py<PyAny>) -> PyResult<()> {
         let noted = self
             .builder
@@ -205,8 +205,9 @@ impl Builder {
         Ok(())
     }
 
-    /// What the operator had, where the computation goes on from a checkpoint: its pieces, and the capabilities that it held but for those with which its
-    /// outputs began. To be called once, after its outputs were made.
+    /// The operator's contents, where the computation resumes from a checkpoint: its pieces, and the
+    /// capabilities that it held except for those with which its outputs began. To be called once, after its
+    /// outputs were made.
     fn restored(&self) -> PyResult<Option<(Vec<Piece>, Vec<Capability>)>> {
         let Some(restored) = self.builder.get()?.restored() else {
             return Ok(None);

@@ -169,7 +169,7 @@ impl Antichain {
     }
 }
 
-/// Times with counts, and the frontier of those whose count is positive.
+/// A multiset of times, and the frontier of the times with a positive count.
 ///
 /// Counts may be negative in passing. The cost of an update does not grow with the number of times.
 ///

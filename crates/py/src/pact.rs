@@ -77,11 +77,12 @@ pub(crate) fn pact_by(key: Key, reader: &str) -> Pact<Batch> {
     })
 }
 
-/// What is a record's key.
+/// The key of a record.
 pub(crate) enum Key {
-    /// What a function returns for it. The record goes to the worker that the remainder of the hash says.
+    /// The return value of a function. The record goes to the worker of the hash, modulo the number of
+    /// workers.
     Function(Held),
-    /// What a function returns for it. The record goes to the worker that has its key group.
+    /// The return value of a function. The record goes to the worker that has its key group.
     Grouped(Held),
     /// The number of a worker: the first of the two things in it.
     Worker,
@@ -89,7 +90,7 @@ pub(crate) enum Key {
     Record,
     /// The first of the two things in it.
     First,
-    /// The key that lies beside it, in a batch of records at times of their own.
+    /// The key in the column of keys, in a batch of records at times of their own.
     Beside,
 }
 
@@ -129,8 +130,8 @@ impl Key {
         Ok(hashes)
     }
 
-    /// The worker for a hash: that of its key group, so that state by key can be divided between other workers, where the program has
-    /// not chosen.
+    /// The worker for a hash: the one of its key group, so that state by key can be divided among other
+    /// workers, where the program has not chosen.
     #[inline]
     fn worker(&self, hash: u64, peers: usize) -> usize {
         match self {
@@ -191,7 +192,8 @@ impl Route<Batch> for KeyRouter {
 }
 
 impl KeyRouter {
-    /// Divides records at times of their own; returns what an error of a key is, and within it what one of the batch is.
+    /// Divides records at times of their own; returns an error of a key, and within the result an error of
+    /// the batch.
     fn split_timed(
         &self,
         py: Python<'_>,

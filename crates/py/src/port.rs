@@ -85,7 +85,7 @@ impl InputPort {
     }
 }
 
-/// An input of an operator that is told of the times that may still arrive there.
+/// An input of an operator that receives the frontier of times that may still arrive there.
 ///
 /// Examples:
 ///     >>> import pointstamp as ps
@@ -144,7 +144,7 @@ pub(crate) struct OutputPort {
 pub(crate) enum Carries {
     /// Python objects.
     Records,
-    /// Those of an `ArrowStream`.
+    /// The record batches of an `ArrowStream`.
     Columns(SchemaRef),
     /// Records at times of their own.
     Timed,

@@ -21,26 +21,26 @@ use crate::errors::{CheckpointError, IntoException};
 use crate::hash::route_hash;
 use crate::tools::Tools;
 
-/// Up to where `main` repeats what it sent before.
+/// The position up to which `main` repeats records.
 struct Until {
     time: Point,
     sent: u64,
-    /// `None`: what was sent was divided between another number of workers.
+    /// `None`: the records were divided among another number of workers.
     digest: Option<u64>,
 }
 
-/// What was given to an input.
+/// The records that were given to an input.
 pub(crate) struct Ledger {
     time: Point,
     sent: u64,
     digest: u64,
     until: Option<Until>,
-    /// What checkpoints are told.
+    /// The standing for checkpoints.
     told: Rc<Cell<Standing>>,
 }
 
 impl Ledger {
-    /// The ledger of an input whose times begin here.
+    /// Creates the ledger of an input whose times begin here.
     pub(crate) fn new(time: Point, told: Rc<Cell<Standing>>) -> Self {
         Ledger {
             time,
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// Goes on from a checkpoint: `main` repeats what it has sent, or sends only the rest.
+    /// Resumes from a checkpoint: `main` repeats its records, or sends only the rest.
     pub(crate) fn resume(
         &mut self,
         time: Point,
@@ -131,7 +131,7 @@ impl Ledger {
         Ok(self.until.is_none())
     }
 
-    /// Says to checkpoints where the input stands.
+    /// Updates the standing for checkpoints.
     fn tell(&self) {
         self.told.set(Standing {
             sent: self.sent,
@@ -225,18 +225,18 @@ pub(crate) fn digest_of_row(row: Row<'_>, diff: i64) -> u64 {
     hash_bytes(&bytes)
 }
 
-/// What an operator has taken of an iterable.
+/// The items that an operator has taken of an iterable.
 #[derive(Default)]
 pub(crate) struct Given {
-    /// How many records, and their digest; none where no checkpoints are made.
+    /// The number of records and their digest; `None` where no checkpoints are made.
     taken: Option<Rc<Cell<(u64, u64)>>>,
-    /// What was taken before the checkpoint, until it was left out.
+    /// The items that were taken before the checkpoint, until they were skipped.
     before: Option<(u64, u64)>,
     name: String,
 }
 
 impl Given {
-    /// Has checkpoints keep it, and goes on from one.
+    /// Registers the count as state for checkpoints, and resumes from one.
     pub(crate) fn keep(builder: &OperatorBuilder<Batch>) -> Self {
         let taken = Rc::new(Cell::new((0_u64, 0_u64)));
         let before = builder.restored().and_then(|restored| {
@@ -262,7 +262,7 @@ impl Given {
         }
     }
 
-    /// Leaves out what was taken before the checkpoint.
+    /// Skips the items that were taken before the checkpoint.
     pub(crate) fn skip(&mut self, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some((count, digest)) = self.before.take() else {
             return Ok(());

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::order::Antichain;
 use crate::time::{point_from_py, point_infer};
 
-/// How many places a probe remembers.
+/// The maximum number of places that a probe remembers.
 const PLACES: usize = 64;
 
 /// Reports which timestamps may still appear where it is attached; may be attached at several places.
@@ -45,7 +45,7 @@ impl ProbeHandle {
         places.push(operator);
     }
 
-    /// The time that is asked about, which has the coordinates of the place that is watched.
+    /// Converts a time to the coordinates of the place that is watched.
     fn time(&self, time: &Bound<'_, PyAny>) -> PyResult<Point> {
         match self.probe.dims() {
             Some(dims) => point_from_py(time, dims),

@@ -48,7 +48,7 @@ fn target_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     CLASS.import(py, "pointstamp.progress", "Target")
 }
 
-/// The port that a `Source` or a `Target` names, whether or not a graph has it.
+/// Returns the port that a `Source` or a `Target` names, whether or not a graph has it.
 fn location(value: &Bound<'_, PyAny>) -> PyResult<Location> {
     let py = value.py();
     let make = if value.is_instance(source_class(py)?)? {
@@ -490,7 +490,7 @@ impl Scheduler {
             .map_err(IntoException::into_exception)
     }
 
-    /// The number of events that bear this pointstamp.
+    /// The number of events with this pointstamp.
     ///
     /// Raises:
     ///     GraphError: If the graph does not have the port.

@@ -1,4 +1,4 @@
-//! Exceptions on their way through the engine: unchanged, with the name of the operator whose function raised.
+//! Exceptions that pass through the engine: unchanged, with the name of the operator whose function raised.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ use crate::hints;
 /// An exception that a user's function raised in an operator.
 #[derive(Debug)]
 pub(crate) struct Raised {
-    /// The operator, where it is not the one that the engine was running: an exchange's key function runs in the
-    /// operator that sends, and one operator runs a whole chain of functions.
+    /// The operator, where it is not the one that the engine was running: an exchange's key function runs in
+    /// the operator that sends, and one operator runs a whole chain of functions.
     pub(crate) operator: Option<String>,
     pub(crate) error: PyErr,
 }
@@ -149,8 +149,8 @@ pub(crate) fn exception_of(py: Python<'_>, cause: BoxError) -> PyErr {
     error
 }
 
-/// The error that ends the computation, as an exception with a note where it was raised, and what other processes are told of
-/// it, if there are any.
+/// Converts the error that ends the computation to an exception with a note of the operator that raised it,
+/// and to the text for other processes, if there are any.
 pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -> (Error, String) {
     let (error, operator) = exception(py, error);
     add_note(py, &error, worker, operator.as_deref());
@@ -163,9 +163,9 @@ pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -
     (Error::Host { cause }, reason)
 }
 
-/// Where an exception remembers the operator whose function raised it, until the note is made.
+/// The attribute of an exception with the operator whose function raised it, until the note is made.
 const MARK: &str = "__pointstamp_operator__";
-/// Where it has the note that says where it was raised; `pointstamp.errors` reads it.
+/// The attribute with the note of the place that raised it; `pointstamp.errors` reads it.
 const PLACE: &str = "__pointstamp_place__";
 
 /// Remembers on an exception which operator's function raised it, for the note at the end.
@@ -209,7 +209,7 @@ fn add_note(py: Python<'_>, error: &PyErr, worker: usize, operator: Option<&str>
     let _it_has_taken_the_list = value.setattr(PLACE, note);
 }
 
-/// An exception for those who cannot have the object: a sentence, and under it the traceback.
+/// Formats an exception for readers without the object: a sentence, and under it the traceback.
 fn in_words(py: Python<'_>, error: &PyErr) -> String {
     let described = || -> PyResult<String> {
         let describe = py.import("pointstamp.errors")?.getattr("in_words")?;

@@ -1,4 +1,4 @@
-//! Checkpoints, as the Python side drives them: where they are kept, and what operators keep.
+//! Checkpoints, as the Python side drives them: their location, and the state of operators.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -116,7 +116,7 @@ impl Checkpoints {
         })
     }
 
-    /// Asks, on any thread, for a checkpoint after which all workers end.
+    /// Requests, on any thread, a checkpoint after which all workers end.
     fn stop(&self, py: Python<'_>) {
         let recorder = self.recorder();
         detached(py, || {
@@ -168,7 +168,8 @@ impl Recording {
 
 #[pymethods]
 impl Recording {
-    /// The checkpoint that the computation goes on from: its number, when it was made in milliseconds since 1970, and how many workers made it.
+    /// The checkpoint from which the computation resumes: its number, its creation time in milliseconds since
+    /// 1970, and the number of workers that made it.
     #[getter]
     fn resumed(&self) -> PyResult<Option<(u64, u64, u32)>> {
         let resumed = self.recording.get()?.resumed();
@@ -181,12 +182,12 @@ impl Recording {
         Ok(self.recording.get()?.covered())
     }
 
-    /// Asks for a checkpoint; returns the number of the request.
+    /// Requests a checkpoint; returns the number of the request.
     fn ask(&self) -> PyResult<u64> {
         Ok(self.recording.get()?.ask())
     }
 
-    /// Asks for a checkpoint after which all workers end.
+    /// Requests a checkpoint after which all workers end.
     fn stop(&self) -> PyResult<()> {
         self.recording.get()?.stop();
         Ok(())
@@ -210,7 +211,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Notes an operator that shows what checkpoints cover.
+    /// Registers an operator that shows the results that checkpoints cover.
     fn sink(&self, activator: &Activator) -> PyResult<Shows> {
         let sink = self.recording.get()?.sink(activator.engine()?);
         Ok(Shows {
@@ -225,7 +226,7 @@ impl Recording {
     }
 }
 
-/// What an operator says that shows what checkpoints cover.
+/// The handle of an operator that shows the results that checkpoints cover.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Shows {
     sink: ThreadBound<Rc<EngineSink<Batch>>>,
@@ -239,13 +240,13 @@ impl Shows {
         Ok(self.sink.get()?.committed())
     }
 
-    /// Notes that the operator has shown what a checkpoint covers.
+    /// Notes that the operator has shown the results that a checkpoint covers.
     fn show(&self, number: u64) -> PyResult<()> {
         self.sink.get()?.show(number);
         Ok(())
     }
 
-    /// Asks for a checkpoint.
+    /// Requests a checkpoint.
     fn ask(&self) -> PyResult<()> {
         self.sink.get()?.ask();
         Ok(())
@@ -277,7 +278,7 @@ impl Piece {
     }
 }
 
-/// How an operator's pieces are divided among workers.
+/// The division of an operator's pieces among workers.
 #[derive(Clone, Copy)]
 pub(crate) enum Division {
     Workers,
@@ -304,7 +305,7 @@ impl Division {
     }
 }
 
-/// How the state is taken that a Python function returns as a list of pieces.
+/// Wraps a Python function that returns the state as a list of pieces.
 pub(crate) fn taking(
     division: Division,
     take: Py<PyAny>,
@@ -361,7 +362,7 @@ pub(crate) fn checkpoints_show(
     }))
 }
 
-/// Reads every byte of the checkpoints at a place: their numbers, packs, bytes, and what is wrong.
+/// Reads every byte of the checkpoints at a location: their numbers, packs, bytes, and the damage found.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn checkpoints_verify(
@@ -377,7 +378,7 @@ pub(crate) fn checkpoints_verify(
     ))
 }
 
-/// Removes what no kept checkpoint at a place needs; how many objects.
+/// Removes objects that no kept checkpoint at a location needs; returns how many.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn checkpoints_prune(py: Python<'_>, place: PathBuf) -> PyResult<usize> {

@@ -72,7 +72,7 @@ impl Scope {
         PyTuple::new(py, self.scope.get()?.address())
     }
 
-    /// How many coordinates timestamps have here.
+    /// The number of coordinates of timestamps in the scope.
     #[getter]
     fn dims(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.dims())
@@ -84,7 +84,7 @@ impl Scope {
         Ok(self.scope.get()?.worker().index())
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     #[getter]
     fn peers(&self) -> PyResult<usize> {
         Ok(self.scope.get()?.worker().peers())
@@ -95,9 +95,9 @@ impl Scope {
         self.scope.home().notes().line(py)
     }
 
-    /// Begins to lower a node of the plan, and ends with the node before: the operators that are made from now on get its
-    /// name, where it has one, and its line, or, without a line, the one that runs. The operator that is called as `title`
-    /// gets the name itself, the others have it in front. Where checkpoints are made, `form` says what the node is.
+    /// Begins to lower a node of the plan, after the node before: later operators get its name, where it has
+    /// one, and its line, or, without a line, the running one. The operator with the name `title` gets the
+    /// name itself, the others have it as a prefix. Where checkpoints are made, `form` describes the node.
     #[pyo3(signature = (title, name, line, form=None))]
     fn lowering(
         &self,
@@ -120,7 +120,8 @@ impl Scope {
         self.driver.behind()
     }
 
-    /// Connects an input handle; after a resumption `main` `repeats` what it has sent on it, or sends only the rest.
+    /// Connects an input handle; after a resumption `main` `repeats` the records that it has sent on it, or
+    /// sends only the rest.
     #[pyo3(signature = (handle, kind, repeats = true))]
     fn input_from(
         &self,
@@ -237,7 +238,7 @@ impl Scope {
         })
     }
 
-    /// Says that a source of the dataflow tells others which of its records have left it.
+    /// Declares that a source of the dataflow acknowledges records that have left it.
     fn acknowledges(&self) -> PyResult<()> {
         self.scope.get()?.acknowledges();
         Ok(())
@@ -276,9 +277,9 @@ impl Scope {
             .map_err(refused)
     }
 
-    /// A stream that is defined later, by what is connected to the loop's end: of record batches with a schema, else of
-    /// records. Times of the outermost scope that it moves on are those of records: with `retains`, records that go round
-    /// may be needed for as long as it runs.
+    /// Creates a stream that is defined later, by the stream that is connected to the loop's end: of record
+    /// batches with a schema, else of records. If it moves times of the outermost scope, these are times of
+    /// records: with `retains`, records in the loop may be needed for as long as it runs.
     #[pyo3(signature = (summary, schema = None, retains = false))]
     fn feedback(
         &self,

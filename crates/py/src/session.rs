@@ -75,14 +75,14 @@ pub(crate) fn send_now(
     sent.map_err(|error| exception_of(py, port.fail(error).into()))
 }
 
-/// What gives a session the right to send.
+/// The capability or input by which a session sends.
 enum Authority {
     Held(Py<Capability>),
     Message(Py<CapabilityRef>),
 }
 
 impl Authority {
-    /// That of a capability.
+    /// Returns the authority of a capability.
     fn of(capability: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(held) = capability.cast::<Capability>() {
             Ok(Authority::Held(held.clone().unbind()))
@@ -143,14 +143,14 @@ impl Right<'_> {
     }
 }
 
-/// What a session holds.
+/// The state of a session.
 pub(crate) struct SessionCore {
     port: EngineOutput<Batch>,
     authority: Authority,
     buffer: RefCell<Py<PyList>>,
     /// Record batches that are too small to be sent alone.
     columns: RefCell<Merger>,
-    /// Where `main` sends, which waits while too much is on its way.
+    /// The driver of `main`, which waits while too many bytes are in flight.
     driver: Option<Arc<Driver>>,
     /// Whether the driver sends it before the next step.
     listed: Cell<bool>,
@@ -163,7 +163,7 @@ type SendBatch<'a> = dyn FnMut(Batch) -> Result<(), BoxError> + 'a;
 type SendColumns<'a> = dyn FnMut(RecordBatch) -> Result<(), BoxError> + 'a;
 
 impl SessionCore {
-    /// Sends what it holds, or nothing.
+    /// Sends the buffered records, if there are any.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         if !self.columns.borrow().is_empty() {
             let sent = self.feed(|merger, send| merger.flush(send));
@@ -206,7 +206,7 @@ impl SessionCore {
         run(&mut send).map_err(|error| self.port.fail(error).into())
     }
 
-    /// Lets a function put batches into the merger, and send what it has ready.
+    /// Calls a function that puts batches into the merger, and sends the ready ones.
     fn feed(
         &self,
         feed: impl FnOnce(&mut Merger, &mut SendColumns<'_>) -> Result<(), BoxError>,
@@ -256,11 +256,12 @@ impl Gathering for SessionCore {
     }
 }
 
-/// The session's own hold on what it holds; wherever the session goes, this goes on its worker's thread.
+/// The session's own reference to its records; it is dropped on its worker's thread, wherever the session is
+/// dropped.
 struct Opened(Rc<SessionCore>);
 
 impl Drop for Opened {
-    /// A session that was not used in a `with` block sends what it holds when the last reference goes.
+    /// Sends the records of a session that was not used in a `with` block when its last reference is dropped.
     fn drop(&mut self) {
         attached(|py| {
             if let Err(error) = self.0.flush(py)
@@ -290,7 +291,7 @@ impl Drop for Opened {
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct Session {
     state: ThreadBound<Opened>,
-    /// Of an `ArrowStream`: what may be given.
+    /// The schema of batches that an `ArrowStream` accepts.
     schema: Option<SchemaRef>,
 }
 
@@ -319,7 +320,8 @@ impl Session {
         core.list()
     }
 
-    /// Sends what a merger has ready, without the interpreter: what is downstream hashes and partitions it.
+    /// Sends the ready batches of a merger, without the interpreter: operators downstream hash and partition
+    /// them.
     fn send_columns(
         &self,
         py: Python<'_>,
@@ -414,7 +416,7 @@ impl Session {
         }
     }
 
-    /// Sends what has been given so far.
+    /// Sends the records that were given so far.
     ///
     /// Examples:
     ///     >>> import pointstamp as ps

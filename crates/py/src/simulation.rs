@@ -1,4 +1,4 @@
-//! Workers whose interleaving follows from a seed: what `pointstamp.testing.simulate` runs on.
+//! Workers whose interleaving is determined by a seed: the base of `pointstamp.testing.simulate`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,7 +21,8 @@ use crate::turns::WriterTurns;
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Simulation {
     world: Arc<World>,
-    /// Called with the number of a worker that cannot go on, as no worker can, or all are killed; it raises what is wrong.
+    /// The function that is called with the number of a worker that cannot continue, because no worker can,
+    /// or all are killed; it raises the error.
     stalled: Arc<Held>,
 }
 
@@ -43,12 +44,12 @@ impl Simulation {
         })
     }
 
-    /// Has workers that wait for their turn answer questions, until `asked` is called as often.
+    /// Lets waiting workers answer questions, until `asked` is called as often.
     fn ask(&self, py: Python<'_>) {
         detached(py, || self.world.ask());
     }
 
-    /// Ends what `ask` began.
+    /// Ends the period that `ask` began.
     fn asked(&self, py: Python<'_>) {
         detached(py, || self.world.asked());
     }
@@ -75,7 +76,7 @@ impl Simulation {
         self.world.is_killed()
     }
 
-    /// How many steps there were.
+    /// The number of steps so far.
     #[getter]
     fn steps(&self) -> u64 {
         self.world.steps()
@@ -86,7 +87,7 @@ impl Simulation {
         self.world.lost()
     }
 
-    /// Waits for the first turn of a worker, whose thread this becomes.
+    /// Waits for the first turn of a worker, which the calling thread runs.
     fn enter(&self, py: Python<'_>, worker: usize) {
         detached(py, || self.world.enter(worker));
     }
@@ -116,7 +117,7 @@ struct SimulatedHost {
     stalled: Arc<Held>,
     worker: usize,
     inner: Rc<PythonHost>,
-    /// What there was to do since the last turn.
+    /// The work since the last turn.
     found: Cell<Found>,
 }
 

@@ -74,7 +74,7 @@ impl Stream {
         Unary::new(&self.typed()?, name, pact).map_err(IntoException::into_exception)
     }
 
-    /// Wraps what an operator that reads the stream makes.
+    /// Wraps the result of an operator that reads the stream.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Stream {
         Ok(Stream::of(self.home(), made))
     }
 
-    /// Where objects made from this stream live.
+    /// The home of objects made from this stream.
     pub(crate) fn home(&self) -> &Arc<Home> {
         self.stream.home()
     }

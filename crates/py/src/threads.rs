@@ -18,12 +18,12 @@ impl Threads {
         self.all().len()
     }
 
-    /// Says which thread runs a worker's code from now on; what was said before.
+    /// Sets the thread that runs a worker's code; returns the previous one.
     pub(crate) fn note(&self, index: usize, now: Option<Running>) -> Option<Running> {
         std::mem::replace(&mut self.all()[index], now)
     }
 
-    /// The threads that run, which are interrupted from now on.
+    /// Returns the threads that run, and marks them as interrupted.
     pub(crate) fn interrupted(&self) -> Vec<std::ffi::c_ulong> {
         let mut all = self.all();
         let running = all.iter_mut().flatten();

@@ -35,7 +35,7 @@ pub(crate) fn point_to_py<'py>(py: Python<'py>, point: &Point) -> PyResult<Bound
     coords_to_py(py, point.coords())
 }
 
-/// The Python form of a summary that keeps the number of coordinates: what it adds to each.
+/// Converts a summary that keeps the number of coordinates to Python: its increment of each.
 pub(crate) fn summary_to_py<'py>(
     py: Python<'py>,
     summary: &Summary,
@@ -50,7 +50,7 @@ fn coords_to_py<'py>(py: Python<'py>, coords: &[u64]) -> PyResult<Bound<'py, PyA
     }
 }
 
-/// The only coordinate of a time that a Python value stands for.
+/// Converts a Python value to the only coordinate of a time.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub(crate) fn time_from_py(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     coordinate(value, value, "time")
 }
 
-/// The point of `dims` coordinates that a Python value stands for.
+/// Converts a Python value to a point of `dims` coordinates.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ pub(crate) fn point_from_py(value: &Bound<'_, PyAny>, dims: usize) -> PyResult<P
     }
 }
 
-/// The point that a Python value stands for, of as many coordinates as it is written with.
+/// Converts a Python value to a point, of as many coordinates as the value has.
 ///
 /// # Errors
 ///
@@ -107,7 +107,7 @@ pub(crate) fn point_infer(value: &Bound<'_, PyAny>) -> PyResult<Point> {
         .collect()
 }
 
-/// The summary, at `dims` coordinates, that a Python value stands for.
+/// Converts a Python value to a summary, at `dims` coordinates.
 ///
 /// # Errors
 ///
@@ -126,8 +126,8 @@ pub(crate) fn summary_from_py(value: &Bound<'_, PyAny>, dims: usize) -> PyResult
     }
 }
 
-/// The summaries that a Python value stands for: none for `None`, else one summary or an iterable
-/// of them. A tuple of `dims` ints is one summary.
+/// Converts a Python value to summaries: none for `None`, else one summary or an iterable of them. A tuple of
+/// `dims` ints is one summary.
 ///
 /// # Errors
 ///
@@ -153,8 +153,8 @@ pub(crate) fn summaries_from_py(value: &Bound<'_, PyAny>, dims: usize) -> PyResu
         .collect()
 }
 
-/// Checks what a path summary, or several, is given as, for a scope of so many coordinates. Returns it as a list that can
-/// be read again.
+/// Checks the argument for a path summary, or several, in a scope of so many coordinates. Returns it as a
+/// list that can be read again.
 #[pyfunction]
 pub(crate) fn check_summaries<'py>(
     summaries: &Bound<'py, PyAny>,
@@ -174,7 +174,7 @@ pub(crate) enum Increments {
     Each(Point),
 }
 
-/// The increments that a Python value stands for.
+/// Converts a Python value to increments.
 ///
 /// # Errors
 ///
@@ -201,7 +201,7 @@ fn coordinate(value: &Bound<'_, PyAny>, whole: &Bound<'_, PyAny>, kind: &str) ->
         .map_err(|error| explain(&error, value, whole, kind))
 }
 
-/// What was wrong with a coordinate that is not an integer from 0 to 2^64 - 1.
+/// Explains the error of a coordinate that is not an integer from 0 to 2^64 - 1.
 #[cold]
 fn explain(error: &PyErr, value: &Bound<'_, PyAny>, whole: &Bound<'_, PyAny>, kind: &str) -> PyErr {
     let describe = || -> PyResult<PyErr> {

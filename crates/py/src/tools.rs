@@ -17,9 +17,9 @@ fn stopped() -> PyErr {
     )
 }
 
-/// Checks that a list's iterator was asked for more than there is: a function that raised `StopIteration` has ended the
-/// loop early, also where it did so for the last record. An iterator that has come to its end has let go of its list, and
-/// reduces to `(iter, ([],))`; any other to `(iter, (list,), index)`.
+/// Checks that a list's iterator was exhausted: a function that raised `StopIteration` has ended the loop
+/// early, also where it did so for the last record. An exhausted iterator has released its list, and reduces
+/// to `(iter, ([],))`; any other to `(iter, (list,), index)`.
 fn exhausted(rest: &Bound<'_, PyIterator>) -> PyResult<()> {
     if rest.call_method0("__reduce__")?.len()? > 2 {
         return Err(stopped());
@@ -260,7 +260,7 @@ impl Tools {
         self.list(&self.islice.bind(iterator.py()).call1((iterator, count))?)
     }
 
-    /// The records whose flag is false, and those whose flag is true.
+    /// Returns the records whose flag is false, and those whose flag is true.
     pub(crate) fn split<'py>(
         &self,
         records: &Bound<'py, PyList>,

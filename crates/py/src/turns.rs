@@ -20,7 +20,7 @@ impl WriterTurns {
         WriterTurns { world, process }
     }
 
-    /// What comes before calls of the location of checkpoints.
+    /// Returns a hook for the calls of the location of checkpoints.
     pub(crate) fn faults(&self) -> Faults {
         let world = Arc::clone(&self.world);
         Faults::asking(move || world.call())

@@ -11,12 +11,13 @@ use crate::bound::{Home, ThreadBound};
 use crate::driver::Driver;
 use crate::session::{Session, open_session};
 
-/// Where an input is, for people: `'bids' of 'Dataflow'`.
+/// Returns the name of an input with its dataflow, for people: `'bids' of 'Dataflow'`.
 pub(crate) fn place(home: &Home, own: &str, scope: &EngineScope<Batch>) -> String {
     format!("'{}' of '{}'", home.naming().named(own), scope.name())
 }
 
-/// An input whose times are given out as capabilities: send at any time for which there is one, in any order.
+/// An input whose times are capabilities that the program holds: it sends at any time for which there is one,
+/// in any order.
 ///
 /// Examples:
 ///     >>> import pointstamp as ps

@@ -38,7 +38,7 @@ use crate::threads::{Running, Threads, absorb_interruption};
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Worker(Arc<Driver>);
 
-/// What is said to an operator that asks its own worker.
+/// The error for an operator that asks its own worker.
 const ASKED_INSIDE: &str = "a worker cannot be asked from inside one of its operators, because it answers between two steps: return from the \
                             operator first, or ask on another thread";
 
@@ -62,7 +62,7 @@ impl Worker {
         self.0.home().worker()
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     #[getter]
     fn peers(&self) -> PyResult<usize> {
         Ok(self.0.engine()?.peers())
@@ -123,7 +123,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Runs what is active once; false once no dataflow is left.
+    /// Runs active dataflows once; false once no dataflow is left.
     fn step(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.run(py, EngineWorker::step)
     }
@@ -172,7 +172,7 @@ impl Worker {
         })
     }
 
-    /// Records all that this worker does from now on.
+    /// Records all later events of this worker.
     fn record(&self, recorder: &Recorder) -> PyResult<()> {
         let recorder = Arc::clone(&recorder.0);
         let _first = self.0.home().recorder().set(Arc::clone(&recorder));
@@ -181,12 +181,13 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells those who have asked what this worker does, as it does before each step.
+    /// Answers threads that have asked for this worker's state, as it does before each step.
     fn answer(&self, py: Python<'_>) {
         self.0.answer(py);
     }
 
-    /// Asks all workers of this process, and answers meanwhile; by worker, what it says, or None.
+    /// Asks all workers of this process for their state, and answers meanwhile; returns the answer or None,
+    /// by worker.
     fn ask(
         &self,
         py: Python<'_>,
@@ -205,7 +206,7 @@ impl Worker {
         self.0.wait(py, lasting, EngineWorker::run)
     }
 
-    /// What this process has sent to others so far: frames and bytes of records, and of progress.
+    /// The traffic of this process to others so far: frames and bytes of records, and of progress.
     fn traffic(&self) -> PyResult<(u64, u64, u64, u64)> {
         Ok(traffic(self.0.engine()?.cluster()))
     }
@@ -233,7 +234,7 @@ impl Worker {
 pub(crate) struct Cluster {
     engine: Arc<EngineCluster>,
     seeds: Mutex<Vec<Option<Seed>>>,
-    /// Where each worker's objects live, once it has begun.
+    /// The home of each worker's objects, once it has begun.
     homes: Mutex<Vec<Option<Arc<Home>>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
     threads: Arc<Threads>,
@@ -272,10 +273,10 @@ impl Cluster {
         })
     }
 
-    /// Makes this thread a worker, by its number in this process; `interrupted` is called with what a signal's handler raises
-    /// between steps. Runs `main(wrap(worker))`, closes what it left open, and steps until its
-    /// dataflows are complete. Returns what `main` returned. Failures are kept, for `raise_failure`. In a simulation
-    /// the worker takes turns with the others.
+    /// Makes this thread a worker, by its number in this process; `interrupted` is called with the exception
+    /// of a signal's handler between steps. Runs `main(wrap(worker))`, closes the inputs that it left open,
+    /// and steps until its dataflows are complete. Returns the result of `main`. Failures are kept, for
+    /// `raise_failure`. In a simulation the worker takes turns with the others.
     #[allow(
         clippy::too_many_arguments,
         reason = "called in two places, by position"
@@ -374,7 +375,7 @@ impl Cluster {
         });
     }
 
-    /// Stops every worker: those that sleep wake, and those that run Python code are interrupted.
+    /// Stops every worker: sleeping ones wake, and running Python code is interrupted.
     fn interrupt(&self, py: Python<'_>) {
         self.engine.ending().stop();
         let exception = py.get_type::<WorkerStopped>();
@@ -411,7 +412,7 @@ impl Cluster {
         });
     }
 
-    /// What was sent to other processes so far: frames and bytes of records, and of progress.
+    /// The traffic to other processes so far: frames and bytes of records, and of progress.
     fn traffic(&self) -> (u64, u64, u64, u64) {
         traffic(&self.engine)
     }
@@ -424,7 +425,8 @@ impl Cluster {
         }
     }
 
-    /// Asks all workers of this process, from a thread that is none of them; by worker, what it says, or None.
+    /// Asks all workers of this process for their state, from a thread that runs none of them; returns the
+    /// answer or None, by worker.
     fn ask(&self, py: Python<'_>, seconds: f64) -> PyResult<Vec<Option<Py<PyAny>>>> {
         self.ask_all(py, seconds, || ())
     }
@@ -445,12 +447,12 @@ impl Cluster {
         names.collect()
     }
 
-    /// Says something to all other processes, to be heard by what they gave to `listen`.
+    /// Sends a message to all other processes, for the function that they gave to `listen`.
     fn say(&self, py: Python<'_>, what: Vec<u8>) {
         detached(py, || self.engine.say(what));
     }
 
-    /// Calls a function with what another process says, and its number, on a thread of its own.
+    /// Calls a function with each message of another process, and its number, on a thread of its own.
     fn listen(&self, hear: Py<PyAny>) {
         let hear = Arc::new(Held::new(hear));
         let hearing = Arc::clone(&self.hearing);
@@ -537,7 +539,7 @@ impl Cluster {
     }
 }
 
-/// How long a thread that asks waits at most before it looks whether it is asked itself.
+/// The interval at which a thread that asks checks whether it is asked itself.
 const SLICE: Duration = Duration::from_millis(5);
 
 fn traffic(cluster: &EngineCluster) -> (u64, u64, u64, u64) {

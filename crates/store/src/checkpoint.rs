@@ -30,7 +30,7 @@ pub struct Checkpoint {
 pub struct Dataflow {
     /// The identity by which the dataflow is found again.
     pub identity: String,
-    /// Whether it has ended.
+    /// The state of its life cycle.
     pub life: Life,
     /// The operators.
     pub operators: Vec<Operator>,

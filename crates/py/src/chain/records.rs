@@ -1,4 +1,4 @@
-//! Stages over records, and over records at times of their own: what a function does with a batch of them.
+//! Stages over records, and over records at times of their own: the effect of a function on a batch of them.
 //!
 //! Functions run over a whole batch with Python's own loops.
 
@@ -26,7 +26,7 @@ pub(super) type RecordTree = Tree<StageKind, Batch>;
 
 type Function = Stage<StageKind, Batch>;
 
-/// The kind of batches that a stage makes of those of a kind.
+/// Returns the kind of batches that a stage makes of batches of a kind.
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ impl<'py> Message<'_, 'py> {
         point_to_py(self.py, self.capability.time())
     }
 
-    /// What a function makes of a batch of records.
+    /// Applies a function to a batch of records.
     fn apply_to(&self, stage: &Function, batch: Records) -> PyResult<Made<Batch, FlatMap<'py>>> {
         let (py, tools) = (self.py, self.tools);
         let list = batch.list(py);

@@ -17,7 +17,7 @@ use crate::gil::Held;
 /// A part of a stage's result: the numbers of both.
 pub(super) type At = (usize, usize);
 
-/// What runs a tree over the messages that wait at an operator's input.
+/// The function that runs a tree over the messages that wait at an operator's input.
 pub(super) type Run<K, C> = fn(&Input<C>, &Tree<K, C>) -> Result<(), BoxError>;
 
 /// A tree of stages.
@@ -126,7 +126,7 @@ impl<K, C: Content> Tree<K, C> {
         names.collect::<Vec<_>>().join(" > ")
     }
 
-    /// Runs the stages over what a message carries, or a piece of it.
+    /// Runs the stages over the contents of a message, or a part of them.
     pub(super) fn run<M: Carried<Kind = K, Content = C>>(
         &self,
         message: &M,
@@ -206,7 +206,7 @@ impl<K, C: Content> Tree<K, C> {
     }
 }
 
-/// A message whose records go through stages.
+/// A message whose records pass through stages.
 pub(super) trait Carried {
     /// The kind of a stage.
     type Kind;
@@ -214,7 +214,7 @@ pub(super) trait Carried {
     type Content: Content;
     /// Records on their way from a stage to its readers. Clones share them.
     type Work: Clone;
-    /// What a stage still makes of records: `flat_map`.
+    /// The records that a stage has not made yet: `flat_map`.
     type Rest;
 
     /// Applies a stage.
@@ -224,7 +224,7 @@ pub(super) trait Carried {
         work: Self::Work,
     ) -> Result<Made<Self::Work, Self::Rest>, BoxError>;
 
-    /// Takes a bounded number of records of what a stage makes; and whether there may be more.
+    /// Takes a bounded number of a stage's records; returns also whether there may be more.
     fn take(
         &self,
         stage: &Stage<Self::Kind, Self::Content>,
@@ -257,7 +257,7 @@ pub(super) enum Made<W, R> {
 enum Task<'a, M: Carried> {
     /// A stage reads records.
     Run(&'a Stage<M::Kind, M::Content>, M::Work),
-    /// A stage goes on with what it makes of records.
+    /// A stage continues to make records.
     Continue(&'a Stage<M::Kind, M::Content>, M::Rest),
     /// A part of a stage's result goes to its readers.
     Pass(&'a Stage<M::Kind, M::Content>, usize, M::Work),

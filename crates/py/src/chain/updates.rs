@@ -81,7 +81,7 @@ struct Objects<'py> {
 struct FlatMap<'py> {
     /// Each with the update that it is of; the next is the last.
     iterables: Vec<(Bound<'py, PyAny>, u32)>,
-    /// The one that is being read.
+    /// The iterator that is being read.
     current: Option<(Bound<'py, PyIterator>, u32)>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Arrangement {
 }
 
 impl Arrangement {
-    /// Wraps an arrangement, and notes what its operator keeps.
+    /// Wraps an arrangement, and notes the size of its operator's state.
     pub(crate) fn new(home: &Arc<Home>, inner: collections::Arrangement) -> Self {
         if let Some(keeps) = inner.keeps().cloned()
             && let Some(noted) = home.notes().operator(keeps.operator)

@@ -69,7 +69,7 @@ pub(crate) fn select_columns(
     stream.made(columns::select(&stream.typed()?, &schema.schema, columns))
 }
 
-/// Returns the schema of what `select_columns` makes.
+/// Returns the schema of the result of `select_columns`.
 #[pyfunction]
 pub(crate) fn select_schema(
     schema: &Schema,
@@ -136,13 +136,13 @@ pub(crate) fn filter_batch<'py>(
     export_batch(py, &kept.map_err(IntoException::into_exception)?)
 }
 
-/// Returns the schema of what `column_updates` makes, of a stream whose times have `dims` coordinates.
+/// Returns the schema of the result of `column_updates`, for a stream whose times have `dims` coordinates.
 #[pyfunction]
 pub(crate) fn column_updates_schema(schema: &Schema, dims: usize) -> Schema {
     Schema::new(with_changes(&schema.schema, Some(dims)))
 }
 
-/// Returns the schema of what `collect_columns` makes, of a stream whose times have `dims` coordinates.
+/// Returns the schema of the result of `collect_columns`, for a stream whose times have `dims` coordinates.
 #[pyfunction]
 pub(crate) fn collect_schema(schema: &Schema, diffs: bool, dims: usize) -> PyResult<Schema> {
     schema_of(columns::collect_schema(&schema.schema, diffs, dims))
@@ -161,7 +161,8 @@ pub(crate) fn collect_columns(stream: &Stream, schema: &Schema, diffs: bool) -> 
     stream.made(columns::collect(&stream.typed()?, &schema.schema, diffs))
 }
 
-/// Returns what a queue has caught of a collection of columns: `(time, batch)`, added up, in the order of times and rows.
+/// Returns the contents of a queue that has captured a collection of columns: `(time, batch)`, added up, in
+/// the order of times and rows.
 #[pyfunction]
 pub(crate) fn extract_column_updates<'py>(
     py: Python<'py>,

@@ -17,7 +17,7 @@ use crate::errors::GraphError;
 /// Expressions nest at most so deep. What is done with one recurses, and the deepest has to fit on any thread's stack.
 const MAX_DEPTH: u32 = 100;
 
-/// A part of a record, or what is computed of parts.
+/// A part of a record, or a computation on parts.
 ///
 /// Examples:
 ///     >>> import pointstamp as ps
@@ -29,7 +29,7 @@ const MAX_DEPTH: u32 = 100;
 #[pyclass(frozen, name = "Expr", module = "pointstamp._core")]
 pub(crate) struct Expression {
     expr: Expr,
-    /// How deep it is nested.
+    /// The depth of nesting.
     depth: u32,
 }
 
@@ -132,7 +132,7 @@ impl Expression {
         Expression::around(self.depth, || Expr::Not(Arc::new(self.expr.clone())))
     }
 
-    /// Whether the value is null, which is None in records.
+    /// True if the value is null, which is None in records.
     ///
     /// Examples:
     ///     >>> import pointstamp as ps
@@ -407,7 +407,7 @@ fn aggregate(function: &str, of: Py<Expression>, argument: Option<Py<PyAny>>) ->
     aggregate_expr(function.to_owned(), Some(of.into_any()), argument)
 }
 
-/// What Python has for an expression: the opposite of `expr_of`.
+/// Converts an expression to Python: the inverse of `expr_of`.
 fn object_of<'py>(py: Python<'py>, expr: &Expr) -> PyResult<Bound<'py, PyAny>> {
     match expr {
         Expr::Constant(row) => row.get().decode(py),
@@ -422,7 +422,7 @@ fn object_of<'py>(py: Python<'py>, expr: &Expr) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// The expression that a Python object stands for: a field, a tuple with one in it, or a constant.
+/// Converts a Python object to an expression: a field, a tuple with one in it, or a constant.
 pub(crate) fn expr_of(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     measured(value, 0).map(|(expr, _)| expr)
 }
@@ -453,7 +453,7 @@ fn constant(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     Ok(Expr::Constant(Arc::new(row)))
 }
 
-/// The depth of what is around expressions of this depth.
+/// Returns the depth of an expression around one of this depth.
 fn deeper(depth: u32) -> PyResult<u32> {
     if depth < MAX_DEPTH {
         return Ok(depth + 1);

@@ -158,7 +158,7 @@ fn exception(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
     })
 }
 
-/// The error for an expression that reads what its operator does not have.
+/// Returns the error for an expression that reads a row that its operator does not have.
 pub(crate) fn unresolved(error: &Unresolved) -> PyErr {
     let text = error.to_string();
     match error {

@@ -1,4 +1,5 @@
-//! Updates as Python gives them, and those of one call before any is made: a call that is refused changes nothing.
+//! Updates from Python. All updates of a call are converted before any is applied: a refused call changes
+//! nothing.
 
 use pointstamp_arrange::Rows;
 use pointstamp_operators::collections::columns::PlainColumns;
@@ -46,7 +47,7 @@ pub(crate) fn pair_of<'py>(update: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, P
     )))
 }
 
-/// How many updates one part holds at most.
+/// The maximum number of updates of one part.
 const MOST: usize = 4096;
 
 /// Updates in the order in which they were given. They are kept in parts, so that no large buffer is copied to grow.

@@ -42,7 +42,7 @@ pub(crate) fn send_updates(
     handle.update_all(updates.py(), Given::of(updates, diff)?)
 }
 
-/// Checks the updates that `send_updates` would add: what they are, not what a strict input has of them.
+/// Checks the updates that `send_updates` would add: their form, not the counts of a strict input.
 #[pyfunction]
 #[pyo3(signature = (updates, diff = None))]
 pub(crate) fn check_updates(updates: &Bound<'_, PyAny>, diff: Option<i64>) -> PyResult<()> {

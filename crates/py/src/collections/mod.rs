@@ -1,4 +1,4 @@
-//! Collections: what `pointstamp.Collection` calls.
+//! Collections: the native part of `pointstamp.Collection`.
 //!
 //! A stream of a collection carries batches of updates: rows (`pointstamp_rows`), each with a time and a diff. Functions over records run as chains (`crate::chain`), which make objects of rows and rows of objects, once for a
 //! batch. Everything that keeps state keeps it in arrangements of the crate `pointstamp-arrange`, and runs without the

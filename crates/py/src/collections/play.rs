@@ -27,15 +27,16 @@ use crate::raised::shown;
 use crate::time::point_from_py;
 use pointstamp_rows::{Row, RowBuf};
 
-/// How many changes are made before signals are looked for, and other threads may have the interpreter: an iterable may have no end, and be no Python code.
+/// The number of changes between checks for signals, after which other threads may have the interpreter: an
+/// iterable may have no end, and be no Python code.
 const BETWEEN_SIGNALS: usize = 4096;
 
 /// Feeds an input.
 struct Player<'a> {
     handle: &'a InputHandle,
-    /// What each time has to pass before the next.
+    /// The probe that each time must pass before the next is sent.
     probe: Option<&'a Probe>,
-    /// How many coordinates times have.
+    /// The number of coordinates of times.
     dims: usize,
     /// The time of the latest change, to which the input follows.
     latest: Point,
@@ -97,7 +98,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Goes on with a later time.
+    /// Moves on to a later time.
     fn turn_to(&mut self, py: Python<'_>, time: &Point) -> PyResult<()> {
         if !self.latest.less_equal(time) {
             let latest = &self.latest;
@@ -123,7 +124,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Sends what waits, and moves the input to the time of the latest change.
+    /// Sends the waiting changes, and moves the input to the time of the latest one.
     fn follow(&self, py: Python<'_>) -> PyResult<()> {
         let state = self.handle.open_state()?;
         match state.input.time() {

@@ -108,7 +108,7 @@ fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
     })
 }
 
-/// Arithmetic and order of values that only Python knows.
+/// Arithmetic and order of values that only Python implements.
 struct Exotics;
 
 impl Exotic for Exotics {
@@ -184,7 +184,7 @@ fn values(inputs: &Lists<Cells>, index: usize) -> impl Iterator<Item = (Row<'_>,
     inputs.list(index).filter(|(_, diff)| *diff > 0)
 }
 
-/// How often each record is in the result, from a function of it and its count.
+/// The count of each record in the result, from a function of it and its count.
 struct Threshold(Held);
 
 impl Kernel<Cells, Cells, Cells> for Threshold {
@@ -210,7 +210,7 @@ impl Kernel<Cells, Cells, Cells> for Threshold {
     }
 }
 
-/// What a function makes of a key and the values that are there.
+/// A Python function of a key and its values.
 struct Function {
     function: Held,
     name: String,

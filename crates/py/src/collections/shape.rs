@@ -81,7 +81,8 @@ pub(crate) fn to_updates(stream: &Stream) -> PyResult<Stream> {
     Ok(Stream::of(stream.home(), made))
 }
 
-/// What a queue has caught of a collection: `(time, [(record, diff)])`, added up, in the order of times and records.
+/// Returns the contents of a queue that has captured a collection: `(time, [(record, diff)])`, added up, in
+/// the order of times and records.
 #[pyfunction]
 pub(crate) fn extract_updates<'py>(
     py: Python<'py>,

@@ -94,13 +94,13 @@ impl Trace {
         times(py, &self.with(|reads| Ok(reads.upper()))?)
     }
 
-    /// How many updates it holds, merged or not.
+    /// The number of updates that it holds, merged or not.
     #[getter]
     fn updates(&self) -> PyResult<usize> {
         self.with(|reads| Ok(reads.len()))
     }
 
-    /// How many bytes of memory it holds.
+    /// The number of bytes of memory that it holds.
     #[getter]
     fn bytes(&self) -> PyResult<usize> {
         self.with(|reads| Ok(reads.bytes()))

@@ -27,7 +27,8 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// How deep the types of a column may nest: so deep as can be sent to another process, and be worked on with little stack.
+/// The maximum depth of the types of a column, as deep as can be sent to another process, and be processed
+/// with little stack.
 const MAX_NESTED: usize = 32;
 
 /// The schema of an object that speaks the interface.
@@ -71,7 +72,7 @@ fn flat_enough(schema: &FFI_ArrowSchema) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// What a reader of names gives; it panics at those that are not UTF-8, which pyarrow makes of files that are not.
+/// Calls a reader of names; it panics at names that are not UTF-8, which pyarrow makes of files that are not.
 fn in_text<R>(read: impl FnOnce() -> R) -> PyResult<R> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|_| {
         PyValueError::new_err("this Arrow data cannot be read: the name of a column is not UTF-8")
@@ -153,9 +154,9 @@ fn import_array(capsules: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         .map_err(|error| invalid(&error))
 }
 
-/// The buffers of a batch that goes out. What comes back may refer to them, through the library that got them; it is made
-/// to refer to them directly, or else a column that passes through many functions would be wrapped by each, and to free it
-/// would recurse as often.
+/// The buffers of a batch that is lent to Python. Returned arrays may refer to them through the library that
+/// got them, and are made to refer to them directly. Otherwise a column that passes through many functions
+/// would be wrapped by each, and freeing it would recurse as often.
 #[derive(Default)]
 pub(crate) struct Lent(Vec<Buffer>);
 
@@ -173,7 +174,7 @@ impl Lent {
         Lent(buffers)
     }
 
-    /// The batch, whose buffers are the lent ones where they lie within them.
+    /// Returns the batch with references to the lent buffers where its own are within them.
     pub(crate) fn returned(&self, batch: RecordBatch) -> RecordBatch {
         if self.0.is_empty() {
             return batch;
@@ -191,7 +192,7 @@ impl Lent {
         again.unwrap_or(batch)
     }
 
-    /// The lent buffer in which another lies, as far as it goes.
+    /// Finds the lent buffer that contains another.
     fn find(&self, buffer: &Buffer) -> Option<Buffer> {
         let (start, len) = (buffer.as_ptr() as usize, buffer.len());
         let after = self.0.partition_point(|own| own.as_ptr() as usize <= start);
@@ -290,7 +291,7 @@ fn not_columns(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// The error of a stream whose schema is not that of batches, such as that of a Series.
+/// Returns the error for a stream whose schema is not a batch's, such as that of a Series.
 fn not_a_table(object: &Bound<'_, PyAny>, error: &ArrowError) -> PyErr {
     let name = class_name(object);
     PyTypeError::new_err(format!(

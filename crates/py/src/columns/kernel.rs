@@ -28,7 +28,8 @@ use crate::operator::Retention;
 use crate::raised::Raised;
 use crate::stream::Stream;
 
-/// What joins in time are of: the sides' schemas, the key, the columns of times, which sides come without a match, and names.
+/// The settings of joins in time: the sides' schemas, the key, the columns of times, the sides that are sent
+/// without a match, and names.
 type Given<'py> = (
     PyRef<'py, Schema>,
     PyRef<'py, Schema>,
@@ -72,7 +73,7 @@ impl Kernel {
 #[pymethods]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 impl Kernel {
-    /// Pairs of rows whose times are close: see `Interval`.
+    /// Joins pairs of rows whose times are close: see `Interval`.
     #[staticmethod]
     fn interval_join(given: Given<'_>, lower: i64, upper: i64) -> PyResult<Self> {
         let (left, right) = (&given.0.schema, &given.1.schema);
@@ -158,7 +159,7 @@ impl Kernel {
         exported(py, &done(kept)?)
     }
 
-    /// Takes in those rows of a kind that `kept` gave on all workers whose key is a worker's.
+    /// Restores rows of a kind that `kept` returned on all workers, and whose key belongs to this worker.
     fn put(
         &self,
         kind: usize,

@@ -1,4 +1,4 @@
-//! Streams of Arrow record batches: what `pointstamp.ArrowStream` calls.
+//! Streams of Arrow record batches: the native part of `pointstamp.ArrowStream`.
 //!
 //! A batch enters Rust once and leaves it only for a function of the user's. The operators are those of
 //! `pointstamp_operators::columns`; here are their arguments, and the operators that call a function with a batch (`map`).

@@ -41,7 +41,7 @@ pub(crate) fn aggregate_columns(
     stream.made(made)
 }
 
-/// The schema of what `aggregate_columns` makes.
+/// Returns the schema of the result of `aggregate_columns`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn aggregate_schema(
@@ -98,7 +98,7 @@ pub(crate) fn join_columns(
     stream.made(columns::join(&left, &right, plan, in_place.into()))
 }
 
-/// The schema of what `join_columns` makes, and the key's columns of it.
+/// Returns the schema of the result of `join_columns`, and the key's columns in it.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn join_schema(
@@ -112,7 +112,7 @@ pub(crate) fn join_schema(
     Ok((Schema::new(plan.output().clone()), plan.left_key().to_vec()))
 }
 
-/// The same rows, moved by key; what arrives in tiny pieces goes on in larger ones.
+/// Exchanges rows by key; small batches are merged into larger ones.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn exchange_columns(stream: &Stream, key: Vec<usize>) -> PyResult<Stream> {
@@ -132,32 +132,32 @@ pub(crate) fn partition_columns(
     Ok(parts.map(|part| Stream::of(stream.home(), part)).collect())
 }
 
-/// The number of a column that can tell times.
+/// Returns the number of a column that can hold times.
 #[pyfunction]
 pub(crate) fn time_column_of(schema: &Schema, name: &str) -> PyResult<usize> {
     time_column(&schema.schema, name).map_err(IntoException::into_exception)
 }
 
-/// Each row at the time that its column tells.
+/// Moves each row to the time in its column.
 #[pyfunction]
 pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> {
     stream.made(columns::delay(&stream.typed()?, column))
 }
 
-/// Each row with the time that it is at, in a column after the others: the one of the schema `told`.
+/// Adds the time of each row, in a column after the others: the one of the schema `told`.
 #[pyfunction]
 pub(crate) fn with_own_times(stream: &Stream, schema: &Schema, told: &Schema) -> PyResult<Stream> {
     let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &told.schema);
     stream.made(timed)
 }
 
-/// The schema of what `with_own_times` makes.
+/// Returns the schema of the result of `with_own_times`.
 #[pyfunction]
 pub(crate) fn own_times_schema(schema: &Schema, told: &Schema) -> Schema {
     Schema::new(columns::own_times_schema(&schema.schema, &told.schema))
 }
 
-/// The schema of what `window_columns` makes.
+/// Returns the schema of the result of `window_columns`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn window_schema(

@@ -23,7 +23,7 @@ pub(crate) fn one(batch: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     found.ok_or_else(|| PyValueError::new_err("a record batch is needed"))
 }
 
-/// The one column of a batch that is there for its rows: what a function has made of them.
+/// Converts the one column of a function's result for a batch.
 fn column(of: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
     let batch = one(of)?;
     let column = batch.columns().first();
@@ -84,7 +84,7 @@ pub(crate) fn rows_in_order<'py>(
     exported(py, &found.map_err(IntoException::into_exception)?)
 }
 
-/// The rows with plain columns in the place of views and runs, for kernels that know none.
+/// Returns the rows with plain columns in place of views and runs, for kernels that support neither.
 #[pyfunction]
 pub(crate) fn without_views<'py>(
     py: Python<'py>,

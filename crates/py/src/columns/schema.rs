@@ -23,7 +23,7 @@ impl Schema {
     }
 }
 
-/// Returns how a schema differs from one whose batches a reader expects as they are.
+/// Returns the difference of a schema from one whose batches a reader expects exactly.
 pub(crate) fn exact_difference(given: &SchemaRef, expected: &SchemaRef) -> Option<String> {
     difference(given, expected, Fit::Exact)
 }
@@ -51,7 +51,8 @@ impl Schema {
         key_columns(&self.schema, &names).map_err(IntoException::into_exception)
     }
 
-    /// What keeps batches of another schema from this stream; `None` when nothing does.
+    /// Returns the difference that keeps batches of another schema from this stream; `None` when there is
+    /// none.
     fn difference(&self, other: &Schema) -> Option<String> {
         exact_difference(&other.schema, &self.schema)
     }

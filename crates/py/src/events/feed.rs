@@ -37,21 +37,21 @@ fn pairs_to_py(
 
 #[pymethods]
 impl EventFeed {
-    /// Of a file, which is opened when something of it is wanted.
+    /// Creates the feed of a file, which is opened when it is first read.
     #[staticmethod]
     fn open(name: String, path: PathBuf, follow: bool) -> Self {
         let feed = Feed::open(name, path, follow);
         EventFeed { feed }
     }
 
-    /// Of bytes that a thread brings.
+    /// Creates the feed of bytes that a thread provides.
     #[staticmethod]
     fn fed(name: String) -> Self {
         let feed = Feed::fed(name);
         EventFeed { feed }
     }
 
-    /// Puts bytes behind those that are there; waits for room. False when no more is wanted.
+    /// Appends bytes, and waits for space. Returns False when no more bytes are needed.
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn feed(&self, py: Python<'_>, bytes: Bound<'_, PyBytes>) -> bool {
         let bytes = bytes.as_bytes();
@@ -82,12 +82,12 @@ impl EventFeed {
         detached(py, || self.feed.close());
     }
 
-    /// Keeps it for one replay; false where another has it.
+    /// Claims the feed for one replay; false where another has claimed it.
     fn claim(&self, py: Python<'_>) -> bool {
         detached(py, || self.feed.claim())
     }
 
-    /// Whether a replay has it for itself.
+    /// Whether a replay has claimed the feed.
     #[getter]
     fn claimed(&self, py: Python<'_>) -> bool {
         detached(py, || self.feed.is_claimed())
@@ -99,14 +99,15 @@ impl EventFeed {
         detached(py, || self.feed.is_closed())
     }
 
-    /// How the capture begins, `(dims, schema)`, with the schema of columns; `None` while that is not known.
+    /// The beginning of the capture, `(dims, schema)`, with the schema of columns; `None` while it is not
+    /// known.
     fn start(&self, py: Python<'_>) -> PyResult<Option<(usize, Option<Schema>)>> {
         let start = detached(py, || self.feed.start());
         let start = start.map_err(IntoException::into_exception)?;
         Ok(start.map(|(dims, schema)| (dims, schema.map(Schema::new))))
     }
 
-    /// Where the last event that was taken ended, in bytes from the beginning.
+    /// The end of the last event that was taken, in bytes from the beginning.
     #[getter]
     fn offset(&self, py: Python<'_>) -> u64 {
         detached(py, || self.feed.offset())
@@ -122,20 +123,21 @@ impl EventFeed {
         Ok(list)
     }
 
-    /// What the changes so far add up to, `(time, count)`; `None` before the first event. With `offset`, where `seek` goes on.
+    /// The sums of the changes so far, `(time, count)`; `None` before the first event. `seek` takes them with
+    /// `offset`.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let counts = detached(py, || self.feed.counts());
         counts.map(|counts| pairs_to_py(py, counts)).transpose()
     }
 
-    /// A checksum by which the file up to `offset` is told apart from others; `None` of what is no file.
+    /// A checksum by which the file up to `offset` is recognised; `None` for a source that is no file.
     fn mark(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         detached(py, || self.feed.mark()).map_err(IntoException::into_exception)
     }
 
-    /// Goes on in a file behind the event that ended at `offset`, when `counts` were these, and the file had this mark. `start`
-    /// has been called.
+    /// Seeks to the end of the event at `offset` in a file, with the counts and the checksum at that point.
+    /// `start` has been called.
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     #[pyo3(signature = (offset, counts, mark = None))]
     fn seek(

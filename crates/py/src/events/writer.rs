@@ -15,7 +15,7 @@ use crate::gil::{Held, attached, detached};
 use crate::raised::Raised;
 use crate::stream::Stream;
 
-/// Where the events of one stream go.
+/// The destination of the events of one stream.
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct EventSink(Mutex<Option<Box<dyn Target>>>);
 
@@ -35,7 +35,7 @@ impl EventSink {
         EventSink(Mutex::new(Some(Box::new(ObjectTarget(Held::new(target))))))
     }
 
-    /// Captures a stream, from now on.
+    /// Captures a stream.
     #[pyo3(signature = (stream, schema = None))]
     fn capture(&self, stream: &Stream, schema: Option<&Schema>) -> PyResult<()> {
         let taken = self.0.lock().take();

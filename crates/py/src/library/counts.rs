@@ -81,7 +81,7 @@ fn kept(
     Ok(counts)
 }
 
-/// Of counts as pairs those that a worker has, with one NaN; `None` where it has none.
+/// Returns a worker's part of counts given as pairs, with one NaN; `None` where it has none.
 fn part_of(
     pairs: &Bound<'_, PyList>,
     division: Division,

@@ -45,7 +45,7 @@ pub(crate) fn distinct(stream: &Stream) -> PyResult<Stream> {
 /// The records of each time.
 type Seen = Rc<RefCell<PerTime<Held<PySet>>>>;
 
-/// The operator's records, which checkpoints take: an entry has those of a time.
+/// Returns the operator's records, which checkpoints take: an entry has those of a time.
 fn kept(builder: &OperatorBuilder<Batch>) -> Result<Seen, Error> {
     let seen = Seen::default();
     if let Some((restored, entries)) = Restored::of(builder)? {

@@ -1,4 +1,4 @@
-//! `at_event_times`: where a reader that wants records at their event times gets them.
+//! `at_event_times`: gives a reader records at their event times.
 
 use pointstamp_engine::pact::Pact;
 use pointstamp_operators::{Input, Output, Timed, at_own_times};

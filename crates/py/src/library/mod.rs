@@ -1,4 +1,4 @@
-//! Operators of the library whose work per record is done in Rust.
+//! Operators of the library that process records in Rust.
 //!
 //! Each file holds one operator as a function of a stream, which `pointstamp.Stream`'s method of that name
 //! calls. An operator attaches once for all the batches that wait, and reads the frontier only if what it holds

@@ -37,8 +37,8 @@ impl Sketch {
         Ok(())
     }
 
-    /// The least number that a share of all numbers does not exceed, by nearest rank: within one percent of one that was
-    /// added; None without any.
+    /// The least number that a share of all numbers does not exceed, by nearest rank: within one percent of
+    /// one that was added; None without any.
     ///
     /// Raises:
     ///     ValueError: If the share is not from 0 to 1.
@@ -60,7 +60,7 @@ impl Sketch {
             .map_err(|error| PointstampError::new_err(error.to_string()))
     }
 
-    /// Adds what another sketch has counted.
+    /// Adds the counts of another sketch.
     fn merge(&mut self, other: &Self) -> PyResult<()> {
         self.0
             .merge(&other.0)
@@ -78,7 +78,7 @@ impl Sketch {
             .map_err(|error| CodecError::new_err(format!("these bytes are no sketch: {error}")))
     }
 
-    /// How pickling writes it, so that a snapshot can hold it.
+    /// Pickles the sketch, so that a snapshot can hold it.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -91,7 +91,7 @@ impl Sketch {
     }
 }
 
-/// How many numbers, from the least on, are a share of so many: at least one.
+/// The number of least numbers that are a share of so many: at least one.
 fn nearest_rank(share: f64, count: usize) -> usize {
     let exactly = share * exact(count);
     // 0.1 of 30 is 3, and not a little more.

@@ -17,10 +17,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Event, Level, Metadata};
 
-/// How many texts wait at most; later ones are counted.
+/// The maximum number of waiting texts; later ones are counted.
 const MOST: usize = 10_000;
 
-/// Of Python's `logging`.
+/// Returns the level number of Python's `logging`.
 fn number(level: Level) -> u8 {
     match level {
         Level::ERROR => 40,
@@ -144,7 +144,7 @@ pub(crate) fn keep_diagnostics(level: u8) {
     }
 }
 
-/// What was kept since the last call, as levels, places and texts, and how many more there were.
+/// Returns the messages since the last call, as levels, places and texts, and the number of dropped ones.
 #[pyfunction]
 pub(crate) fn take_diagnostics() -> (Vec<Said>, u64) {
     ANY.store(false, Ordering::Release);
@@ -153,7 +153,7 @@ pub(crate) fn take_diagnostics() -> (Vec<Said>, u64) {
     (waiting.texts.drain(..).collect(), lost)
 }
 
-/// Passes on what is there to Python's `logging`.
+/// Passes waiting messages on to Python's `logging`.
 pub(crate) fn pass_on(py: Python<'_>) {
     if !ANY.load(Ordering::Relaxed) {
         return;

@@ -14,10 +14,10 @@ use rustc_hash::FxHashMap;
 
 use crate::gil::Held;
 
-/// How many code objects are remembered before those that are gone are forgotten.
+/// The number of code objects that are remembered before those that no longer exist are removed.
 const SWEEP: usize = 256;
 
-/// How many frames of our own are looked through.
+/// The maximum number of frames of our own that are searched.
 const DEPTH: usize = 12;
 
 /// A line of a program; line 0 where it is not known.
@@ -52,7 +52,7 @@ impl Line {
         self.number
     }
 
-    /// As `"file.py:12"`; empty where it is not known.
+    /// Formats the line as `"file.py:12"`; empty where it is not known.
     #[getter]
     pub(crate) fn text(&self) -> String {
         match self.number {
@@ -66,13 +66,13 @@ impl Line {
     }
 }
 
-/// Whose code it is.
+/// The owner of code.
 #[derive(Clone)]
 enum Whose {
     Theirs(Arc<str>),
-    /// This package's: what called it is looked at.
+    /// Code of this package: its caller is examined.
     Ours,
-    /// Where this package steps a worker or starts it: what called that is not what made anything.
+    /// Code of this package that steps or starts a worker: its caller did not make the object.
     Loop,
 }
 
@@ -140,7 +140,7 @@ impl Codes {
     }
 }
 
-/// Whether what a weak reference refers to is still there.
+/// Whether the referent of a weak reference still exists.
 fn is_there(py: Python<'_>, weak: &Held) -> bool {
     let weak = weak.get().bind(py).cast::<PyWeakrefReference>();
     weak.is_ok_and(|weak| weak.upgrade().is_some())

@@ -1,4 +1,4 @@
-//! The graph of a dataflow, as it is told when the dataflow is installed.
+//! The graph of a dataflow, as it is reported when the dataflow is installed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,7 +68,7 @@ impl Collector {
         Rc::default()
     }
 
-    /// Takes the graph, with the lines that made its operators, and notes what these are called.
+    /// Takes the graph, with the lines that made its operators, and notes the operators' names.
     pub(crate) fn take(&self, notes: &Notes) -> Installed {
         let graph = self.0.take();
         for (id, _, name, ..) in &graph.operators {

@@ -23,7 +23,7 @@ pub(crate) struct Guard {
 
 #[pymethods]
 impl Guard {
-    /// Guards SIGTERM, whose handler the program has set already.
+    /// Guards SIGTERM, whose handler the program has already set.
     #[new]
     fn new(seconds: u32) -> Self {
         let free = !TAKEN.swap(true, Ordering::AcqRel);
@@ -36,7 +36,7 @@ impl Guard {
         }
     }
 
-    /// From now on there are so many seconds.
+    /// Restarts the countdown with so many seconds.
     fn renew(&self, seconds: u32) {
         if self.holds.load(Ordering::Acquire) {
             system::renew(seconds);
@@ -69,9 +69,9 @@ mod system {
     static SECONDS: AtomicU32 = AtomicU32::new(0);
     /// Whether a signal has set the timer: another one does not put the end off.
     static IS_SET: AtomicBool = AtomicBool::new(false);
-    /// What handled the signal before.
+    /// The previous handler of the signal.
     static BEFORE: AtomicUsize = AtomicUsize::new(0);
-    /// The process that made the timer: one that is forked has none.
+    /// The process that made the timer: a forked process has none.
     static PROCESS: AtomicU32 = AtomicU32::new(0);
 
     /// Takes the signal over; whether that was possible.

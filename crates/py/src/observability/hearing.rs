@@ -1,4 +1,4 @@
-//! The threads that hear what other processes say, and their end.
+//! The threads that receive the messages of other processes, and their end.
 //!
 //! Each runs Python code. One that is still at it while the interpreter is taken down would end the whole process, so
 //! a computation waits for its last before it is over.
@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// How long a computation waits for them at most. They wait for workers, which have ended, and for the interpreter.
+/// The maximum time that a computation waits for these threads. They wait for workers, which have ended, and
+/// for the interpreter.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many threads of one computation hear something.
+/// The number of threads of one computation that call a listener.
 #[derive(Default)]
 pub(crate) struct Hearing {
     count: Mutex<usize>,

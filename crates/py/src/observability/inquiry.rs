@@ -1,4 +1,4 @@
-//! Asking a worker of this process what it does, from any thread.
+//! Asking a worker of this process for its state, from any thread.
 //!
 //! Who asks leaves a request and wakes the worker; the worker answers between two steps, when nothing of the engine is in the
 //! middle of anything, with what it looked like then. A worker that runs the program's own code answers when
@@ -21,7 +21,7 @@ pub(crate) struct Inquiry {
 
 #[derive(Default)]
 struct Answers {
-    /// How many requests there were, and how many of them the last answer is for.
+    /// The number of requests, and the number of the last request that is answered.
     asked: u64,
     given: u64,
     last: Option<Py<PyAny>>,
@@ -29,7 +29,7 @@ struct Answers {
     ended: bool,
 }
 
-/// What became of a request.
+/// The state of a request.
 pub(crate) enum Answer {
     Given(Py<PyAny>),
     /// The worker has ended.
@@ -57,7 +57,7 @@ impl Inquiry {
         self.wanted.load(Ordering::Acquire)
     }
 
-    /// Answers all who wait.
+    /// Answers all waiting requests.
     pub(crate) fn answer(&self, look: impl FnOnce() -> Option<Py<PyAny>>) {
         let asked = {
             let answers = self.answers();
@@ -95,7 +95,7 @@ impl Inquiry {
         }
     }
 
-    /// What has become of a request.
+    /// Returns the state of a request.
     pub(crate) fn take(&self, py: Python<'_>, request: u64) -> Answer {
         let answers = self.answers();
         match &answers.last {

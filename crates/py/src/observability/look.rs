@@ -18,7 +18,7 @@ use super::notes::Notes;
 use crate::batch::Batch;
 use crate::bound::Home;
 
-/// What the worker does, as a `dict`.
+/// Returns the state of the worker, as a `dict`.
 pub(crate) fn look(
     py: Python<'_>,
     home: &Arc<Home>,
@@ -97,7 +97,8 @@ fn capabilities<'py>(
     Ok(list)
 }
 
-/// The inputs that `main` drives, how Python logic ran, and what operators keep, in rows and bytes.
+/// Returns the inputs that `main` drives, the runs of Python logic, and the size of operators' state, in rows
+/// and bytes.
 fn operators<'py>(
     py: Python<'py>,
     notes: &Notes,
@@ -139,7 +140,7 @@ fn coordinates<'py>(py: Python<'py>, time: &Point) -> PyResult<Bound<'py, PyTupl
     PyTuple::new(py, time.coords())
 }
 
-/// One dataflow, flat: its scopes, operators and edges, and what is outstanding in them.
+/// One dataflow, flat: its scopes, operators and edges, and the counts in them.
 struct Form<'py, 'a> {
     py: Python<'py>,
     notes: &'a Notes,
@@ -275,7 +276,8 @@ type Steps<'a> = FxHashMap<usize, Vec<(usize, usize, usize, &'a [u64])>>;
 
 const ZEROS: [u64; 256] = [0; 256];
 
-/// By node, what operators do to times: from input to output, the coordinates that are kept and what is added.
+/// By node, the effect of operators on times: from input to output, the coordinates that are kept and the
+/// increments.
 fn steps(hops: &[(Location, Location, Option<Summary>)], dims: usize) -> Steps<'_> {
     let mut steps = Steps::default();
     for (from, to, summary) in hops {

@@ -1,5 +1,5 @@
-//! A worker's reports of itself: where its operators and capabilities were made, what they hold, and what it
-//! waits for.
+//! A worker's reports of itself: the lines that made its operators and capabilities, their contents, and the
+//! reasons why it waits.
 //!
 //! `notes` is what is noted while a program runs, so that it can be said later; `frames` finds the line of the program that
 //! runs now; `graph` is a dataflow's graph as it is installed; `inquiry` is how any thread asks a worker, which answers

@@ -21,12 +21,12 @@ struct Node {
     name: Option<String>,
     /// The line of the program that appended the node; none where the line that runs is meant.
     line: Option<Line>,
-    /// What it is, for comparison with a checkpoint.
+    /// The node's description, for comparison with a checkpoint.
     form: Option<String>,
 }
 
 impl Naming {
-    /// Gives the operators that are made from now on the name and the line of a node.
+    /// Gives later operators the name and the line of a node.
     pub(crate) fn lower(
         &self,
         title: String,
@@ -42,7 +42,7 @@ impl Naming {
         });
     }
 
-    /// What the node is that is being lowered, for comparison with a checkpoint.
+    /// The description of the node that is being lowered, for comparison with a checkpoint.
     pub(crate) fn form(&self) -> Option<String> {
         self.0.lock().as_ref()?.form.clone()
     }
@@ -81,7 +81,8 @@ impl Node {
     }
 }
 
-/// What follows a title in an operator's name that is the title, or begins with it and a colon.
+/// Returns the rest of an operator's name after a title, where the name is the title, or begins with it and a
+/// colon.
 fn rest_after<'a>(title: &str, name: &'a str) -> Option<&'a str> {
     let rest = name.strip_prefix(title)?;
     (rest.is_empty() || rest.starts_with(": ")).then_some(rest)

@@ -1,4 +1,4 @@
-//! Notes on a worker while its program runs, for a later question of what it waits for.
+//! Notes on a worker while its program runs, for a later question why it waits.
 //!
 //! For each operator the line of the program that made it, and for those with Python logic how often they ran and when last; for
 //! each capability that Python code holds its time, since when, and the line that made it; for each input that `main`
@@ -20,7 +20,7 @@ use crate::gil::Held;
 /// An operator's name, and the file and the line that made it, if they are known.
 pub(crate) type Made = (String, Option<(String, i32)>);
 
-/// How many operators are noted before those of dataflows that have ended are swept out.
+/// The number of operators that are noted before those of dataflows that have ended are removed.
 const SWEEP: usize = 256;
 
 /// The notes of one worker.
@@ -36,28 +36,28 @@ struct Inner {
     next: u64,
 }
 
-/// What is noted of an operator.
+/// The notes on an operator.
 pub(crate) struct Operator {
     pub(crate) made: Line,
     /// Its name, once its dataflow is installed.
     name: OnceLock<String>,
     /// Whether it is an input that `main` drives by a handle.
     input: AtomicBool,
-    /// How often its Python logic has run.
+    /// The number of runs of its Python logic.
     runs: AtomicU64,
     /// When it ran last, in nanoseconds after `since`.
     last: AtomicU64,
     since: Instant,
-    /// Who asked for it to run from another thread: the number of that thread and its name.
+    /// The thread that last activated it from outside: its number and its name.
     pub(crate) asked: Mutex<Option<(u64, String)>>,
-    /// How much it keeps.
+    /// The size of its state.
     kept: Mutex<Option<Kept>>,
 }
 
-/// How much an operator keeps; asked on its worker's thread, between steps.
+/// The size of an operator's state; read on its worker's thread, between steps.
 #[derive(Clone)]
 pub(crate) enum Kept {
-    /// Of Rust.
+    /// State in Rust.
     Native(Size),
     /// A function of Python that returns rows and bytes.
     Python(Arc<Held>),
@@ -85,7 +85,7 @@ impl Operator {
         self.name.get().map(String::as_str)
     }
 
-    /// Notes what it is called in the dataflow that is installed.
+    /// Notes its name in the installed dataflow.
     pub(crate) fn is_called(&self, name: &str) {
         self.name.get_or_init(|| name.to_owned());
     }
@@ -98,7 +98,7 @@ impl Operator {
         self.last.store(passed, Ordering::Relaxed);
     }
 
-    /// Says how much it keeps, from now on.
+    /// Sets the source of its state's size.
     pub(crate) fn keeps(&self, kept: Kept) {
         let before = self.kept().replace(kept);
         drop(before);
@@ -108,7 +108,7 @@ impl Operator {
         self.kept.lock()
     }
 
-    /// How many rows and bytes it keeps; nothing where it does not say.
+    /// The rows and bytes of its state; `None` where the operator does not report them.
     pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize)> {
         // Without the lock: it may run Python code. One that fails has nothing to say.
         let kept = self.kept().clone();
@@ -126,7 +126,7 @@ impl Operator {
         self.input.load(Ordering::Relaxed)
     }
 
-    /// How often it ran, and how many seconds ago it did so last, or was made.
+    /// The number of runs, and the seconds since the last run, or since it was made.
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     pub(crate) fn ran(&self) -> (u64, f64) {
         let last = self.last.load(Ordering::Relaxed) as f64 / 1e9;
@@ -206,7 +206,7 @@ impl Notes {
         }
     }
 
-    /// What is noted of an operator.
+    /// The notes on an operator.
     pub(crate) fn operator(&self, id: OperatorId) -> Option<Arc<Operator>> {
         self.inner().operators.get(&id).cloned()
     }

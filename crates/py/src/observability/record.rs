@@ -36,14 +36,14 @@ impl Recorder {
         Recorder(activity::Recorder::new(keeps, most, keeps_totals))
     }
 
-    /// The number of events that were not kept, since those before them were not taken.
+    /// The number of events that were dropped because earlier ones were not taken.
     #[getter]
     fn lost(&self) -> u64 {
         self.0.lost()
     }
 
-    /// Takes the totals of operators whose dataflow has ended since the last call: address, name, runs, nanoseconds, records
-    /// in and out, batches in and out. Nothing unless `keeps_totals`.
+    /// Takes the totals of operators whose dataflow has ended since the last call: address, name, runs,
+    /// nanoseconds, records in and out, batches in and out. Nothing unless `keeps_totals`.
     fn take_totals(&self) -> Vec<DoneTuple> {
         self.0.take_totals().into_iter().map(tuple_of).collect()
     }

@@ -5,7 +5,7 @@ use pyo3::PyErr;
 
 use crate::errors::CodecError;
 
-/// Where the contents begin, and large buffers in them.
+/// The alignment of the contents, and of large buffers in them.
 pub(super) const ALIGNMENT: usize = ipc::ALIGNMENT;
 
 pub(super) fn not_a_batch() -> PyErr {

@@ -11,10 +11,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// How many records are looked at.
+/// The number of records that are examined.
 const SAMPLE: usize = 3;
 
-/// How deeply.
+/// The depth of the examination.
 const DEPTH: u32 = 3;
 
 /// An object without anything in it.
@@ -95,9 +95,10 @@ fn other(value: &Bound<'_, PyAny>, depth: u32) -> usize {
     OBJECT + fields
 }
 
-/// An attribute that the object or its class has, as `object` finds it: a class's own `__getattr__`, which makes attributes up, is
-/// not asked. A property may still raise. An `Exception` says that there is no such figure; anything else is not meant for this
-/// place (an interruption), and is sent to the thread again, to strike where the user's code runs next.
+/// Reads an attribute of the object or its class as `object` does: a class's own `__getattr__`, which makes
+/// attributes up, is not called. A property may still raise. An `Exception` means that there is no such
+/// figure; any other exception is not meant for this place (an interruption), and is sent to the thread
+/// again, to be raised where the user's code runs next.
 fn attribute<'py>(
     value: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,

@@ -28,7 +28,7 @@ const APART: usize = 4096;
 /// CPython's `PyBUF_WRITE`, which is part of its stable ABI.
 const PYBUF_WRITE: std::ffi::c_int = 0x200;
 
-/// What the pickler calls with each buffer.
+/// The function that the pickler calls with each buffer.
 #[pyclass(frozen)]
 struct Apart(Mutex<Vec<Bytes>>);
 
@@ -122,7 +122,7 @@ pub(super) fn encode(records: &Py<PyList>, out: &mut Encoder) -> PyResult<()> {
     })
 }
 
-/// Reads what `encode` wrote.
+/// Reads records in the format of `encode`.
 pub(super) fn decode(bytes: &Bytes) -> PyResult<Py<PyList>> {
     let parts = split(bytes).ok_or_else(not_a_batch)?;
     attached(|py| {

@@ -10,7 +10,7 @@ use pointstamp_rows::terms::{
     self, BOOL, FLOAT, MAX_DEPTH, put_big, put_escaped, put_f64, put_fraction, put_i64, put_ratio,
 };
 
-/// What `pointstamp._terms.take_apart` gives for a value that equals one of another class.
+/// The result of `pointstamp._terms.take_apart` for a value that equals one of another class.
 const SAME: u8 = 0;
 /// For a ratio that no float equals.
 const RATIO: u8 = 1;
@@ -125,7 +125,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes away a note of this atom that begins at `at`: what stands in the value's place has another class than it.
+    /// Removes a note of this atom that begins at `at`: the value is replaced by one of another class.
     fn drop_note_of(&mut self, atom: u32, at: usize) {
         let mut rest = terms::Notes(&self.notes[at..]);
         if rest.atom() == Some(atom) {

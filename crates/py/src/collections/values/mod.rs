@@ -67,8 +67,8 @@ fn value_of<'py>(
     Ok(PyTuple::new(py, elements)?.into_any())
 }
 
-/// The layout of a value, whose integers are written to `words`, behind that of what is before it. Nothing where the value
-/// is not made of integers alone.
+/// Returns the layout of a value, after the layout of the values before it; its integers are written to
+/// `words`. `None` where the value is not made of integers alone.
 fn ints_of(value: &Bound<'_, PyAny>, before: Layout, words: &mut Vec<i64>) -> Option<Layout> {
     if value.is_exact_instance_of::<PyInt>() {
         words.push(value.extract().ok()?);
