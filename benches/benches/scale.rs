@@ -1,5 +1,5 @@
-//! How progress grows with the computation: frames and bytes between processes for each round, up to 1,000 workers in 250
-//! processes, with and without combining the workers of a process.
+//! Growth of progress with the computation: frames and bytes between processes for each round, up to 1,000
+//! workers in 250 processes, with and without combining the workers of a process.
 //!
 //! The engine is the real one. Workers are threads of one process that take turns, a step each, in the order of their numbers;
 //! a frame arrives at once. So the counts are those of workers that are equally fast and links without delay, the same in
@@ -48,7 +48,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 
 // -------------------------------------------------------------------- links without delay
 
-/// What hears of the frames of each process.
+/// The receiver of the frames of each process.
 type Receivers = Arc<Vec<OnceLock<Arc<dyn Receive>>>>;
 
 /// A process's links: a frame is handed over before `send` returns.
@@ -100,7 +100,7 @@ impl Transport for Direct {
 
 // -------------------------------------------------------------------- turns
 
-/// Who has the turn: one worker after the other.
+/// The worker that has the turn: one after the other.
 struct Turns {
     holder: AtomicUsize,
     ended: Vec<AtomicBool>,

@@ -71,7 +71,7 @@ struct Program {
     shape: Shape,
     start: Vec<Change>,
     rounds: Vec<Vec<Change>>,
-    /// What is added to every time with each repetition.
+    /// The increment of every time with each repetition.
     shift: u64,
 }
 

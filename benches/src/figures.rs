@@ -1,4 +1,4 @@
-//! What a bench measured, as rows that are left for the table of `make bench`.
+//! The measurements of a bench, as rows that are kept for the table of `make bench`.
 //!
 //! The same lines as `benches/python/figures.py` writes, which says what they hold. They go to the file that
 //! `POINTSTAMP_BENCH_FIGURES` names, and nowhere where it is not set.
@@ -10,17 +10,17 @@ use serde_json::json;
 
 /// A comparison: ours to theirs as a cost, below 1 is faster.
 pub struct Figure<'a> {
-    /// What the bench is about: the table has a section for each.
+    /// The subject of the bench: the table has a section for each.
     pub subject: &'a str,
     /// The program, and how much work it had.
     pub what: &'a str,
     /// Our cost, in `unit`.
     pub ours: f64,
-    /// What it is compared with.
+    /// The library that it is compared with.
     pub peer: &'a str,
     /// The peer's cost, in `unit`.
     pub theirs: f64,
-    /// Of both.
+    /// The unit of both.
     pub unit: &'a str,
     /// The median of the ratios of neighbours, which need not be the ratio of the medians.
     pub ratio: f64,

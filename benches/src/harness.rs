@@ -140,7 +140,7 @@ impl Table {
         .leave();
     }
 
-    /// How many operations make up a sample.
+    /// Returns the number of operations of a sample.
     fn calibrate(&self, period: usize, side: Side) -> usize {
         let mut count = 1;
         loop {

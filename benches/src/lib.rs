@@ -1,4 +1,4 @@
-//! What the benchmarks share: the harness, and the streams of updates that they feed to both sides.
+//! The common part of the benchmarks: the harness, and the streams of updates that they feed to both sides.
 //!
 //! `cargo bench -p pointstamp-bench` runs every benchmark and prints, per line, the cost of one
 //! operation on either side and the ratio ours / theirs, below 1 where ours is faster. A new

@@ -3,7 +3,7 @@
 //! Owns [`Stream`]. Every time is counted up once and counted down once, `outstanding` times later.
 //! Streams are computed, not stored, so that producing them costs both sides a few instructions.
 
-/// How the times of a stream relate to its frontier.
+/// The relation of a stream's times to its frontier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// The oldest time goes and the frontier moves, with every other update.
@@ -44,8 +44,8 @@ impl Stream {
         }
     }
 
-    /// What is outstanding before the stream starts. In [`Pattern::Churn`] the first is a time
-    /// before all others that never goes.
+    /// The updates that are outstanding before the stream starts. In [`Pattern::Churn`] the first is a time
+    /// before all others that never leaves.
     pub fn initial(&self) -> impl Iterator<Item = ((u64, u64), i64)> {
         let hold = (self.pattern == Pattern::Churn).then_some(((0, 0), 1));
         hold.into_iter()

@@ -14,7 +14,7 @@ use timely::progress::Antichain as Frontier;
 
 use crate::samples::{Numbers, report, timed};
 
-/// How many updates come at a time, as messages bring them.
+/// The number of updates at a time, as in messages.
 const CHUNK: usize = 1024;
 
 /// An arrangement of this crate.

@@ -166,7 +166,7 @@ impl Search {
             .expect("small differences");
     }
 
-    /// How many nodes are reached, and the sum of their distances.
+    /// Returns the number of reached nodes, and the sum of their distances.
     fn check(&self, time: u64) -> (u64, u64) {
         let batches = self.result.batches();
         let mut cursor = pointstamp_arrange::Cursor::new(&batches);

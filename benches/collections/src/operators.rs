@@ -88,7 +88,7 @@ impl Counted {
     }
 }
 
-/// How many nodes there are of each degree.
+/// The number of nodes of each degree.
 struct Degrees {
     nodes: Counted,
     degrees: Counted,

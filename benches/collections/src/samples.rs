@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the kernels are compared with.
+/// The library with which the kernels are compared.
 pub const PEER: &str = "differential-dataflow";
 
-/// How much of the processor's time something took on this thread: other programs do not disturb it.
+/// Measures the processor time of this thread: other programs do not disturb it.
 pub fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
     let start = clock();
     let result = run();

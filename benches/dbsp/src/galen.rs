@@ -11,7 +11,7 @@ type Two = Tup2<u32, u32>;
 type Three = Tup3<u32, u32, u32>;
 type Inner<T> = Stream<NestedCircuit, OrdZSet<T>>;
 
-/// How many records a collection had come to.
+/// Returns the number of records of a collection.
 fn size(found: &OutputHandle<SpineSnapshot<OrdZSet<()>>>) -> i64 {
     found
         .concat()

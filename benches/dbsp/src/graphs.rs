@@ -18,7 +18,7 @@ pub fn run(program: &str, workers: usize, graph: Graph) {
     }
 }
 
-/// How many nodes have each number of edges.
+/// Returns the number of nodes with each number of edges.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn degrees(edges: &Pairs) -> Pairs {
     let degrees = edges.map(|Tup2(source, _)| *source).weighted_count();
@@ -48,7 +48,7 @@ fn least(start: &Pairs, edges: &Pairs, next: fn(u32) -> u32) -> Pairs {
         .expect("a loop")
 }
 
-/// How far each node is from node 0.
+/// Returns the distance of each node from node 0.
 fn hops(edges: &Pairs) -> Pairs {
     let mut first = Runtime::worker_index() == 0;
     let root = Generator::new(move || {

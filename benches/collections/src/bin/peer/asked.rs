@@ -1,4 +1,4 @@
-//! What the command line asks for: `PROGRAM WORKERS ARGUMENTS...`.
+//! The arguments of the command line: `PROGRAM WORKERS ARGUMENTS...`.
 
 use crate::edges::Graph;
 

@@ -1,6 +1,6 @@
-//! How long something takes: of the processor's time where there is one worker, which other programs on the machine
-//! disturb less, and of the time that passes where there are several. The processor's time is that of all threads: DBSP
-//! merges batches in threads of its own.
+//! Measures durations: processor time where there is one worker, which other programs on the machine disturb
+//! less, and elapsed time where there are several. Processor time is that of all threads: DBSP merges batches
+//! in threads of its own.
 
 use std::time::{Duration, Instant};
 

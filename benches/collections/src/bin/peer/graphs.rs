@@ -22,7 +22,7 @@ pub fn run(program: &str, workers: usize, graph: Graph) {
     }
 }
 
-/// How many nodes have each number of edges.
+/// Returns the number of nodes with each number of edges.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn degrees(edges: Pairs<'_>) -> Pairs<'_> {
     let degrees = edges.map(|(source, _)| source).count_total();
@@ -30,7 +30,7 @@ fn degrees(edges: Pairs<'_>) -> Pairs<'_> {
     counts.map(|(degree, nodes)| (degree, nodes as u32))
 }
 
-/// How far each node is from node 0.
+/// Returns the distance of each node from node 0.
 fn hops(edges: Pairs<'_>) -> Pairs<'_> {
     let roots = edges.scope().new_collection_from(Some(0)).1;
     bfs(edges, roots)
