@@ -29,6 +29,9 @@ use crate::store::{Creation, Listed, Store, Upload, cut};
 /// The suffix of temporary names.
 const TEMPORARY: &str = ".tmp";
 
+/// The number of times that a write is repeated because its temporary file was swept.
+const SWEPT: u32 = 20;
+
 /// A store in a folder of a disk.
 #[derive(Debug, Clone)]
 pub struct Local(Arc<Folder>);
@@ -132,6 +135,39 @@ impl Folder {
         Ok((temporary, file))
     }
 
+    /// Repeats a write whose temporary file another process removed: an execution that starts at the same time sweeps the folder.
+    fn unless_swept<T>(&self, path: &Path, write: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let folder = path.parent().unwrap_or(&self.root);
+        let mut left = SWEPT;
+        loop {
+            match write() {
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && left > 0
+                        && self.disk.list(folder).is_ok() =>
+                {
+                    left -= 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let (temporary, mut file) = self.begin(path)?;
+        let renamed = file
+            .write(bytes)
+            .and_then(|()| file.sync())
+            .and_then(|()| self.disk.rename(&temporary, path));
+        drop(file);
+        if renamed.is_err() {
+            // A file that stays is swept later.
+            let _ = self.disk.remove(&temporary);
+        }
+        renamed?;
+        self.disk.sync_folder(path.parent().unwrap_or(&self.root))
+    }
+
     fn create(&self, path: &Path, bytes: &[u8]) -> io::Result<Creation> {
         let (temporary, mut file) = self.begin(path)?;
         let linked = file
@@ -200,8 +236,15 @@ impl Store for Local {
         }))
     }
 
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.0.path(name);
+        let put = self.0.unless_swept(&path, || self.0.put(&path, bytes));
+        put.map_err(self.0.error("write", name))
+    }
+
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Creation, StoreError> {
-        let created = self.0.create(&self.0.path(name), bytes);
+        let path = self.0.path(name);
+        let created = self.0.unless_swept(&path, || self.0.create(&path, bytes));
         created.map_err(self.0.error("creation", name))
     }
 
