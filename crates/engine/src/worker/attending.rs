@@ -137,7 +137,9 @@ impl<P: Payload> Worker<P> {
         }
         let missing: Vec<_> = leader.missing().collect();
         if !leader.is_holding() || leader.waits_for_hold() {
-            cutting.unanswered.set(cutting.unanswered.get().saturating_add(1));
+            cutting
+                .unanswered
+                .set(cutting.unanswered.get().saturating_add(1));
         }
         let Some(order) = leader.give_up() else {
             return;
