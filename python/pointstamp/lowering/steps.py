@@ -18,8 +18,8 @@ __all__ = ["Noted", "Step", "steps_of"]
 Noted: TypeAlias = "tuple[Node | list[Node], Form | None, Read | None]"
 """The note of a step, taken in little time.
 
-It has a node, or the nodes of a chain; the form that is made, where a node makes several; and for a conversion
-the converted output, with its form, for the node.
+It has a node, or the nodes of a chain; the form that is made, where a node makes several; and for a
+conversion the converted output, with its form, for the node.
 """
 
 
