@@ -7,6 +7,7 @@ checked. Arguments are folders and files to look at; without any, those of the r
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,13 +15,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-FOLDERS = ("python", "tools", "examples", "tests", "crates")
-
-NOT_YET = ("crates/arrange", "crates/engine", "crates/operators/src/collections")
-"""Rust whose headers were not written anew yet. Nothing is added here."""
+FOLDERS = ("python", "tools", "examples", "tests", "crates", "benches", "fuzz")
 
 FRAGMENTS = frozenset(["What", "Which", "How", "Those", "Of", "As", "Where", "That", "Who"])
 """Words that begin a clause, and not a sentence."""
+
+DOC = re.compile(r"\s*(///|//!)(?!/)(.*)")
+"""A line of a doc comment of Rust, with its mark and its text."""
+
+ITEM = 25
+"""Lines of an item of Rust that are searched for its type."""
 
 BOOLEANS = frozenset(["bool", "TypeGuard", "TypeIs", "object", "Any"])
 """Annotations of what is true or false, or may be."""
@@ -31,7 +35,9 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 def violations(path: Path) -> list[str]:
     """The lines of a file's docstrings that begin with a fragment, as ``"file:line: what is wrong"``."""
     source = path.read_text(encoding="utf-8")
-    documented = header(source) if path.suffix == ".rs" else docstrings(ast.parse(source, filename=str(path)))
+    documented = (
+        rust_docs(source) if path.suffix == ".rs" else docstrings(ast.parse(source, filename=str(path)))
+    )
     found = []
     for line, text, truth in documented:
         first = text.strip().partition("\n")[0]
@@ -45,11 +51,32 @@ def violations(path: Path) -> list[str]:
     return found
 
 
-def header(source: str) -> Iterator[tuple[int, str, bool]]:
-    """Yields the line of the header of a Rust file, and its text."""
-    first = source.partition("\n")[0]
-    if first.startswith("//! "):
-        yield 1, first.removeprefix("//! "), False
+def rust_docs(source: str) -> Iterator[tuple[int, str, bool]]:
+    """Yields the first line of each doc comment of a Rust file, and whether it may document a boolean."""
+    lines = source.splitlines()
+    before = None
+    for index, line in enumerate(lines):
+        mark, text = found.groups() if (found := DOC.match(line)) else (None, "")
+        if mark is not None and mark != before:
+            truth = mark == "///" and "bool" in declaration(lines, index).lower()
+            yield index + 1, text, truth
+        before = mark
+
+
+def declaration(lines: list[str], start: int) -> str:
+    """Returns the declaration of the item after a doc comment: up to its block, value or end."""
+    depth, text = 0, ""
+    for line in lines[start : start + ITEM]:
+        stripped = line.strip().replace("->", "").replace("=>", "")
+        if stripped.startswith(("//", "#[")):
+            continue
+        for character in stripped:
+            depth += (character in "([<") - (character in ")]>")
+            if depth < 0 or (depth == 0 and character in "{;,}"):
+                return text
+            text += character
+        text += " "
+    return text
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
@@ -95,12 +122,7 @@ def files(places: list[Path]) -> list[Path]:
         for place in places
         for path in ([place] if place.is_file() else sorted([*place.rglob("*.py"), *place.rglob("*.rs")]))
     ]
-    later = [ROOT / folder for folder in NOT_YET]
-    return [
-        path
-        for path in found
-        if not {"__pycache__", "target"} & set(path.parts) and not any(map(path.is_relative_to, later))
-    ]
+    return [path for path in found if not {"__pycache__", "target"} & set(path.parts)]
 
 
 def main(arguments: list[str]) -> int:

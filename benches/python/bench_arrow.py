@@ -203,7 +203,7 @@ def speedup(rows: int) -> None:
 
 
 def speedup_by_keys(rows: int, keys: int, *, moved: bool) -> None:
-    """As `speedup`, with so many different keys."""
+    """Runs `speedup` with so many different keys."""
     size = 1 << 16
     random = np.random.default_rng(0)
     columns = [[random.integers(0, keys, size), random.random(size)] for _ in range(8)]

@@ -82,12 +82,12 @@ def edges_of(first: int, end: int, step: int, nodes: int) -> pa.RecordBatch:
 
 
 def degrees(edges: ps.Collection[Any]) -> ps.Collection[Any]:
-    """How many nodes have each number of edges."""
+    """The number of nodes with each number of edges."""
     return edges.map(record[0]).value_counts().map(record[1]).value_counts()
 
 
 def bfs(edges: ps.Collection[Any]) -> ps.Collection[Any]:
-    """How far each node is from node 0."""
+    """The distance of each node from node 0."""
     roots = [0] if edges.scope.index == 0 else []
     return graphs.bfs(edges, edges.scope.collection(roots))
 
@@ -194,7 +194,7 @@ def run_galen(archive: str, workers: int, share: float) -> dict[str, Any]:
 
 
 def peer(binary: str, program: str, workers: int, *arguments: object) -> dict[str, Any]:
-    """What the peer printed."""
+    """The output of the peer."""
     command = [binary, program, str(workers), *map(str, arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = {}

@@ -64,7 +64,7 @@ def report(**figures: object) -> None:
 
 
 def seconds(reports: list[dict[str, Any]]) -> float:
-    """How long it took, from when all were connected until the last was done."""
+    """The time from when all were connected until the last was done."""
     return max(found["seconds"] for found in reports)
 
 
@@ -278,7 +278,7 @@ def answer(address: tuple[str, int], rounds: int) -> None:
 
 
 def ping_pong(rounds: int) -> float:
-    """As many round trips of one byte between two processes, through a bare socket."""
+    """So many round trips of one byte between two processes, through a bare socket."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         context = multiprocessing.get_context("spawn")
         other = context.Process(target=answer, args=(server.getsockname(), rounds))
@@ -341,7 +341,7 @@ def rounds_of_all(worker: ps.Worker) -> None:
 
 
 def progress(scale: float) -> None:
-    """What progress costs as processes and workers grow."""
+    """The cost of progress as processes and workers grow."""
     count = int(300 * scale)
     print(
         f"progress: messages and bytes between processes per round of {count}, "

@@ -50,7 +50,7 @@ ROUNDS = 10
 ROWS = 20_000_000
 
 AIM = 0.1
-"""Of the time of joins of DataFrames, of GraphFrames and of recursive queries."""
+"""Ratios to the time of joins of DataFrames, of GraphFrames and of recursive queries."""
 
 
 class Side(NamedTuple):
@@ -235,7 +235,7 @@ def bench_hops(spark: SparkSession, nodes: int, turns: int) -> None:
 
 
 def bench_identity(spark: SparkSession, rows: int, turns: int) -> None:
-    """What it costs to go through a dataflow, with its start, and what each further row costs."""
+    """The cost of a dataflow, with its start, and the cost of each further row."""
     some = identity(spark, rows // 4, turns)
     all_of_them = identity(spark, rows, turns)
     further = (all_of_them - some) / (rows - rows // 4) * 1e9

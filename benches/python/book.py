@@ -1,4 +1,4 @@
-"""What `make bench PROFILE=dist ARGS=--docs` leaves in the book.
+"""Puts the results of `make bench PROFILE=dist ARGS=--docs` into the book.
 
 Owns `Book`, the figures of whole runs with what they were measured on: the data in `benches/figures.json`.
 Everything that the book says of speed is made of them: `docs/figures.md`, the figures between marks in
@@ -142,7 +142,7 @@ def table(book: Book, failed: dict[str, str]) -> str:
 
 
 def _command(bench: str, about: dict[str, str]) -> str:
-    """What measures it as the book has it: of the wheel that is published, with the same arguments."""
+    """The command that measures it as in the book: with the published wheel and the same arguments."""
     more = f" --more='{about['arguments']}'" if about.get("arguments") else ""
     return f'`make bench PROFILE=dist ARGS="--docs {bench}{more}"`'
 
@@ -303,7 +303,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Book], str]]] = {
     "cost": ("cost", _cost),
     "scaling": ("scaling", _scaling),
 }
-"""What may stand between marks: the bench whose figures it needs, and how they are said."""
+"""The figures between marks: the bench whose figures it needs, and their text."""
 
 
 def filled(chapter: str, book: Book) -> str:

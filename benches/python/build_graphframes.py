@@ -19,7 +19,7 @@ from pathlib import Path
 import pyspark
 
 PARTS = ("graphx/src/main", "core/src/main/scala", "core/src/main/java", "core/src/main/scala-spark-4")
-"""Where the source is; the examples of Java among it are left out."""
+"""The folder of the source, without the examples of Java."""
 
 
 def sources(top: Path, suffix: str) -> list[str]:

@@ -57,7 +57,7 @@ class _Sink(DynamicSink[Any]):
 
 
 def map_filter(count: int, function: Callable[[int], int], predicate: Callable[[int], bool]) -> int:
-    """How many of the first numbers pass the predicate after the function."""
+    """The number of the first numbers that pass the predicate after the function."""
     kept = 0
 
     def add(batch: list[int]) -> None:
@@ -72,7 +72,7 @@ def map_filter(count: int, function: Callable[[int], int], predicate: Callable[[
 
 
 def word_count(lines: list[str]) -> Counter[str]:
-    """How often each word stands in the lines."""
+    """The number of occurrences of each word in the lines."""
     counts: Counter[str] = Counter()
     flow = Dataflow("word_count")
     stream = op.input("lines", flow, _Source(lines))

@@ -42,7 +42,7 @@ ITERATE = 1 / 30
 
 
 def degrees(edges: ps.Collection[Any]) -> ps.Collection[Any]:
-    """How many nodes have each number of edges."""
+    """The number of nodes with each number of edges."""
     return edges.map(lambda edge: edge[0]).value_counts().map(lambda counted: counted[1]).value_counts()
 
 
@@ -52,7 +52,7 @@ def least(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
 
 
 def bfs(edges: ps.Collection[Any]) -> ps.Collection[Any]:
-    """How far each node is from one of them."""
+    """The distance of each node from one of them."""
     start = edges.scope.collection([(ROOT, 0)] if edges.scope.index == 0 else [])
 
     def turn(inner: ps.Scope, reached: ps.Collection[Any]) -> ps.Collection[Any]:
@@ -148,7 +148,7 @@ def ours(*arguments: object) -> dict[str, Any]:
 
 
 def pathway(python: str | None, *arguments: object) -> dict[str, Any] | str:
-    """What Pathway took, or why it did not run."""
+    """The time of Pathway, or the reason why it did not run."""
     if python is None:
         return "no --pathway names a Python that has it"
     program = str(Path(__file__).with_name("pathway_programs.py"))

@@ -31,7 +31,7 @@ DAMPING = 0.85
 
 
 def loop_components(nodes: int, edges: np.ndarray) -> int:
-    """How many components, by NumPy: every node takes the least label around it, and its label's label."""
+    """The components, by NumPy: every node takes the least label around it, and that label's label."""
     label = np.arange(nodes)
     source, target = edges[:, 0], edges[:, 1]
     while True:

@@ -1,4 +1,4 @@
-"""What a bench measured, as rows that are left for the table of `make bench`.
+"""The measurements of a bench, as rows that are kept for the table of `make bench`.
 
 Owns `Figure` and where figures are left: the file that the variable POINTSTAMP_BENCH_FIGURES names, a line of
 JSON each; nowhere, where it is not set. The benches in Rust leave the same lines (`benches/src/figures.rs`).

@@ -35,7 +35,7 @@ def pagerank(edges: DataFrame, nodes: int, rounds: int, damping: float = 0.85) -
 
 
 def hops(edges: DataFrame, root: int) -> DataFrame:
-    """How far each node is from the root of a tree, by a recursive query: (node, hops).
+    """The distance of each node from the root of a tree, by a recursive query: (node, hops).
 
     Spark's `WITH RECURSIVE` has `UNION ALL` alone, so it goes along every path: a graph with circles would
     not end, and components cannot be asked for.
@@ -54,7 +54,7 @@ def hops(edges: DataFrame, root: int) -> DataFrame:
 
 
 def freed(spark: SparkSession, call: Callable[[], Any]) -> Any:
-    """What a call returns, after which what it left in Spark's memory is freed."""
+    """Returns the result of a call, and then frees the memory that it left in Spark."""
     jsc: Any = spark.sparkContext._jsc
     before = set(jsc.getPersistentRDDs())
     try:

@@ -18,7 +18,7 @@ from figures import Figure
 KEPT = Path(__file__).resolve().parents[1] / "short.json"
 TRIES = 3
 MOST = 1.25
-"""How many times its kept ratio a row may have."""
+"""The maximum of a row, as a multiple of its kept ratio."""
 
 Ratios = dict[str, float]
 

@@ -338,7 +338,7 @@ def answer(sql: str, events: list[Event]) -> Counter[Any]:
 
 
 def peer_rate(peer: Any, name: str, events: list[Event], ours: Counter[Any]) -> float:
-    """How many events Bytewax takes in a second of a core; its results are ours."""
+    """The number of events that Bytewax takes in a second of a core; its results are ours."""
     timed = peer.prepared(events)
     start = time.process_time()
     found = peer.run(name, timed, (Person, Auction, Bid))

@@ -1,4 +1,4 @@
-"""What it costs to look: a barrier and an exchange with nothing recorded, with metrics, with a log.
+"""The cost of observation: a barrier and an exchange with nothing recorded, with metrics, with a log.
 
     python benches/python/observability.py [--pairs 7] [barrier exchange words compiled]
 
@@ -32,7 +32,7 @@ ROUNDS = 3_000
 """Barriers in a run: a time that is advanced, and waited for on every worker."""
 
 BATCHES, RECORDS = 200, 1_000
-"""What an exchange moves."""
+"""The records of an exchange."""
 
 LINES = 60_000
 """Lines whose words are counted."""
@@ -159,7 +159,7 @@ def compiled(pairs: int) -> None:
 
 
 def instructions(program: Path, what: str) -> float:
-    """How many instructions a round takes on one worker."""
+    """The number of instructions of a round on one worker."""
 
     def count(rounds: int) -> int:
         command = ["valgrind", "--tool=lackey", "--basic-counts=yes", str(program), "1", str(rounds), what]

@@ -151,7 +151,7 @@ def after_each(data: Data) -> list[tuple[int, int]]:
 
 
 def machine(data: Data) -> list[tuple[int, int]]:
-    """As a state machine does it."""
+    """The same by a state machine."""
     states: dict[int, int] = {}
     fold = lambda key, value, state: (state + value, [(key, state + value)])  # noqa: E731
     made: list[tuple[int, int]] = []
@@ -288,7 +288,7 @@ async def doubled_later(n: int) -> int:
 
 
 def called(data: Data) -> None:
-    """As many calls by asyncio."""
+    """So many calls by asyncio."""
     import asyncio
 
     async def main() -> list[int]:
@@ -580,12 +580,12 @@ def timed(method: str, of: Callable[[Any, Any, Data], Any], theirs: Work) -> Non
 
 
 def sums(data: Data) -> Any:
-    """Of each key the sum."""
+    """The sum of each key."""
     return data.table.group_by("key").aggregate([("v", "sum")])
 
 
 def window_sums(data: Data) -> Any:
-    """Of each window and key the sum."""
+    """The sum of each window and key."""
     windows = pc.divide(data.table["at"], data.length)
     return data.table.append_column("w", windows).group_by(["w", "key"]).aggregate([("v", "sum")])
 
@@ -817,7 +817,7 @@ def all_distinct(data: Data) -> Any:
 
 
 def counted_rows(data: Data) -> Any:
-    """How many rows each key has."""
+    """The number of rows of each key."""
     return data.table.group_by("key").aggregate([("v", "count")])
 
 

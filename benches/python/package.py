@@ -1,4 +1,4 @@
-"""What the package costs: the time of its import, the memory of a long stream, the size of the wheel."""
+"""The cost of the package: the time of its import, the memory of a long stream, the size of the wheel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _fresh(program: str, *arguments: str) -> list[float]:
 
 
 def memory_of_map_filter(count: int) -> str:
-    """How much more memory a stream of many numbers takes than one of few; each in a fresh interpreter."""
+    """The additional memory of a stream of many numbers over one of few; each in a fresh interpreter."""
     before, after = _fresh(STREAM, str(count))
     return f"peak memory grew by {(after - before) * KIB / 1e6:.1f} MB over that of 10,000 ints, on 1 worker"
 

@@ -39,7 +39,7 @@ def edges_of(nodes: int, edges: int) -> pd.DataFrame:
 
 
 def degrees(edges: pw.Table) -> pw.Table:
-    """How many nodes have each number of edges; both keys by Python functions."""
+    """The number of nodes with each number of edges; both keys by Python functions."""
     sources = edges.select(node=pw.apply_with_type(lambda edge: edge, int, edges.source))
     counts = sources.groupby(sources.node).reduce(degree=pw.reducers.count())
     degrees = counts.select(degree=pw.apply_with_type(lambda degree: degree, int, counts.degree))
@@ -52,7 +52,7 @@ def least(pairs: pw.Table) -> pw.Table:
 
 
 def bfs(edges: pw.Table) -> pw.Table:
-    """How far each node is from one of them."""
+    """The distance of each node from one of them."""
     start = pw.debug.table_from_pandas(pd.DataFrame({"node": [ROOT], "value": [0]}))
 
     def turn(reached: pw.Table, edges: pw.Table) -> pw.Table:

@@ -1,4 +1,4 @@
-"""What one build of the extension takes beside another, such as of the profiles `local` and `dist`.
+"""The time of one build of the extension beside another, such as of the profiles `local` and `dist`.
 
 python benches/python/profiles.py FIRST.whl SECOND.whl [--turns N] [--only TEXT]
 

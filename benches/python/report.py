@@ -151,7 +151,7 @@ def _memory() -> str:
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on, and with."""
+    """The machine and the versions of the measurements."""
     versions = {}
     for name in PEERS:
         try:

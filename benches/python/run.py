@@ -1,4 +1,4 @@
-"""What Python programs cost, side by side with peers: `python benches/python/run.py`.
+"""The cost of Python programs, side by side with peers: `python benches/python/run.py`.
 
 Every row is a ratio to the first of its job, from this run on this machine; below 1 is faster. `--quick`
 divides the work by ten, to see that everything runs. Bytewax takes part where it is installed.

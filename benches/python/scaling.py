@@ -1,4 +1,4 @@
-"""How programs scale: 1, 2, 4, 8 and 16 workers, as threads of one process and as processes of one worker.
+"""Scaling of programs: 1, 2, 4, 8 and 16 workers, as threads of one process and as processes of one worker.
 
     python benches/python/scaling.py [NAME...]
 
@@ -94,7 +94,7 @@ def find_components(worker: ps.Worker) -> None:
 
 
 def count_degrees(worker: ps.Worker) -> None:
-    """How many nodes have each number of edges: a collection of columns, loaded at once."""
+    """The number of nodes with each number of edges: a collection of columns, loaded at once."""
     nodes, edges = int(sys.argv[1]), int(sys.argv[2])
     share = batch_of(pairs(nodes, edges, 1)[worker.index :: worker.peers])
 
@@ -124,23 +124,23 @@ def exchange(scale: float) -> tuple[str, list[Any], int | None]:
 
 
 def barrier(scale: float) -> tuple[str, list[Any], int | None]:
-    """As `exchange`."""
+    """The program of barriers, in the form of `exchange`."""
     return "barriers", [int(20_000 * scale)], None
 
 
 def words(scale: float) -> tuple[str, list[Any], int | None]:
-    """As `exchange`."""
+    """The count of words, in the form of `exchange`."""
     lines = int(200_000 * scale)
     return "count_words", [lines, "counts"], 10 * lines
 
 
 def components(scale: float) -> tuple[str, list[Any], int | None]:
-    """As `exchange`; how many components there are is the same for all numbers of workers."""
+    """The components of a graph, in the form of `exchange`; their number does not depend on the workers."""
     return f"{__file__}:find_components", [int(500_000 * scale), int(4_000_000 * scale)], None
 
 
 def collections(scale: float) -> tuple[str, list[Any], int | None]:
-    """As `exchange`; the degrees of all nodes add up to the edges."""
+    """The degrees of a graph, in the form of `exchange`; the degrees of all nodes add up to the edges."""
     edges = int(4_000_000 * scale)
     return f"{__file__}:count_degrees", [int(800_000 * scale), edges], edges
 

@@ -132,7 +132,7 @@ def tumbling_count(count: int) -> tuple[float, float, float]:
 
 
 def memory() -> float:
-    """How many MB the process has now."""
+    """The resident memory of the process, in MB."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096 / 1e6
 

@@ -1,8 +1,8 @@
 """Timely dataflow for Python: iterative, low-latency, data-parallel, with exact progress tracking.
 
-Importing this package starts no thread, opens no file and does not import pyarrow. It loads what every
-program needs. The rest (collections, columns, keys and windows, sources and sinks) is loaded with the first
-use of its names, or of the methods that lead to it.
+Importing this package starts no thread, opens no file and does not import pyarrow. It loads the modules that
+every program needs. The rest (collections, columns, keys and windows, sources and sinks) is loaded at the
+first use of its names, or of methods that need it.
 """
 
 from pointstamp import _interrupts  # noqa: F401  # before all else

@@ -1,8 +1,9 @@
 """The command line: ``python -m pointstamp run -w 2 -n 2 module:main [arguments]``.
 
-Our own options stop at the function that is to be run; what follows is the program's. Without ``-p`` and
-``--hostfile``, `n` processes are started here, by this same command, each of which finds its place in its
-environment. One process, and one of a cluster that is started by hand, run right here.
+The launcher's options end before the function that is to be run; later arguments are the program's. Without
+``-p`` and ``--hostfile``, the launcher starts `n` processes with this same command, each of which gets its
+number from its environment. A single process, and a process of a cluster that is started by hand, run in the
+launcher's process.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ SEEING: dict[str, dict[str, Any]] = {
     "--stall-report": {
         "type": float,
         "metavar": "SECONDS",
-        "help": "say what is waited for when nothing has moved for so long",
+        "help": "report the reason when nothing has moved for so many seconds",
     },
 }
-"""Options that only `run` takes, besides those that a `Config` reads; each takes a value."""
+"""Options of `run` alone, besides the options of `Config`; each takes a value."""
 
 RECOVERY: dict[str, dict[str, Any]] = {
     "--checkpoint": {"metavar": "FOLDER", "help": "make checkpoints there, and go on from the last one"},
@@ -149,7 +150,7 @@ def _page(place: str | None) -> int | str | None:
 
 
 def split(argv: list[str]) -> tuple[list[str], str | None, list[str]]:
-    """Our own arguments, what is to be run, and the program's arguments.
+    """Splits the command line into the launcher's arguments, the target, and the program's arguments.
 
     >>> split(["run", "-w", "2", "job:main", "-w", "3"])
     (['run', '-w', '2'], 'job:main', ['-w', '3'])
@@ -168,7 +169,7 @@ def split(argv: list[str]) -> tuple[list[str], str | None, list[str]]:
 
 
 def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """The parser of everything, and that of `run`."""
+    """Returns the parser of all commands, and the parser of `run`."""
     parser = argparse.ArgumentParser(prog="python -m pointstamp", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"pointstamp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -180,7 +181,7 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         epilog=DETAILS,
         allow_abbrev=False,
     )
-    commands.add_parser("events", help="list what is in captured streams")
+    commands.add_parser("events", help="list the contents of captured streams")
     commands.add_parser("checkpoints", help="list, verify and prune the checkpoints of a location")
     commands.add_parser("view", help="show a log that Config(log=...) wrote")
     for names, details in OPTIONS.items():

@@ -1,8 +1,8 @@
 """Opening files to write, where another user may have put something else into their place.
 
-Owns the one rule that every writer of the package keeps: what is written never goes through a link, and never
-to anything but a plain file with one name. In a folder that others can write to, such as ``/tmp``, a link may
-have been put there so that the program writes over what it leads to.
+Owns the rule that every writer of the package follows: it never writes through a link, and only to plain
+files with one name. In a folder that others can write to, such as ``/tmp``, a link may have been put there so
+that the program overwrites its target.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def open_plain(path: str | os.PathLike[str], *, empty: bool = True) -> BinaryIO:
 
     Args:
         path: Of the file. Links in the folders that lead to it are followed; a link in its own place is not.
-        empty: Whether it loses what it holds. If not, the caller does that, once it has locked the file.
+        empty: Whether the file is truncated. If not, the caller does that, once it has locked the file.
 
     Raises:
         OSError: If there is a link, a folder, a pipe or a device, a file with another name besides, or the
@@ -58,7 +58,7 @@ def open_plain(path: str | os.PathLike[str], *, empty: bool = True) -> BinaryIO:
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file that appears under its name when the block has ended, in place of what is there, be it a link.
+    """Creates a file that replaces the one under its name, or a link there, when the block has ended.
 
     Where the block raises, nothing is left.
 

@@ -16,8 +16,8 @@ def too_early(number: int, frame: object) -> None:
 
 
 def begin() -> None:
-    """Takes requests where Python was told to run this package, and is just importing it."""
-    if sys.argv[:1] != ["-m"]:  # what Python has there until it has found the module
+    """Takes requests while Python is importing this package because of ``python -m``."""
+    if sys.argv[:1] != ["-m"]:  # Python's value until it has found the module
         return
     given = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
     request = getattr(signal, "SIGUSR1", None)  # not on every system

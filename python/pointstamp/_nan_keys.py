@@ -23,7 +23,7 @@ _unforgettable: dict[tuple[type, int | bytes], Any] = {}
 
 
 def first_alike(key: Any) -> Any:
-    """The first key that is like this one, of those that are still in use: it itself if there is none."""
+    """Returns the representative of keys like this one that are in use, or else the key itself."""
     try:
         parts: int | bytes = stable_hash(key)
     except TypeError:

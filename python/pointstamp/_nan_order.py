@@ -1,6 +1,6 @@
 """The order of records in which NaN is the greatest number, as collections have it.
 
-Python has no order for NaN: what `sorted` and `max` return then depends on the order of arrival.
+Python has no order for NaN, so the result of `sorted` and `max` depends on the order of arrival.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def comparable(value: Any) -> Any:
 
 
 def key_function(by: Any) -> Any:
-    """Returns the key for `sorted`: what `by` makes of a record, or the record, with NaN as the greatest."""
+    """Returns the key for `sorted`: a record, or the result of `by`, with NaN as the greatest."""
     return comparable if by is None else lambda record: comparable(by(record))
 
 

@@ -16,7 +16,7 @@ __all__ = ["Fields", "fields_of"]
 
 @dataclasses.dataclass(frozen=True)
 class Fields:
-    """The fields of a dataclass by which its objects are compared."""
+    """Returns the fields of a dataclass by which its objects are compared."""
 
     names: tuple[str, ...]
     ordered: bool
@@ -61,7 +61,7 @@ def fields_of(kind: Any) -> Fields | None:
     if parameters is None or not parameters.eq or "<locals>" in kind.__qualname__:
         return None
     fields = dataclasses.fields(kind)
-    # The class as it would be if all of its methods were those that dataclasses make.
+    # The class with only the methods that dataclasses make.
     like: Any = dataclasses.make_dataclass(
         "Like",
         [(field.name, Any, dataclasses.field(default=None, compare=field.compare)) for field in fields],

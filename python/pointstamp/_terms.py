@@ -1,9 +1,9 @@
 """Values of other types than the plain ones, taken apart for the rows of collections and put together again.
 
 The compiled half writes `None`, numbers, `str`, `bytes` and tuples itself, and calls `take_apart` for
-anything else. What comes back is a plain value in its place, and either a tag, which makes it a type of its
-own, or a note, which says what
-class an equal of a plain value had. The tags and kinds are part of the format of rows: they never change.
+anything else. That returns a plain value in its place, and either a tag, which makes it a type of its own, or
+a note of the class that an equal of a plain value had. The tags and kinds are part of the format of rows:
+they never change.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _EPOCH_UTC = datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc)
 _EPOCH_UNIX = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
-# How many of NumPy's shorter units a microsecond has.
+# The number of NumPy's shorter units in a microsecond.
 _PER_MICROSECOND = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
 
 # Of these, subclasses that compare as their base are kept as one of it.
 _PLAIN: tuple[Any, ...] = (int, float, str, bytes, tuple)
 
-# What of a subclass's value is the base's, whatever the subclass has of its own.
+# The base's part of a subclass's value, whatever the subclass adds.
 _EXACTLY: dict[Any, Any] = {
     int: int.__pos__,
     float: float.__pos__,
@@ -121,7 +121,7 @@ def put_together(tag: int, plain: Any) -> Any:
 
 
 def restore(kind: int, plain: Any, payload: bytes) -> Any:
-    """The equal of a plain value that the note tells of."""
+    """Returns the equal of a plain value that has the noted class."""
     if kind == _NAMED_TUPLE:
         return _class(payload.decode())._make(plain)
     if kind == _DECIMAL:
@@ -174,13 +174,13 @@ def _pickled(value: Any) -> bytes:
 
 
 def _pickled_alike(value: Any) -> bytes:
-    """A pickle that does not tell whether two parts of a value are one object or two that are equal."""
+    """Pickles without marking whether two parts of a value are one object or two equal ones."""
     written = io.BytesIO()
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True
     try:
         pickler.dump(value)
-    except Exception:  # such as a value that refers to itself
+    except Exception:  # for example, a value that refers to itself
         return _pickled(value)
     return written.getvalue()
 
@@ -302,7 +302,7 @@ def _whole(number: fractions.Fraction) -> int | fractions.Fraction:
 
 
 def _time_of_a_subclass(value: Any) -> Parts | None:
-    """A time of a class that compares as `datetime` does, such as those of pandas; None for other values."""
+    """Returns a time whose class compares as `datetime` does, such as pandas'; None for other values."""
     kind: Any = type(value)
     try:
         if isinstance(value, datetime.datetime) and (
@@ -380,7 +380,7 @@ _ADDRESSES = {"IPv4Address": _IPV4, "IPv6Address": _IPV6}
 
 _BY_TAG: dict[int, Any] = {
     _DATE: datetime.date.fromordinal,
-    # What is between microseconds is in a note.
+    # The part below a microsecond is in a note.
     _DATETIME: lambda plain: _EPOCH + int(plain) * _MICROSECOND,
     _DATETIME_ZONED: lambda plain: _EPOCH_UTC + int(plain) * _MICROSECOND,
     _TIME: lambda plain: (_EPOCH + plain * _MICROSECOND).time(),

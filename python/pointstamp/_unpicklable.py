@@ -22,7 +22,7 @@ _DEPTH = 8
 
 
 def unpicklable(function: Any, dumps: Callable[[Any], bytes]) -> str:
-    """Describes what of a function cannot be pickled: ``"variable 'lock' of build, a _thread.lock"``.
+    """Describes why a function cannot be pickled: ``"variable 'lock' of build, a _thread.lock"``.
 
     Args:
         function: A function that cannot be pickled, or a value that refers to one.
@@ -53,7 +53,7 @@ def _can_be_pickled(value: Any, dumps: Callable[[Any], bytes]) -> bool:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields what a value refers to, each with what a program calls it."""
+    """Yields the values that a value refers to, each with the name that a program gives it."""
     if isinstance(value, functools.partial):
         yield "the function of a partial", value.func
         for argument in (*value.args, *value.keywords.values()):
@@ -90,7 +90,7 @@ def _variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yields the code of a function, and of those that it defines."""
+    """Yields the code of a function, and of the functions that it defines."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

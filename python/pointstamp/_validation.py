@@ -1,7 +1,7 @@
-"""Refuses common mistakes where a dataflow is written, and says how to mend them.
+"""Refuses common mistakes where a dataflow is written, with a message that says how to mend them.
 
-Owns the checks of functions and names; that of pacts is `pacts.pact_of`. They run while a dataflow is built.
-What can only be seen in a function's result is checked by the operator that calls it.
+Owns the checks of functions and names; pacts are checked by `pacts.pact_of`. They run while a dataflow is
+built. Properties of a function's result are checked by the operator that calls it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ C = TypeVar("C", bound=type)
 R = TypeVar("R", bound="tuple[Any, ...]")
 
 _COROUTINE = 0x80 | 0x200
-"""The flags of code that is `async def`, also of one that yields."""
+"""The flags of code that is `async def`, with or without `yield`."""
 
 _GENERATOR = 0x20
 """The flag of code that yields."""
@@ -179,7 +179,7 @@ def count_of(what: str, given: Any, *, least: int = 1, error: type[Exception] = 
     """Returns a number of things that a program gave: an int, or another integer, such as one of numpy.
 
     Args:
-        what: The operator or argument, and what it is a number of: ``"top_k takes a number of records"``.
+        what: The operator or argument, and its unit: ``"top_k takes a number of records"``.
         given: The number.
         least: The least number that there may be.
         error: The type of the error for a number below `least`.
@@ -196,7 +196,7 @@ def count_of(what: str, given: Any, *, least: int = 1, error: type[Exception] = 
 
 
 def function_of(operator: str, function: Any) -> Any:
-    """The function that an operator was given, which must be one whose result can be used at once.
+    """Returns the function of an operator after checking that its result can be used at once.
 
     Raises:
         TypeError: If it is not a function, is `async def`, or yields and the operator takes one result.
@@ -213,7 +213,7 @@ def function_of(operator: str, function: Any) -> Any:
 
 
 def main_of(call: str, main: Any) -> Any:
-    """The function that every worker runs, whose call must do what it says.
+    """Returns the function that every worker runs, after checking its signature.
 
     Raises:
         TypeError: If it is not a function, is `async def`, or yields.
@@ -307,7 +307,7 @@ def several(call: str, names: str, results: R) -> R:
 
     Args:
         call: The method, for the message.
-        names: What they may be called in a program, separated by commas.
+        names: Its possible names in a program, separated by commas.
         results: As many.
     """
     made: Any = _Several(results)
@@ -364,7 +364,7 @@ class Early(threading.local):
     """Calls of `extract` on this thread that came before their dataflow's first step, and returned nothing.
 
     Such a call is a mistake where results come later and are not extracted: programs also poll, and drop
-    dataflows. So it is told when the worker has ended.
+    dataflows. So the warning comes when the worker has ended.
     """
 
     def __init__(self) -> None:
@@ -378,7 +378,7 @@ class Early(threading.local):
             self._calls = [*self._calls[-15:], (capture, program_line())]  # a session's worker ends late
 
     def tell(self) -> None:
-        """Warns of the calls whose captures have events now. The worker of this thread has ended."""
+        """Warns of the calls whose captures have events by now. The worker of this thread has ended."""
         calls, self._calls = self._calls, []
         for capture, line in calls:
             if capture._queue.event(0) is not None:
@@ -402,7 +402,7 @@ def refuse_async(operator: str, function: Any) -> None:
     """Refuses a function whose result is a coroutine.
 
     Raises:
-        TypeError: It says what to do instead.
+        TypeError: The message says what to write instead.
     """
     if type(function) is types.FunctionType and not function.__code__.co_flags & _COROUTINE:
         return  # as nearly all are
@@ -418,7 +418,7 @@ def refuse_generator(operator: str, function: Any, cure: str) -> None:
     """Refuses a function that yields, and so does nothing when it is called.
 
     Raises:
-        TypeError: It says what to do instead.
+        TypeError: The message says what to write instead.
     """
     name, flags = _code(function)
     if flags & _GENERATOR:
@@ -444,13 +444,14 @@ def _code(function: Any) -> tuple[str, int]:
 
 
 def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
-    """Says that there is no such attribute, and which there is.
+    """Raises the error for a missing attribute, with the names of the present ones.
 
     Raises:
         AttributeError: Always. Of an attribute that a property computes it is the property's own.
     """
     if any(name in vars(kind) for kind in type(thing).__mro__):
-        # It is there: a property has failed, whose own error Python has dropped. It is raised again.
+        # The attribute exists, but its property has failed and Python has dropped the error. It is raised
+        # again.
         object.__getattribute__(thing, name)
     message = f"{what} has no attribute '{name}'"
     if not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Callbacks that do not keep alive what they are bound to."""
+"""Callbacks that do not keep the object alive that they are bound to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ R = TypeVar("R")
 
 
 def weakly(method: Callable[P, R]) -> Callable[P, R | None]:
-    """A bound method that does nothing, and returns None, once its object is gone.
+    """A bound method that does nothing, and returns None, once its object was freed.
 
-    For what an object of the extension keeps, and is kept by: the collector does not see through it.
+    For callbacks that an object of the extension keeps, and that refer to it: the collector cannot see such
+    cycles.
     """
     held = weakref.WeakMethod(method)
 

@@ -1,4 +1,4 @@
-"""Settings of recovery: where checkpoints are kept, and how often one is made."""
+"""Settings of recovery: the location of checkpoints, and their interval."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Checkpoint", "CheckpointHandle", "Position", "Resumed"]
 
 @dataclass(frozen=True, init=False)
 class Checkpoint:
-    """The place where checkpoints are kept, and how often one is made.
+    """The location of checkpoints, and their interval.
 
-    A checkpoint is the whole computation at a moment when nothing is in flight. A program that is run again
-    with the same location goes on where the last complete checkpoint stands, on another number of workers or
-    processes, too. Where there is no checkpoint, it starts from the beginning. Sinks show results when a
-    checkpoint covers them: each once, whatever is killed. The idea is that of Naiad (section 3.4).
+    A checkpoint is the state of the whole computation at a moment when nothing is in flight. A program that
+    is run again with the same location resumes from the last complete checkpoint, also with another number of
+    workers or processes. Without a checkpoint, it starts from the beginning. Sinks show results when a
+    checkpoint covers them: each once, whatever is killed. The idea is Naiad's (section 3.4).
 
     A location is trusted like code: checkpoints have pickles.
 
@@ -36,7 +36,7 @@ class Checkpoint:
         at: The number of the checkpoint to go on from; None: the newest.
         new: Operators with state that the program has gained since the checkpoint, by the identities that
             errors name: they begin with none. Operators without state may come and go in any case.
-        drop: Operators that the program has lost, and whose state is given up.
+        drop: Operators that the program no longer has, and whose state is dropped.
         drain: Seconds that an attempt may take until nothing is in flight. Then sources go on, and the
             attempt is repeated later.
         tolerate: Failures in a row (a full disk, say) before the computation ends with an error.
@@ -63,7 +63,7 @@ class Checkpoint:
     new: tuple[str, ...]
     """Operators with state that the program has gained."""
     drop: tuple[str, ...]
-    """Operators whose state is given up."""
+    """Operators whose state is dropped."""
     drain: float
     """Seconds that an attempt may take until nothing is in flight."""
     tolerate: int
@@ -133,7 +133,7 @@ class CheckpointHandle:
 
     @property
     def done(self) -> bool:
-        """Whether it exists, and all sinks have shown what it covers."""
+        """Whether the checkpoint is complete, and all sinks have shown the results that it covers."""
         if self._number is None and self._recording.answered >= self._request:
             self._number = self._recording.covered
         return self._number is not None
@@ -168,13 +168,13 @@ class Position(NamedTuple):
     """
 
     time: Time
-    """The time of what is sent now."""
+    """The time of records that are sent now."""
     sent: int
     """The number of records that this worker has sent at that time."""
 
 
 class Resumed(NamedTuple):
-    """The checkpoint that a run goes on from.
+    """The checkpoint from which a run resumes.
 
     Examples:
         >>> import tempfile

@@ -1,8 +1,7 @@
-"""For programs that start the processes of a cluster themselves: a port, bound before others hear of it.
+"""A port that a program with a start-up of its own binds before it sends its number to others.
 
-A program that starts processes on unknown hosts cannot choose ports that are free there. So each
-process binds one, tells the others where it is, by whatever means there are, and hands the socket to
-`pointstamp.execute`.
+A program that starts processes on unknown hosts cannot choose ports that are free there. So each process
+binds a port, sends the others its address by any means, and passes the socket to `pointstamp.execute`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The configuration of a computation: its workers, its processes and their connections.
 
-Owns `Config`. Everything that cannot work is refused when a configuration is made, with a sentence
-that says what to change, so nothing later checks again. Making one opens no connection, and nothing
-here is imported that starting a program does not need: `argparse` and `ipaddress` are loaded on use.
+Owns `Config`. A configuration that cannot work is refused when it is made, with a sentence that says what to
+change, so nothing later checks again. Making one opens no connection, and nothing here is imported that
+starting a program does not need: `argparse` and `ipaddress` are loaded on use.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ PROGRESS_MODES = ("demand", "eager")
 
 @dataclass(frozen=True, init=False)
 class Config:
-    """The configuration of a computation: its workers, and how they reach each other. Read-only once made.
+    """The configuration of a computation: its workers and its processes. Read-only once made.
 
     Args:
         workers: Worker threads in this process.
         processes: Processes in the cluster, each with as many workers.
-        process: Which of them this is, from 0.
+        process: The number of this process, from 0.
         addresses: ``"host:port"`` of every process, in order. Left out: ports of the loopback
             interface, from 2101 on.
-        secret: What the processes of the cluster know and no other program does; text is taken as UTF-8.
-            Required when an address is not on the loopback interface; left out where all are, a file
-            holds one, which is made when it is first needed and which only the user can read.
+        secret: A secret that the processes of the cluster share; text is encoded as UTF-8. Required when an
+            address is not on the loopback interface. On the loopback interface alone, the default is the
+            content of a file that only the user can read, made at the first use.
         connect_timeout: Seconds to form the cluster.
         progress_mode: ``"demand"`` holds back progress that can move no frontier;
             ``"eager"`` sends everything at once.
         high_water: Bytes in flight above which sources pause, and sending on an input steps the worker.
-        tls: Certificates, for those who manage them; every process has its own. Left out: connections are
-            encrypted and authenticated under keys that come of the secret.
+        tls: Certificates, for clusters with a certificate authority; every process has its own. By default,
+            connections are encrypted and authenticated under keys derived from the secret.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.
         log: A folder to write all that the workers do to, as Arrow: see `pointstamp.observability.log`.
-        telemetry: Whether metrics go to OpenTelemetry: those that ``/metrics`` has, by the names of
-            `pointstamp.observability.metrics`, to the meter provider that the program has set up.
-        checkpoint: Where checkpoints are kept, and how often one is made; None for none.
+        telemetry: Whether metrics are exported to OpenTelemetry: the metrics of ``/metrics``, under the names
+            of `pointstamp.observability.metrics`, to the meter provider that the program has set up.
+        checkpoint: The location of checkpoints, and their interval; None for none.
         restart: When `execute` with `processes` starts all of them again; None for never.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
-            takes a free one. ``"host:port"``, also of port 0, serves it elsewhere, to those who have the
-            token that is printed.
+            takes a free one. ``"host:port"``, also with port 0, serves it elsewhere, to clients that have the
+            printed token.
 
     Raises:
         ConfigError: If a value cannot work, alone or with the others.
@@ -104,7 +104,7 @@ class Config:
     telemetry: bool
     """Whether metrics go to OpenTelemetry."""
     checkpoint: Checkpoint | None
-    """The place of checkpoints, and how often one is made; None where none are made."""
+    """The location of checkpoints, and their interval; None where none are made."""
     restart: Restart | None
     """When `execute` with `processes` starts lost processes again; None for never."""
     dashboard: tuple[str, int] | None
@@ -177,10 +177,10 @@ class Config:
     def from_args(cls, argv: Sequence[str]) -> tuple[Config, list[str]]:
         """Makes a configuration from a command line, and returns it with the arguments left over.
 
-        It takes ``-w``/``--workers``, ``-n``/``--processes``, ``-p``/``--process``, ``--hostfile``
-        (a file with one ``host:port`` per line, in the order of the processes; empty lines and
-        ``#`` comments are skipped) and ``--progress-mode``. What follows a ``--`` is left over as
-        it is. The secret, where one is needed, is read from ``POINTSTAMP_SECRET``.
+        It takes ``-w``/``--workers``, ``-n``/``--processes``, ``-p``/``--process``, ``--hostfile`` (a file
+        with one ``host:port`` per line, in the order of the processes; empty lines and ``#`` comments are
+        skipped) and ``--progress-mode``. Arguments after ``--`` are returned unchanged. The secret, if one is
+        needed, is read from ``POINTSTAMP_SECRET``.
 
         Args:
             argv: The arguments, without the program's name: ``sys.argv[1:]``.
@@ -343,7 +343,7 @@ def _split_address(address: str, least: int = 1) -> tuple[str, int]:
 
     Args:
         address: The address.
-        least: The least port: 0 where the address is of what listens, and any free port will do.
+        least: The least port: 0 where the address is a listener's, for any free port.
     """
     wrong = ConfigError(
         f'{address!r} is not an address: write "host:port", such as "10.0.0.1:2101" or "[::1]:2101"'
@@ -425,7 +425,7 @@ def from_command_line(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 def _parser() -> ArgumentParser:
     from argparse import ArgumentParser
 
-    # No -h and no abbreviations: both belong to the program whose arguments these are.
+    # No -h and no abbreviations: both belong to the program that owns these arguments.
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = _refuse  # type: ignore[method-assign]
     for names, details in OPTIONS.items():

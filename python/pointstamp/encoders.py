@@ -24,21 +24,21 @@ T = TypeVar("T")
 
 PROTOCOL = 5
 
-# What the pickler writes by itself, before it asks for any encoder.
+# Types that the pickler writes without calling an encoder.
 _BUILT_IN = (type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset)
 
 _REFUSALS = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 """Exceptions that pickle raises for an object that it cannot write."""
 
 _UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, EOFError)
-"""Exceptions that pickle raises for bytes that it cannot read, or whose classes it cannot find."""
+"""Exceptions that pickle raises for bytes that it cannot read, or for classes that it cannot find."""
 
 _reducers: dict[type, Callable[[Any], Any]] = {}
 _decoders: dict[str, Callable[[Any], Any]] = {}
 
 
 def register_encoder(cls: type[T], encode: Callable[[T], Any], decode: Callable[[Any], T]) -> None:
-    """Says how objects of a class travel to other processes, in place of how they are pickled.
+    """Registers how objects of a class travel to other processes, instead of by pickle.
 
     Every process must register the class, before it receives one: do it where the class is defined. It
     applies to objects of exactly this class, as records and inside of other records; a later registration
@@ -46,11 +46,11 @@ def register_encoder(cls: type[T], encode: Callable[[T], Any], decode: Callable[
 
     Args:
         cls: The class.
-        encode: Returns what is sent for an object: ``bytes``, or anything else that can be pickled.
+        encode: Returns the encoded object: ``bytes``, or any object that can be pickled.
         decode: Makes an equal object of it.
 
     Raises:
-        TypeError: If `cls` is not a class, or one that needs no encoder, such as ``int`` and ``list``.
+        TypeError: If `cls` is not a class, or is a class that needs no encoder, such as ``int`` and ``list``.
 
     Examples:
         >>> import pointstamp as ps
@@ -95,7 +95,7 @@ def dumps(records: list[Any], apart: Callable[[pickle.PickleBuffer], bool]) -> b
         return _dumps(records, apart)
     except _REFUSALS as error:
         refused: Exception = error
-    # Out of the handler, so that the traceback tells of one failure. Which record is it?
+    # Outside the handler, so that the traceback has one failure. Finds the record that failed.
     says = f"a batch of records cannot be pickled: {refused}"
     for record in records:
         try:

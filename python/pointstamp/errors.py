@@ -56,10 +56,10 @@ class GraphError(PointstampError):
 
 
 class StallError(PointstampError, TimeoutError):
-    """Raised where a wait has not ended in time; the message says what holds it, and what to do.
+    """Raised where a wait has not ended in time; the message gives the reason, and what to do.
 
     Attributes:
-        explanation: A `pointstamp.observability.Explanation`: who holds which time, and why.
+        explanation: A `pointstamp.observability.Explanation`: the holders of the time, and why.
     """
 
     def __init__(self, message: str, explanation: Explanation | None = None) -> None:
@@ -72,7 +72,8 @@ class ClusterError(PointstampError, ConnectionError):
 
     Attributes:
         process: The number of the process that failed, was refused or lost, where it is one.
-        raised: Whether that process says what it raised: then the message ends with the traceback.
+        raised: Whether the process has sent the exception that it raised: the message then ends with the
+            traceback.
     """
 
     process: int | None = None
@@ -84,7 +85,7 @@ class CodecError(PointstampError):
 
 
 class CheckpointError(PointstampError):
-    """A checkpoint that cannot be made or gone on from; the message says why, and what to do.
+    """A checkpoint that cannot be made or restored; the message gives the reason, and what to do.
 
     For example: there is none of that number, its files are damaged (the message names the object and the
     byte), it is of another program, or another execution uses its location now.
@@ -92,7 +93,7 @@ class CheckpointError(PointstampError):
 
 
 class TruncatedWarning(UserWarning):
-    """A capture that ends before its stream did; what was whole of it is replayed."""
+    """A capture that ends before its stream did; its complete events are replayed."""
 
 
 class WrittenBefore(UserWarning):
@@ -104,7 +105,7 @@ class NotAcknowledged(UserWarning):
 
 
 class UsageWarning(UserWarning):
-    """A call that works and is rarely meant; the message says what it does and what to write instead.
+    """A call that works and is rarely intended; the message describes its effect and what to write instead.
 
     `warnings.filterwarnings("ignore", category=pointstamp.UsageWarning)` silences all of them.
     """
@@ -113,12 +114,12 @@ class UsageWarning(UserWarning):
 class WorkerStopped(BaseException):
     """Unwinds a worker whose computation was ended elsewhere; `execute` never raises it.
 
-    Not an `Exception`, so that a program that catches those does not keep a stopped worker running.
+    Not an `Exception`, so that a program that catches `Exception` does not keep a stopped worker running.
     """
 
 
 _LONGEST = 60_000
-"""Characters of a traceback that other processes are told, from its end."""
+"""Characters of a traceback that are sent to other processes, from its end."""
 
 
 def in_words(error: BaseException, frames: TracebackType | None) -> str:

@@ -1,13 +1,13 @@
 """Algorithms on graphs that change, kept up to date.
 
-Each function takes collections and returns a collection that is, at every time, what computing it anew from
-the graph at that time would give. The work follows the changes: what a change costs grows with the part of
-the result that it changes. For `pagerank` that can be the whole graph; its `tolerance` bounds it.
-The functions can be used in the scopes of loops, too.
+Each function takes collections and returns a collection that is, at every time, the result of recomputation
+from the graph at that time. The work follows the changes: the cost of a change grows with the part of the
+result that it changes. For `pagerank` that can be the whole graph; its `tolerance` bounds it. The functions
+can be used in the scopes of loops, too.
 
 Edges are pairs ``(source, target)`` of nodes, which are records of any kind. None is a node like any other.
-The graph is the set of edges, nodes and roots whose count is positive: one that was inserted several times
-counts once, and one that was removed more often than inserted is not there.
+The graph is the set of edges, nodes and roots whose count is positive: an edge that was inserted several
+times counts once, and an edge that was removed more often than inserted is absent.
 
 A record of another form is a `TypeError` when the dataflow runs, which names the function and the record.
 Operators inside of a function have its name in front of theirs, in errors, logs and drawings.
@@ -121,7 +121,7 @@ def shortest_paths(
 
 
 def _has_weight(edge: Any) -> bool:
-    """Whether an edge is ``(source, (target, weight))``; one that is not is an error."""
+    """Returns whether an edge is ``(source, (target, weight))``; raises an error for other records."""
     try:
         source, (target, weight) = edge
     except (TypeError, ValueError):
@@ -139,7 +139,7 @@ def _has_weight(edge: Any) -> bool:
 
 
 def _along(source: Any, distance: Any, edge: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Goes along an edge from a node at a distance."""
+    """Extends a distance along an edge."""
     target, weight = edge
     try:
         return target, distance + weight
@@ -156,7 +156,7 @@ def connected_components(
 ) -> Collection[tuple[N, N]]:
     """Finds the component of each node, whichever way its edges point: pairs ``(node, least node)``.
 
-    Of nodes whose order a collection does not know, it is one that is always the same.
+    Of nodes whose order a collection does not know, the choice is arbitrary but deterministic.
 
     Args:
         edges: The edges, in either direction.
@@ -186,7 +186,7 @@ def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]
 
 
 def _least_of_any(pairs: Collection[tuple[N, Any]]) -> Collection[tuple[N, Any]]:
-    """One value of each key, as `min`; of values whose order is not known it is always the same one."""
+    """Returns one value of each key, as `min`; without a known order, the choice is deterministic."""
     scope = pairs.scope
     return Collection(scope, reduced(scope, collections.MIN, pairs._output, Reduction.MIN, True))
 
@@ -198,7 +198,7 @@ def strongly_connected_components(
     """Finds the strong component of each node: pairs ``(node, least node of its component)``.
 
     Two nodes are in one component if paths lead from each to the other. Of nodes whose order a collection
-    does not know, the least is one that is always the same.
+    does not know, the least is an arbitrary but deterministic one.
 
     Args:
         edges: The edges, from source to target.
@@ -216,7 +216,7 @@ def strongly_connected_components(
     name = "strongly_connected_components"
     nodes, edges = _more_nodes(name, nodes), _edges(name, edges)
     turned = edges.map(_TURNED)
-    # Of all nodes that have an edge, in every turn: one that has none left is the only one with its label.
+    # Of all nodes that have an edge, in every turn: a node that has none left is the only one with its label.
     own = _nodes(edges).map((record, record))
 
     def trim(inner: Scope, remaining: Collection[Any]) -> Collection[Any]:
@@ -224,7 +224,7 @@ def strongly_connected_components(
         return _within_one_label(inner, forward.map(_TURNED), turned, own).map(_TURNED)
 
     cycles = edges.iterate(trim)
-    # What is left of the edges runs inside of components; a node without one is a component of its own.
+    # The remaining edges run inside of components; a node without one is a component of its own.
     within = _nodes(cycles)
     labels = _least_reaching(cycles, within.map((record, record)))
     alone = _nodes(edges, nodes).map((record, record)).antijoin(within)
@@ -237,7 +237,7 @@ def _within_one_label(
     all_edges: Collection[tuple[N, N]],
     own: Collection[tuple[N, N]],
 ) -> Collection[tuple[N, N]]:
-    """The edges whose ends the same least node reaches, along the edges that are left."""
+    """Returns the edges whose two ends are reached by the same least node, along the remaining edges."""
     labels = _least_reaching(remaining, own.enter(inner))
     by_source = all_edges.enter(inner).join(labels, (left, (key, right)))
     both = by_source.join(labels, (left[0], key, left[1], right))
@@ -260,8 +260,8 @@ def pagerank(
 
     One edge changes the ranks of nearly all nodes, most of them by next to nothing. So ranks are rounded in
     each turn to multiples of `tolerance`, measured in mean ranks, and a change that rounds to nothing is not
-    followed further. The result does not depend on how the graph came to be: it is exactly what computing
-    it anew with the same `tolerance` gives.
+    propagated. The result does not depend on the history of the graph: it equals recomputation with the same
+    `tolerance`.
 
     A turn rounds each rank twice, each time by half of `tolerance` mean ranks at most. A turn multiplies the
     sum of all errors of the turn before by `damping` at most, because it shares out that much of each rank.
@@ -272,8 +272,8 @@ def pagerank(
     Args:
         edges: The edges, from source to target.
         nodes: Nodes that are there also without an edge.
-        iterations: How many turns, from ranks that are all equal.
-        damping: What share of a rank is passed on along edges.
+        iterations: The number of turns, from ranks that are all equal.
+        damping: The share of a rank that is passed on along edges.
         tolerance: The step to which ranks are rounded, as a share of the mean rank, from 0 to 1. It is taken
             down to a power of 2. A greater one makes changes of the graph cheaper and ranks less exact; with
             0 nothing is rounded, and a change of one edge costs as much as computing anew, or more.
@@ -340,7 +340,7 @@ def label_propagation(
     Args:
         edges: The edges. Of an undirected graph, each once.
         nodes: Nodes that are there also without an edge.
-        iterations: How many turns.
+        iterations: The number of turns.
 
     Raises:
         GraphError: If `iterations` is less than 0.
@@ -379,8 +379,8 @@ def clustering_coefficients(
     """Computes the share of the pairs of a node's neighbours that have an edge.
 
     Pairs ``(node, coefficient)``, for every node, as Graphalytics defines them (LCC). Neighbours are the
-    nodes to or from which an edge leads; of the ordered pairs of them, those count from the first of which an
-    edge leads to the second. A node with fewer than two neighbours has 0.
+    nodes to or from which an edge leads. The ordered pairs of neighbours count for which an edge leads from
+    the first to the second. A node with fewer than two neighbours has 0.
 
     Args:
         edges: The edges. Of an undirected graph, each in both directions.
@@ -405,8 +405,8 @@ def clustering_coefficients(
     at_source = edges.join(neighbours, ((left, right), key))
     met = at_source.semijoin(both)
     found = met.map((record[0][1], 1)).sum()
-    # A node with one neighbour is in no triangle. It may have been in one before: the join is applied to what
-    # was found then and the degree now, too, and what comes of that is taken away again.
+    # A node with one neighbour is in no triangle. It may have been in one before: the join is applied to the
+    # pairs found then with the present degree, too, and its results are removed again.
     degrees = neighbours.count().filter(record[1] > 1)
     zeros = there.map((record, 0.0))
     some = found.join(degrees, (key, left / (right * (right - 1))))
@@ -439,7 +439,8 @@ def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
 def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     """Finds the edges among the nodes of the k-core of an undirected graph, each in both directions.
 
-    The k-core is what is left when nodes with fewer than `k` neighbours are taken away until there are none.
+    The k-core is the rest of the graph when nodes with fewer than `k` neighbours are removed until there are
+    none.
 
     Args:
         edges: The edges, in either direction or in both.
@@ -469,7 +470,7 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     return both.iterate(turn)
 
 
-# ------------------------------------------------------------ what they share
+# ------------------------------------------------------------ common parts
 
 
 _TURNED = (record[1], record[0])
@@ -480,10 +481,10 @@ def _least(
     step: Callable[[Scope, Collection[tuple[N, Any]]], Collection[tuple[N, Any]]],
     least_of: Callable[[Collection[tuple[N, Any]]], Collection[tuple[N, Any]]] = Collection.min,
 ) -> Collection[tuple[N, Any]]:
-    """The least value of each key, of those at the start and those that steps from the least ones lead to.
+    """Returns the least value of each key, among the values at the start and those that steps reach.
 
-    The values that steps lead to go round, and not the least ones: `step` joins these, and a join reads what
-    the reduction arranged.
+    The values that steps reach circulate in the loop, and not the least ones: `step` joins the least ones,
+    and a join reads the arrangement of the reduction.
     """
     with start.scope.iterative("Least") as inner:
         led_to: Variable[Collection[Any]] = inner.variable()
@@ -493,7 +494,7 @@ def _least(
 
 
 def _edges(name: str, edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
-    """The graph: each edge whose count is positive, once; a record that is no pair is an error."""
+    """Returns the graph: each edge with a positive count, once; a record that is no pair is an error."""
     expected = f"graphs.{name}: an edge is a pair (source, target)"
     scope, found, entered = outside(edges.scope, edges._output)  # one set for all scopes
     checked = one(scope, collections.CHECK_PAIRS, found, expected=expected)
@@ -502,7 +503,7 @@ def _edges(name: str, edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]
 
 
 def _set_of(name: str, given: Collection[N]) -> Collection[N]:
-    """Each record whose count is positive, once, of nodes that a caller gives."""
+    """Returns each record with a positive count, once, of nodes that a caller gives."""
     _check_collections(f"graphs.{name}", given)
     return given.distinct()
 
@@ -513,7 +514,7 @@ def _more_nodes(name: str, nodes: Collection[N] | None) -> Collection[N] | None:
 
 
 def _nodes(edges: Collection[tuple[N, N]], nodes: Collection[N] | None = None) -> Collection[N]:
-    """The nodes that have an edge, and others, of what is a set."""
+    """Returns the nodes that have an edge, and other nodes, from sets."""
     ends = edges.map(record[0], name="sources").concat(edges.map(record[1], name="targets"))
     return (ends if nodes is None else ends.concat(nodes)).distinct()
 

@@ -11,13 +11,13 @@ __all__ = ["OperatorInfo", "Traffic"]
 
 
 class OperatorInfo(NamedTuple):
-    """An operator's name and place, its worker, and what schedules it again.
+    """An operator's name and location, its worker, and its activator.
 
     Attributes:
         name: The operator's name.
         address: The path to it from the worker's root: dataflow, scopes, operator.
         index: This worker, from 0.
-        peers: How many workers there are.
+        peers: The number of workers.
         activator: Asks for this operator to run.
         state: The operator's state, where it was given a class of one (``state=``); else None.
 
@@ -47,7 +47,8 @@ class Traffic(NamedTuple):
     Attributes:
         data_messages: Batches of records.
         data_bytes: Their bytes.
-        progress_messages: Messages that say which times are over; what several workers say at once is one.
+        progress_messages: Messages about completed times; messages of several workers that are combined count
+            once.
         progress_bytes: Their bytes.
 
     Examples:

@@ -1,9 +1,9 @@
-"""Keys of everyday types: how each becomes a key that the extension module hashes itself.
+"""Keys of everyday types: the conversion of each to a key that the extension module hashes itself.
 
-Owns `register_key` and the forms below. `stable_hash` knows ints, strings, bytes, floats, None and tuples,
-and asks `simplify` for everything else. What equals a key of another type has that key's form:
-``Decimal("0.5")`` that of ``0.5``. Where there is no such form, the result is a hash already: an int, which
-hashes as itself. The schemes are in ``crates/columnar/src/hash.rs``; like it, they never change.
+Owns `register_key` and the forms below. `stable_hash` hashes ints, strings, bytes, floats, None and tuples,
+and calls `simplify` for everything else. A key that equals one of another type has that key's form:
+``Decimal("0.5")`` has the form of ``0.5``. Where there is no such form, the result is a hash already: an int,
+which hashes as itself. The schemes are in ``crates/columnar/src/hash.rs``; like it, they never change.
 
 Types are found by their names, so that no module is imported for them that the program does not use. Cost: a
 few microseconds per key.
@@ -40,8 +40,8 @@ def register_key(type: type[T], function: Callable[[T], Hashable]) -> None:
     Register it where every worker does, in all processes: at the top of the module that has the type.
 
     Args:
-        type: The type. A later registration takes the place of an earlier one. Subclasses of int, str, bytes,
-            float and tuple are keys as what they are, whatever is registered.
+        type: The type. A later registration replaces an earlier one. Subclasses of int, str, bytes, float and
+            tuple are keys by their base class, whatever is registered.
         function: Called with an object; returns a key that `stable_hash` knows. Objects that are equal must
             have keys that are equal.
 
@@ -69,7 +69,7 @@ _type = type
 
 
 def simplify(key: Any) -> Any:
-    """A simpler key that stands for one; NotImplemented for what is not a key."""
+    """Returns a simpler key that represents a key; NotImplemented for an object that is not a key."""
     kind = key.__class__
     try:
         function = _found[kind]
@@ -238,7 +238,7 @@ def _of_uuid(key: Any) -> Any:
 
 
 def _of_enum(key: Any) -> Any:
-    # Not by the module: that of a script is __main__ where it runs, and its name where it is imported.
+    # Not by the module: a script's module is __main__ where it runs, and its name where it is imported.
     return (type(key).__qualname__, key.name)
 
 

@@ -1,4 +1,4 @@
-"""Parallelization contracts: how an operator's input moves records between workers.
+"""Parallelization contracts: the ways in which an operator's input moves records between workers.
 
 The idea and the name are timely dataflow's.
 """

@@ -1,11 +1,10 @@
 """The progress tracker by itself: a graph, the pointstamps in it, and the frontiers that follow.
 
-A pointstamp is a timestamp at a place in a dataflow graph: a message that waits at an input, or the
-right to send at an output. It could result in another one when a path leads there that takes its
-timestamp to that one or before it. `Tracker` keeps, at every port, the frontier of the times that
-may still appear there; `Scheduler` keeps the same knowledge in the form in which Naiad had it, a
-table of the active pointstamps. Dataflows run on the tracker; the table is small and plain, for
-those who want to see how it works.
+A pointstamp is a timestamp at a place in a dataflow graph: a message that waits at an input, or a capability
+of an output. It could result in another one when a path leads there that takes its timestamp to that one or
+before it. `Tracker` keeps, at every port, the frontier of the times that may still appear there; `Scheduler`
+keeps the same knowledge in the form in which Naiad had it, a table of the active pointstamps. Dataflows run
+on the tracker; the table is small and plain, for readers who want to see how it works.
 
 Examples:
     An input feeds a loop, whose feedback adds 1 to the time:

@@ -20,7 +20,7 @@ class Restart:
     at most 30 seconds.
 
     Args:
-        times: How often at most the processes are started again, within a while.
+        times: The maximum number of restarts of the processes within a period.
         within: The while, in seconds.
         retry_on: Classes of exceptions of the program that count as a loss.
 

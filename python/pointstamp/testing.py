@@ -2,9 +2,9 @@
 
 The order in which workers run and in which their messages arrive differs from one execution to the next, and
 some programs go wrong in few of those orders. `simulate` draws the order from a seed, so that such an
-execution is a test like any other. The idea is that of deterministic simulation, by which FoundationDB is
-tested; that the draw is uneven follows "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs"
-(Burckhardt and others, 2010).
+execution is a test like any other. The idea is deterministic simulation, by which FoundationDB is tested; the
+uneven draw follows "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and
+others, 2010).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STILL = 5.0
 """Seconds in which nothing happens, before it is an error: a thread may have something to do."""
 
 _ANSWERS = 60.0
-"""Seconds that workers have to say what they wait for where none can go on: each answers or has ended."""
+"""The seconds that workers have to report why they wait, where none can continue."""
 
 
 def simulate(
@@ -55,7 +55,7 @@ def simulate(
     checkpoint: Checkpoint | None = None,
     kill_at: int | None = None,
 ) -> list[R]:
-    """Runs ``main(worker)`` on simulated workers, in an order that follows from the seed alone.
+    """Runs ``main(worker)`` on simulated workers, in an order that is determined by the seed alone.
 
     One worker runs at a time, from one step to the next. Which is next, and which message between two
     processes arrives before it, is drawn. Links between processes keep their order, and are otherwise as slow
@@ -67,27 +67,27 @@ def simulate(
 
     Args:
         main: As for `execute`.
-        workers: How many workers there are, in all processes.
+        workers: The number of workers in all processes.
         seed: Any integer from 0 on.
-        processes: 1, or as many as there are workers; left out, the seed draws one of the two. Processes
-            are simulated, too: what goes from one to another is pickled, and all of them run in this one.
+        processes: 1, or as many as there are workers; by default, the seed draws one of the two. Processes
+            are simulated, too: messages between them are pickled, and all of them run in this one.
         lose_process: At some moment one process is lost, if the computation lasts so long; this raises the
             `ClusterError` of the others then. Needs two workers and more.
-        checkpoint: Where checkpoints are kept. Where `every` is not None, the seed draws when one is made.
+        checkpoint: The location of checkpoints. Where `every` is not None, the seed draws when one is made.
             Each process takes turns in which it writes.
-        kill_at: The step at which all processes are killed at once: a step is a turn, a message that
-            arrives, or a call that changes the location. The computation then runs again, in another order,
-            and goes on from its last checkpoint to its end. Where it has fewer steps, nothing is killed.
+        kill_at: The step at which all processes are killed at once: a step is a turn, a message that arrives,
+            or a call that changes the location. The computation then runs again, in another order, and
+            resumes from its last checkpoint to its end. Where it has fewer steps, nothing is killed.
 
     Returns:
-        What `main` returned on each worker, in their order; where all were killed, in the second run.
+        The results of `main` on each worker, in their order; where all were killed, those of the second run.
 
     Raises:
         ConfigError: If the arguments cannot work.
-        StallError: If every worker waits, and nothing that could end it is on its way: no message, and no
-            timer; what other threads do, such as the calls of `async_map`, has 5 seconds. It says who holds
-            which time, as `Worker.explain` does, and has the explanation.
-        BaseException: The first exception of `main` or of an operator, with a note that says how to repeat
+        StallError: If every worker waits, and no message or timer that could end it is pending; the work of
+            other threads, such as the calls of `async_map`, has 5 seconds. The error names the holders of the
+            time, as `Worker.explain` does, and has the explanation.
+        BaseException: The first exception of `main` or of an operator, with a note of the call that repeats
             it; on standard error, where tracebacks have no notes (Python 3.10).
 
     Examples:
@@ -101,7 +101,7 @@ def simulate(
         >>> [sorted(seen) for seen in simulate(main, workers=3, seed=1)]
         [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
 
-        Either of the other two workers may be heard first:
+        The record of either of the other two workers may arrive first:
 
         >>> sorted({tuple(simulate(main, workers=3, seed=seed)[0]) for seed in range(20)})
         [(0, 1, 2), (0, 2, 1)]
@@ -109,7 +109,7 @@ def simulate(
     if kill_at is not None and (checkpoint is None or isinstance(kill_at, bool) or kill_at < 1):
         raise ConfigError(f"kill_at is a step from 1 on, and needs a checkpoint=, and is {kill_at!r}")
     main_of("simulate", main)
-    config = Config(workers=workers)  # which says what is wrong with the number
+    config = Config(workers=workers)  # checks the number
     given: object = seed
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise ConfigError(f"seed is an integer from 0 on, not {seed!r}")
@@ -156,7 +156,7 @@ class _Simulated:
     ) -> None:
         self._main = main
         self._here = config.workers // processes
-        """How many workers each process has."""
+        """The number of workers of each process."""
         self._simulation = _core.Simulation(
             processes, self._here, seed % 2**64, loses, _STILL, weakly(self._stalled)
         )
@@ -268,7 +268,7 @@ class _Simulated:
         return Worker(core, self._collector[core.index // self._here])
 
     def _stalled(self, index: int) -> None:
-        """Raises what holds every worker up, or that all are killed; called on the thread of one."""
+        """Raises the reason why every worker waits, or that all are killed; called on the thread of one."""
         self._check_killed()
         explanation = explained(
             self._collector[index // self._here], self._workers[index], [], seconds=_ANSWERS
@@ -280,7 +280,7 @@ class _Simulated:
         )
 
     def _end(self, threads: list[Helper]) -> None:
-        """Interrupts the workers. One whose thread never begins leaves: its turn would have no end."""
+        """Interrupts the workers. A worker whose thread never begins leaves: its turn would have no end."""
         for cluster in self._clusters:
             cluster.interrupt()
         for index, thread in enumerate(threads):
@@ -288,7 +288,7 @@ class _Simulated:
                 self._simulation.leave(index)
 
     def _raise_failure(self) -> None:
-        """Raises what went wrong first: not that others heard of it; of a loss, what those that live say."""
+        """Raises the first error of the computation; after a loss, that of the surviving processes."""
         failures = []
         lost = self._simulation.lost()
         for process, cluster in enumerate(self._clusters):

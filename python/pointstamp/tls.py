@@ -1,6 +1,6 @@
 """Certificates for connections between the processes of a cluster.
 
-Owns `TLS`. Files are read when it is made, so that what is missing or is something else is found there.
+Owns `TLS`. Files are read when it is made, so that missing or wrong files are found there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ __all__ = ["TLS"]
 class TLS:
     """Mutual TLS between the processes of a cluster, for a network that is not trusted. Read-only once made.
 
-    Each process shows its certificate to the others, and takes only those that the authority has signed for
-    the host in the process's address. The secret is proved inside of it, as it is without.
+    Each process shows its certificate to the others, and accepts only certificates that the authority has
+    signed for the host in the process's address. The secret is proved inside the TLS session, as it is
+    without TLS.
 
     Args:
         certificate: This process's certificate, with any between it and the authority: the path of a PEM
@@ -27,7 +28,7 @@ class TLS:
         authority: The certificates that others' certificates must be signed by.
 
     Raises:
-        ConfigError: If a file cannot be read, or is not PEM with what it should hold.
+        ConfigError: If a file cannot be read, or is not PEM with the expected content.
 
     Examples:
         >>> from pointstamp import TLS

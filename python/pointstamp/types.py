@@ -19,4 +19,4 @@ class Frame(Protocol):
 
 
 Summary: TypeAlias = int | tuple[int, ...]
-"""A path summary: what is added to every coordinate, or to the last one."""
+"""A path summary: the increment of every coordinate, or of the last one."""

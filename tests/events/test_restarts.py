@@ -196,5 +196,5 @@ def test_what_functions_of_process_return_is_refused(which: str) -> None:
     def build(scope: ps.Scope) -> Any:
         return scope.to_stream([1]).key_by(lambda _: 0).process(*given).probe()
 
-    with pytest.raises(TypeError, match=rf"{which} of process, .*, returned \[\d\], which goes nowhere"):
+    with pytest.raises(TypeError, match=rf"{which} of process, .*, returned \[\d\], which is dropped"):
         ps.example(build)

@@ -64,13 +64,38 @@ def test_a_sentence_is_not(check: ModuleType, tmp_path: Path, source: str) -> No
     assert check.main([str(tmp_path)]) == 0
 
 
-def test_the_header_of_a_rust_file_is_checked(check: ModuleType, tmp_path: Path) -> None:
+WRONG_RUST = [
+    ("//! What a module is.", 1, "What"),
+    ("//! A module.\n\n/// What is held.\nstruct Item;", 3, "What"),
+    ("struct Item {\n    /// How many.\n    count: u64,\n}", 2, "How"),
+    ("/// Whether it is.\n#[inline]\nfn f() -> u64 {\n    let bool = 1;\n    bool\n}", 1, "Whether"),
+    ("enum E {\n    /// Whether it is.\n    A,\n    B(bool),\n}", 2, "Whether"),
+]
+
+RIGHT_RUST = [
+    "//! A module.\n//! What follows is text.\n",
+    "/// Finds it.\n///\n/// What is found is returned.\nfn f() {}",
+    "/// Whether it is.\n#[inline]\nfn f(of: u64) -> bool {\n    true\n}",
+    "struct Item {\n    /// Whether it is.\n    is: AtomicBool,\n}",
+    "//// What is no doc comment.\n// What is none, too.\nfn f() {}",
+]
+
+
+@pytest.mark.parametrize(("source", "line", "word"), WRONG_RUST)
+def test_a_fragment_in_rust_is_found(
+    check: ModuleType, tmp_path: Path, source: str, line: int, word: str
+) -> None:
     path = tmp_path / "module.rs"
-    path.write_text("//! What a module is.\n")
-    assert check.violations(path) == [
-        f"{path}:1: begins with 'What', and not with a verb or a noun phrase: What a module is."
-    ]
-    path.write_text("//! The module.\n\n/// What is said of an item.\nstruct Item;\n")
+    path.write_text(source)
+    [found] = check.violations(path)
+    assert found.startswith(f"{path}:{line}: ")
+    assert repr(word) in found
+
+
+@pytest.mark.parametrize("source", RIGHT_RUST)
+def test_a_sentence_in_rust_is_not(check: ModuleType, tmp_path: Path, source: str) -> None:
+    path = tmp_path / "module.rs"
+    path.write_text(source)
     assert check.violations(path) == []
 
 

@@ -1,7 +1,7 @@
 """Capture and replay: a stream as events that are kept, read and played again.
 
-`events` has what programs use; `carriers` what events are written to and read from, `listing` what a
-capture holds.
+`events` has the interface of programs; `carriers` the targets and sources of events, `listing` the summary of
+a capture.
 """
 
 from pointstamp.capture.events import Capture, EventReader, EventWriter, Messages, Position, Progress

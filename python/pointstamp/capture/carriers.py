@@ -1,9 +1,9 @@
 """Targets and origins of captured events that are objects of Python's, beside files that Rust opens.
 
 Owns the two ends of a socket, a named pipe or a binary file object. Writing happens in the capturing
-operator, which waits while the other side does not read. Reading happens in a thread of its own, which
-waits for bytes without costing processor time, hands them to a feed, waits there until they are taken, and
-ends with the feed. What goes wrong in it is raised by the operator that replays.
+operator, which waits while the other side does not read. Reading happens in a thread of its own. It waits for
+bytes without using processor time, passes them to a feed, waits until they are taken, and ends with the feed.
+Its errors are raised by the operator that replays.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_socket(carrier: Any) -> bool:
 
 
 def is_pipe(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a pipe: opening one waits for the other side."""
+    """Whether a path is a named pipe: opening one waits for the other side."""
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ class SocketTarget:
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(True)
-        with suppress(OSError):  # of a family that has no such option: TCP alone waits before it sends
+        with suppress(OSError):  # a family without this option: TCP alone waits before it sends
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = connection
 
@@ -111,7 +111,7 @@ class SocketTarget:
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # the other side has gone, after all that it was to get was sent
+            pass  # the other side has left, after everything for it was sent
         self._socket.close()
 
     def __del__(self) -> None:
@@ -128,8 +128,8 @@ class PipeTarget:
     def write(self, data: bytes) -> None:
         """Writes all bytes.
 
-        In pieces that need not wait: a worker whose computation has ended elsewhere is interrupted between
-        two.
+        Writes in pieces that need not wait: a worker whose computation has ended elsewhere is interrupted
+        between two.
         """
         if self._descriptor is None:
             self._descriptor = self._opened()
@@ -175,7 +175,7 @@ class FileTarget:
         self._file = file
 
     def write(self, data: bytes) -> None:
-        """Writes all bytes, and what the object has buffered."""
+        """Writes all bytes, and flushes the object's buffer."""
         rest = memoryview(data)
         while rest:
             written = self._file.write(rest)
@@ -185,7 +185,7 @@ class FileTarget:
         self._flush()
 
     def finish(self) -> None:
-        """Every event was flushed; what is no file may have more to do."""
+        """Every event was flushed; other targets than files may need more at the end."""
         finish = getattr(self._file, "finish", None)
         if finish is not None:
             finish()
@@ -208,7 +208,7 @@ def start_reading(carrier: Any, feed: EventFeed) -> None:
     )
 
     def stop() -> None:
-        ends = isinstance(carrier, Pipe)  # which it looks up from
+        ends = isinstance(carrier, Pipe)  # which polls between reads
         if is_socket(carrier):
             try:
                 carrier.shutdown(socket.SHUT_RDWR)  # wakes the thread
@@ -233,7 +233,7 @@ def _run(read: Any, carrier: Any, feed: EventFeed, over: threading.Event) -> Non
             over.set()
             if is_socket(carrier):
                 carrier.close()
-    except BaseException as error:  # whatever it is, it belongs to who replays
+    except BaseException as error:  # any error: it belongs to the operator that replays
         feed.end(error)
     else:
         feed.end()
@@ -267,18 +267,18 @@ def _read_pipe(pipe: Pipe, feed: EventFeed) -> None:
             if not data and not pipe.follow:
                 return
             if not data:
-                time.sleep(LOOK_UP)  # it can be read from now on, until another writer comes
+                time.sleep(LOOK_UP)  # it can be read, until another writer comes
 
 
 def _read_file(file: Any, feed: EventFeed) -> None:
     if isinstance(file, io.BufferedReader) and _waits(file.raw):
-        # What is in a buffer does not make a descriptor readable: it is taken, and then the pipe is read
+        # Bytes in a buffer do not make a descriptor readable: they are taken first, and then the pipe is read
         # itself.
         there = _buffered(file)
         if there and not feed.feed(there):
             return
         file = file.raw
-    read = getattr(file, "read1", file.read)  # what is there, rather than a whole piece later
+    read = getattr(file, "read1", file.read)  # the available bytes, rather than a complete piece later
     waits = _waits(file)
     while not feed.closed:
         if waits and not _is_ready(file, select.POLLIN):

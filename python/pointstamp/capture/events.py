@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pointstamp.types import Time
 
     class Writes(Protocol):
-        """A binary file, or what stands for one."""
+        """A binary file, or an object with its interface."""
 
         def write(self, data: Any, /) -> int | None: ...
 
     class Reads(Protocol):
-        """A binary file, or what stands for one."""
+        """A binary file, or an object with its interface."""
 
         def read(self, size: int = ..., /) -> bytes | None: ...
 
@@ -85,10 +85,10 @@ class Position(NamedTuple):
     """A place between two events of a capture.
 
     Attributes:
-        offset: How many bytes the events before it take.
-        counts: What their changes to the frontier add up to, ``(time, count)``; None before the first event.
-        mark: A checksum of what the file begins with and of what stands before the offset, by which one that
-            was written anew is told apart; None where that is not known.
+        offset: The length in bytes of the events before it.
+        counts: The sums of their changes to the frontier, ``(time, count)``; None before the first event.
+        mark: A checksum of the beginning of the file and of the bytes before the offset, by which a rewritten
+            file is recognised; None where it is not known.
 
     Examples:
         >>> import os, tempfile
@@ -152,9 +152,9 @@ class Capture(Generic[T]):
 
         NaN is the greatest number there.
 
-        Of an `ArrowStream`: per time, its record batches, in the order of their arrival. Times that are not
-        ordered come in the order of their coordinates, first coordinate first. Records are those of this
-        worker: with several workers, `execute` returns a capture of each.
+        For an `ArrowStream`: per time, its record batches, in the order of their arrival. Times without a
+        total order come in the order of their coordinates, first coordinate first. Records are this worker's:
+        with several workers, `execute` returns a capture of each.
 
         Warns:
             UsageWarning: When the worker has ended, for a call before the first step with none after it.
@@ -179,7 +179,7 @@ class Capture(Generic[T]):
         for time in sorted(by_time):
             records = by_time[time]
             if not columns:
-                # Records without an order stay in that of their arrival. How they say so is theirs:
+                # Records without an order stay in the order of arrival. They signal it in their own way:
                 # comparing arrays raises ValueError.
                 with suppress(Exception):
                     records = sorted(records, key=comparable)
@@ -188,7 +188,7 @@ class Capture(Generic[T]):
         return result
 
     def _check_reached(self) -> None:
-        """Refuses to be read while inputs of the worker repeat what they sent before the checkpoint.
+        """Refuses to be read while inputs of the worker repeat records that they sent before the checkpoint.
 
         Raises:
             CheckpointError: A main that decides by results would decide otherwise than before.
@@ -203,7 +203,7 @@ class Capture(Generic[T]):
         """Notes an extract, which may come too early: see `Early`.
 
         Args:
-            extracted: What was extracted.
+            extracted: The captured records.
         """
         early.extracted(self, not extracted and self._queue.event(0) is None)
 
@@ -219,8 +219,9 @@ class EventWriter:
         target: A path; a binary file object, which stays open; or a connected socket, which the writer takes
             over and closes after the last event. Writing to a socket whose other side does not read waits,
             and so does writing to a named pipe, which is opened when its stream begins and has a reader.
-        overwrite: Whether a file that is there is replaced. Left out, that is an error: workers that are
-            given one path by mistake do not lose each other's events. Who reads it meanwhile gets an error.
+        overwrite: Whether an existing file is replaced. The default is an error: workers that are given one
+            path by mistake do not lose each other's events. A program that reads the file meanwhile gets an
+            error.
 
     Raises:
         FileExistsError: If there is a file at the path.
@@ -259,7 +260,7 @@ class EventWriter:
             )
 
     def _taken(self) -> _core.EventSink:
-        """Hands what is written to over to a stream: it is closed with the stream's dataflow.
+        """Hands the target over to a stream: it is closed with the stream's dataflow.
 
         Raises:
             GraphError: If another stream has it already.
@@ -272,7 +273,7 @@ class EventWriter:
 
 @suggesting
 class EventReader:
-    """Reads what an `EventWriter` wrote: `scope.replay([EventReader(source), ...])`, or event by event.
+    """Reads the events of an `EventWriter`: `scope.replay([EventReader(source), ...])`, or event by event.
 
     Captures of several workers are replayed by any number of workers: give each capture to one of them.
     Iterating yields the events, as of a `Capture`; a reader is read once, by one of the two.
@@ -282,17 +283,17 @@ class EventReader:
             takes over and closes.
         allow_pickle: Whether records of Python objects may be read. Reading them can run code of their
             author, as with `pickle`. Columns of an `ArrowStream` are always safe.
-        follow: Whether to wait at the end of a file for what is written next, until the captured stream is
-            complete. The file need not be there yet. It may only grow: a capture that begins anew, after a
+        follow: Whether to wait at the end of a file for further events, until the captured stream is
+            complete. The file need not exist yet. It may only grow: a capture that begins anew, after a
             restart, is written to a path of its own.
 
     Attributes:
-        offset: How many bytes the events take that were read so far.
+        offset: The length in bytes of the events that were read so far.
         frontier: The times that may still come after them; none once the stream is complete.
 
     Raises:
-        CodecError: When it is read: what is damaged, at which offset; that `allow_pickle` is needed; or that
-            the file was replaced, shortened, or written anew while it was read.
+        CodecError: On reading: the damage and its offset; that `allow_pickle` is needed; or that the file was
+            replaced, shortened, or rewritten while it was read.
 
     Examples:
         >>> import os, tempfile
@@ -323,7 +324,7 @@ class EventReader:
             else:
                 self._feed = _core.EventFeed.open(path, path, follow)
                 if not follow:
-                    self._begin()  # what cannot be read is known now
+                    self._begin()  # an unreadable file is an error here
         elif carriers.is_socket(source) or hasattr(source, "read"):
             if carriers.is_socket(source):
                 carriers.check_connected(source)  # type: ignore[arg-type]
@@ -351,7 +352,7 @@ class EventReader:
         return Position(self._feed.offset, self._feed.counts, self._feed.mark())
 
     def seek(self, position: Position) -> None:
-        """Goes on behind the events that another reader of the same file had read; before the first is read.
+        """Continues after the events of another reader of the same file; before the first is read.
 
         Raises:
             CodecError: If the file has no beginning, ends before that position, or was written anew.
@@ -373,7 +374,7 @@ class EventReader:
             self._feed.seek(position.offset, position.counts, position.mark)
 
     def _begin(self) -> tuple[int, _core.Schema | None]:
-        """Waits for how the capture begins: the number of coordinates of times, and the schema of columns."""
+        """Waits for the beginning of the capture: the coordinates of times, and the schema of columns."""
         if self._carrier is not None and not self._started:
             from pointstamp.capture import carriers
 
@@ -395,7 +396,7 @@ class EventReader:
         return start
 
     def close(self) -> None:
-        """Gives up what was not read. What was read to its end, or is replayed, needs no closing.
+        """Gives up unread events. A reader that has read to the end, or is replayed, needs no closing.
 
         Examples:
             >>> import os, tempfile
@@ -412,7 +413,8 @@ class EventReader:
     def __iter__(self) -> Iterator[Progress | Messages]:
         """Yields the events that were not read yet; with `follow`, or of a socket, waits for more.
 
-        What ends before its stream ends here, too; `frontier` says what was still to come.
+        A capture that ends before its stream ends here, too; `frontier` has the times that were still to
+        come.
 
         Raises:
             GraphError: If it was given to a replay.

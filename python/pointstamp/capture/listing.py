@@ -1,4 +1,4 @@
-"""``python -m pointstamp events FILE``: what is in a capture, without reading a record of it."""
+"""``python -m pointstamp events FILE``: summarises a capture, without reading a record of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAMAGED, CUT = 1, 3
 def main(argv: Sequence[str]) -> int:
     """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pointstamp events", description=DESCRIPTION)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="what a pointstamp.EventWriter wrote")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a file of a pointstamp.EventWriter")
     parser.add_argument("-s", "--summary", action="store_true", help="only sum up")
     options = parser.parse_args(argv)
     code = 0

@@ -1,7 +1,7 @@
 """Connectors: where records come from and where they go.
 
-`Source` and `Sink` are the protocol; `scope.read(source)` and `stream.write(sink)` are its two uses. What
-needs another package imports it when it is used.
+`Source` and `Sink` are the protocol; `scope.read(source)` and `stream.write(sink)` are its two uses. Optional
+packages are imported at first use.
 """
 
 from pointstamp.connectors.databases import DuckDBSink, SQLiteSink

@@ -1,7 +1,7 @@
-"""Keeps sinks from losing records in silence: one for each target, and a warning for what is skipped.
+"""Keeps sinks from losing records silently: one sink for each target, and a warning for skipped records.
 
-A time that a target has is not written again, which makes a sink right that runs again after a failure. The
-same rule would drop the records of a second sink of one target, and those of the next day's run.
+A time that a target already has is not written again, so that a sink can run again after a failure. The same
+rule would drop the records of a second sink of one target, and those of the next day's run.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def rows_of(records: Any, columns: list[str]) -> list[Any]:
 
 
 def _row_of(record: Any, columns: list[str]) -> Any:
-    # Tuples, lists and dicts are told by their type: looking for an abstract class takes longer.
+    # Tuples, lists and dicts are recognised by their type: checking an abstract class takes longer.
     if isinstance(record, (tuple, list)):
         if len(record) == len(columns):
             return record
@@ -111,9 +111,9 @@ class SQLiteSink(_DatabaseSink):
         columns: The names of its columns. Records are mappings with these keys, or sequences in their order.
         key: Columns that are the table's key: a record replaces the row that has its key. None: rows are
             added.
-        name: What the latest time that is written is kept under; the table's name if it is left out. Nothing
-            at that time or before it is written again: a job that runs every day takes a name for each day,
-            and two sinks of one table a name each.
+        name: The name under which the latest written time is kept; the table's name by default. Nothing at
+            that time or before it is written again: a job that runs every day takes a name for each day, and
+            two sinks of one table a name each.
 
         patience: Seconds for which a database that another program has locked is waited for; then
             ``sqlite3.OperationalError``, with the time that was to be written.
@@ -185,7 +185,7 @@ class DuckDBSink(_DatabaseSink):
         TypeError: As `SQLiteSink`.
         ValueError: If there are no columns, or the key is not some of them.
         PointstampError: When the dataflow is built, if there is no such table, or it has not these columns or
-            this key; it says what to create.
+            this key; the message says what to create.
         GraphError: As `SQLiteSink`.
 
     Warns:
@@ -220,7 +220,7 @@ def _opened(writer: _Writer, worker: int) -> SinkWriter:
         try:
             writer.begin()  # so that the table is there, whatever comes
         except BaseException:
-            writer.close()  # now: who keeps the exception keeps this frame
+            writer.close()  # now: an exception that is kept keeps this frame
             raise
     return writer
 
@@ -285,7 +285,7 @@ class _Writer(SinkWriter):
 
     @contextmanager
     def _transaction(self, what: str) -> Iterator[None]:
-        """Commits what the block writes, or nothing of it."""
+        """Commits the writes of the block, or none of them."""
         try:
             self._begin_to(what)
             yield
@@ -296,7 +296,7 @@ class _Writer(SinkWriter):
             raise
 
     def _begin_to(self, what: str) -> None:
-        """Begins a transaction in which something is to be written; an error says what."""
+        """Begins a transaction for writes; an error names them."""
         try:
             self._database.execute(self._begin)
         except BaseException as error:
@@ -379,7 +379,7 @@ class _Writer(SinkWriter):
 
 class _SQLiteWriter(_Writer):
     patience: float
-    _begin = "begin immediate"  # what is read in the transaction stays true until it ends
+    _begin = "begin immediate"  # reads stay true until the transaction ends
 
     def _begin_to(self, what: str) -> None:
         import sqlite3
@@ -426,7 +426,7 @@ class _SQLiteWriter(_Writer):
                     )
 
     def _plain(self, row: Any) -> Any:
-        """A row with Python's values for those of NumPy: sqlite3 would keep the bytes of their memory."""
+        """Returns a row with Python's values for NumPy's: sqlite3 would keep the bytes of their memory."""
         if not any(type(value).__module__ == "numpy" for value in row):
             return row
         plain = []
@@ -501,7 +501,7 @@ class _DuckDBWriter(_Writer):
         return database
 
     def _check_table(self, database: Any) -> None:
-        """Sees that the table is there as it is wanted: DuckDB itself says so at the first commit."""
+        """Checks the table: DuckDB itself reports errors at the first commit."""
         table = _quoted(self._table)
         mine = "table_name = ? and schema_name = current_schema() and database_name = current_database()"
         query = f"select column_name from duckdb_columns() where {mine} order by column_index"

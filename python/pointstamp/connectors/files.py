@@ -51,7 +51,7 @@ class _Files(Source[Any]):
     def __init__(self, paths: Paths) -> None:
         listed = _listed(paths)
         real = {os.path.realpath(path): str(path) for path in _expanded(listed, self.ending)}
-        self._files = sorted(real.values())  # one that has several names is read once
+        self._files = sorted(real.values())  # a file with several names is read once
         if not self._files:
             raise FileNotFoundError(_not_found(listed, self.ending))
 
@@ -61,7 +61,7 @@ class _Files(Source[Any]):
 
     @contextmanager
     def _finding(self, path: str) -> Iterator[None]:
-        """Makes the error of a file that is not there name the source, and say what to do."""
+        """Makes the error of a missing file name the source, and the remedy."""
         try:
             yield
         except FileNotFoundError as error:
@@ -112,23 +112,23 @@ class CSVSource(_Files):
     Args:
         paths: A path, a pattern such as ``"logs/*.csv"``, a directory, or several of these.
         schema: The columns; left out, they are inferred from the first block of the first file.
-        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
-            its name when it was rotated; then the stream does not end.
-        delimiter: What separates values.
-        on_error: What becomes of rows that cannot be read. ``"raise"``: what was read before the first is
-            sent, and written where its times are complete, and then the dataflow ends, by an error that names
-            the line. ``"skip"``: they are left out, and counted. A sink: it is written a dict for each, with
+        follow: Whether to wait at the end of each file for appended lines, and to continue with the next file
+            of its name when it was rotated; then the stream does not end.
+        delimiter: The separator of values.
+        on_error: The treatment of rows that cannot be read. ``"raise"``: the rows before the first are sent,
+            and written where their times are complete, and then the dataflow ends, by an error that names the
+            line. ``"skip"``: they are left out, and counted. A sink: it is written a dict for each, with
             `partition`, `offset`, `line`, `text` and `reason` of `Rejected`.
-        null_values: The texts that are null in columns of other types than text; None for those of pyarrow:
-            an empty value, ``NULL``, ``null``, ``NA``, ``N/A``, ``n/a``, ``#NA``, ``#N/A``, ``#N/A N/A``,
-            ``NaN``, ``nan``, ``-NaN``, ``-nan``, ``1.#IND``, ``-1.#IND``, ``1.#QNAN`` and ``-1.#QNAN``. So
-            NaN is null in a column of floats; with ``[""]`` it is NaN.
+        null_values: The texts that are null in columns of other types than text; None for pyarrow's: an empty
+            value, ``NULL``, ``null``, ``NA``, ``N/A``, ``n/a``, ``#NA``, ``#N/A``, ``#N/A N/A``, ``NaN``,
+            ``nan``, ``-NaN``, ``-nan``, ``1.#IND``, ``-1.#IND``, ``1.#QNAN`` and ``-1.#QNAN``. So NaN is null
+            in a column of floats; with ``[""]`` it is NaN.
 
     A value that is null is null with quotes, too. In columns of text nothing is null: ``NA`` is two letters,
     and an empty value the empty text.
 
     Values in quotes may contain line breaks, the names of columns may not. Each file begins with the names of
-    its columns; those that the schema does not have are left out.
+    its columns; columns that the schema does not have are left out.
 
     Raises:
         FileNotFoundError: If no file is found; of a path that is no pattern, when the file is opened.
@@ -217,9 +217,9 @@ class JSONLinesSource(_Files):
 
     Args:
         paths: A path, a pattern, a directory, or several of these.
-        schema: Of columns; None for records, which are what `json.loads` makes of a line.
-        follow: Whether to wait at the end of each file for what is appended, and to go on with the next of
-            its name when it was rotated; then the stream does not end.
+        schema: The schema of columns; None for records, the results of `json.loads` for each line.
+        follow: Whether to wait at the end of each file for appended lines, and to continue with the next file
+            of its name when it was rotated; then the stream does not end.
         on_error: As of `CSVSource`.
 
     Raises:
@@ -357,7 +357,7 @@ class _Rows(PartitionReader[Any]):
         return batch
 
     def _from(self, row: int) -> Iterator[Any]:
-        """Batches from the one that has a row; groups before it are not read."""
+        """Yields batches from the one that has a row; earlier groups are not read."""
         metadata = self._file.metadata
         first = 0
         while first < metadata.num_row_groups and row >= metadata.row_group(first).num_rows:

@@ -1,9 +1,10 @@
-"""Journals: records of sources that cannot be read again, logged before anybody hears that they have come.
+"""Journals: records of sources that cannot be read again, logged before their senders are answered.
 
-A journal is a folder of numbered files. Each begins with the number of its first record, and has the records
-behind it, each with its length and checksum. Whoever opens the journal creates the next file, and then reads
-the earlier ones; whoever appends looks, after the sync, whether there is a later file. So what is appended by
-an execution that was overtaken is either read by the one that overtook it, or raises.
+A journal is a folder of numbered files. Each begins with the number of its first record, followed by the
+records, each with its length and checksum. An execution that opens the journal creates the next file, and
+then reads the earlier ones; an execution that appends checks, after the sync, whether there is a later file.
+So the records of an execution that was overtaken are either read by the one that overtook it, or appending
+raises.
 
 Files of which a complete checkpoint covers all records are removed.
 """
@@ -89,7 +90,7 @@ class Journal:
         _make_folders(folder)
         self._number = max(self._numbers(), default=0) + 1
         while (file := self._created(self._number)) is None:
-            self._number += 1  # it is that of an execution which begins in this moment
+            self._number += 1  # the number of an execution that begins in this moment
         self._file = file
         try:
             earlier = [number for number in self._numbers() if number < self._number]
@@ -131,7 +132,7 @@ class Journal:
         self._files.append(_File(self._number, self.count, self._path(self._number)))
 
     def _look(self, number: int) -> _File | None:
-        """Reads the beginning of a file; None of one that was left before it had a record."""
+        """Reads the beginning of a file; returns None for a file that was left before it had a record."""
         path = self._path(number)
         with open(path, "rb") as file:
             head = file.read(HEAD.size)
@@ -151,7 +152,7 @@ class Journal:
         return last.first + sum(1 for _ in self._records(last))
 
     def _records(self, file: _File) -> Iterator[bytes]:
-        """The records of a file, up to one that was not written to its end: nobody has heard that it came."""
+        """Yields the records of a file, up to an incomplete one, whose sender was not answered."""
         size = os.path.getsize(file.path)
         with open(file.path, "rb") as opened:
             at = HEAD.size
@@ -204,8 +205,8 @@ class Journal:
 
     def _overtaken(self) -> CheckpointError:
         return CheckpointError(
-            f"the journal {self._folder} is written by another execution, which has taken over: what is put "
-            "in here is not read. End this one"
+            f"the journal {self._folder} is written by another execution, which has taken over: "
+            "records put in here are not read. End this one"
         )
 
     def read(self, start: int) -> Iterator[bytes]:
@@ -222,7 +223,7 @@ class Journal:
             )
         files = [file for file in self._files if file.first < self.begins]
         for file, after in zip_longest(files, files[1:]):
-            # What an execution that was overtaken has appended later is not read: it has heard so.
+            # Records that an overtaken execution appended later are not read: its appending raised.
             end = self.begins if after is None else after.first
             if end <= start:
                 continue
@@ -239,7 +240,7 @@ class Journal:
                 self._files.pop(0).path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         with self._lock:
             self._file.close()
 
@@ -248,7 +249,7 @@ class Journaled(PartitionReader[T], Generic[T]):
     """A reader whose batches are logged before they are sent: after a failure they come from the journal.
 
     Args:
-        open_reader: Opens the reader, when what is in the journal was read.
+        open_reader: Opens the reader, when the journal was read.
         folder: The folder of the journal.
     """
 
@@ -312,13 +313,13 @@ class Journaled(PartitionReader[T], Generic[T]):
         return list(taken)
 
     def seek(self, offset: Any) -> None:
-        """Goes to an offset; see `PartitionReader`."""
+        """Seeks to an offset; see `PartitionReader`."""
         fields = offset if isinstance(offset, dict) else {}
         self._number = number_of(fields.get("record"), "a journal", "a number of batches, as 'record'")
         self._inner_offset = fields.get("offset")
 
     def durable(self, offset: Any) -> None:
-        """Removes what a checkpoint covers."""
+        """Removes the records that a checkpoint covers."""
         self._journal.trim(offset["record"])
 
     def close(self) -> None:
@@ -332,7 +333,7 @@ class Journaled(PartitionReader[T], Generic[T]):
 
 
 def _make_folders(folder: Path) -> None:
-    """Makes a folder, and those around it, durably."""
+    """Creates a folder and its parents, durably."""
     missing = []
     at = folder
     while not at.exists():

@@ -68,29 +68,28 @@ NOTED = 16
 """Positions that the group keeps at most, the latest: brokers take 4,096 bytes."""
 
 END_OF_PARTITION = -191
-"""The client's code for having reached the end, for which it has a private name only."""
+"""The client's code for the end of a partition, for which it has a private name only."""
 
 OUT_OF_RANGE = (1, -140)
 """Codes for an offset that a partition does not have: the broker's, and the client's."""
 
 TIMED_OUT = -185
-"""The client's code for an answer that did not come, for which it has a private name only."""
+"""The client's code for a request that timed out, for which it has a private name only."""
 
 FOREIGN = (22, 25, 27)
-"""The broker's codes for commits of who is no member, where a group has members: it balances partitions
-itself.
+"""The broker's codes for commits of a client that is no member of a group with members.
 """
 
 UNKNOWN_TOPIC = (3, -188)
 
 PASSING = (-195, -192, -187, -185, -152, -151, -180, -184)
-"""The client's codes for what passes, and is not called retriable: connections that broke, answers and
-messages that came too late, and messages that were given up with others.
+"""The client's codes for transient failures that are not marked retriable: connections that broke, answers
+and messages that came too late, and messages that were given up with others.
 """
 
 FOR_GOOD = (3, 10, 17, 18, 29, 30, 31, 44, 53, 58, 76, 87, -169, -186, -188, -190)
-"""Codes of what trying again does not change: a message or batch that is too large or invalid, a topic that
-is not there or has no such name, a right that is missing, and a setting that is refused.
+"""Codes of permanent failures: a message or batch that is too large or invalid, a topic that does not exist
+or has an invalid name, a right that is missing, and a setting that is refused.
 """
 
 _log = logging.getLogger("pointstamp")
@@ -115,8 +114,7 @@ def _insist(call: Callable[[], T], patience: float, what: str) -> T:
     """Returns the result of a call, which is made again while it fails with an error that passes.
 
     Raises:
-        PointstampError: If it fails with something else, or for `patience` seconds. It says `what` was to be
-            done.
+        PointstampError: If it fails permanently, or for `patience` seconds. `what` names the operation.
     """
     until = clock.monotonic() + patience
     while True:
@@ -133,7 +131,7 @@ def _insist(call: Callable[[], T], patience: float, what: str) -> T:
 
 
 class _Unwanted(Exception):
-    """A reader is closed, and what it asks for is not wanted any more."""
+    """Raised where a reader was closed, and its result is not needed any more."""
 
 
 def _answered(call: Callable[[], T], seconds: float, closed: Callable[[], bool] = bool) -> T:
@@ -184,14 +182,16 @@ class KafkaSource(Source[Any]):
         servers: The brokers, as ``host:port`` with commas between.
         topics: A topic, or several.
         record: Makes a record of a `confluent_kafka.Message`; left out, ``(key, value)``, both bytes.
-        group: A consumer group that keeps offsets: reading begins where the group is, and what has left the
-            dataflow is committed. The workers share the partitions out among themselves and not by the
-            broker, so there is no rebalance, and the group can have no other members. None keeps nothing.
+        group: A consumer group that keeps offsets: reading begins at the group's offsets, and the offsets of
+            records that have left the dataflow are committed. Partitions are assigned to workers by this
+            source and not by the broker, so there is no rebalance, and the group can have no other members.
+            None keeps nothing.
         start: Where a partition begins for which no offset is known: "earliest" or "latest".
-        on_lost: What becomes of an offset, of the group or of ``read(offsets=)``, that the partition does not
+        on_lost: The treatment of an offset, of the group or of ``read(offsets=)``, that the partition does
+            not
             have: retention has removed it, or the topic was made anew. "raise" an error, or go on at the
             "earliest" or the "latest" message, with a warning in the log.
-        bounded: Whether to end at the end of each partition, as it is when it is reached.
+        bounded: Whether to end at the end of each partition, at the moment when it is reached.
         discover: Every so many seconds partitions are looked for that were added; None does not look.
         patience: Seconds for which brokers that do not answer are waited for.
         config: More settings of the client, for all that it connects to.
@@ -199,8 +199,9 @@ class KafkaSource(Source[Any]):
     Raises:
         ValueError: For another word for `start` or `on_lost`, a patience that is not more than 0, and a
             config with ``auto.offset.reset``.
-        PointstampError: While it is read: if a topic is not there or may not be read, brokers do not answer
-            for `patience`, or, by default, messages are lost: it names the offset and those that are there.
+        PointstampError: While it is read: if a topic does not exist or may not be read, brokers do not answer
+            for `patience`, or, by default, messages are lost: the message names the offset and the available
+            ones.
 
     Examples:
         >>> from pointstamp.connectors.kafka import KafkaSource
@@ -291,7 +292,7 @@ class _Commits:
     Args:
         commit: Commits an offset.
         patience: Seconds for which brokers are waited for.
-        what: Says what is being done with an offset, for errors.
+        what: The operation on an offset, for errors.
     """
 
     def __init__(self, commit: Callable[[int], None], patience: float, what: Callable[[int], str]) -> None:
@@ -306,7 +307,7 @@ class _Commits:
         self._ended = False
 
     def put(self, offset: int) -> None:
-        """Has an offset committed, in place of an earlier one that is not yet."""
+        """Requests the commit of an offset, in place of an earlier one that is still pending."""
         with self._changed:
             if self._wanted is None:
                 self._since = clock.monotonic()
@@ -374,7 +375,7 @@ class _Commits:
                     self._changed.notify_all()
 
     def _comes_again(self, offset: int, error: BaseException) -> bool:
-        """Whether a commit that failed is tried again; if not, the error is kept for who asks."""
+        """Returns whether a failed commit is tried again; if not, the error is kept for the next caller."""
         if self._ended:
             return False
         if isinstance(error, _client().KafkaException):
@@ -399,8 +400,8 @@ class _Commits:
 class _Reader(PartitionReader[Any]):
     """Reads a partition.
 
-    Nobody waits for a broker on a worker's thread, nor holds the lock meanwhile. The client must not be
-    closed while a thread uses it: who uses it last closes it.
+    No worker's thread waits for a broker, or holds the lock meanwhile. The client must not be closed while a
+    thread uses it: the last user closes it.
     """
 
     def __init__(
@@ -442,7 +443,7 @@ class _Reader(PartitionReader[Any]):
 
     @contextmanager
     def _using(self) -> Iterator[Any]:
-        """The client, for as long as it is used.
+        """Yields the client, for as long as it is used.
 
         Raises:
             _Unwanted: If the reader is closed.
@@ -567,7 +568,7 @@ class _Reader(PartitionReader[Any]):
             self._heard = clock.monotonic()
 
     def _lost(self) -> None:
-        """Goes on elsewhere, as the partition does not have the offset; or raises."""
+        """Continues at another offset, as the partition does not have the requested one; or raises."""
         low, high = self._there()
         if low <= self._offset <= high:
             self._assign()  # there was none while it was looked for
@@ -626,7 +627,7 @@ class _Reader(PartitionReader[Any]):
             ) from error
 
     def close(self) -> None:
-        """Lets go of the client. Who has read all waits for the last offset to be committed.
+        """Releases the client. A reader that has read everything waits for the last offset to be committed.
 
         Raises:
             PointstampError: If an offset could not be committed, and no other call has said so.
@@ -647,10 +648,11 @@ class _Reader(PartitionReader[Any]):
 class KafkaSink(Sink):
     """Sends records to a topic, each time in one transaction: readers of committed messages see each once.
 
-    With checkpoints, all that a checkpoint covers is one transaction, with its position. Without, the time is
-    kept by the broker in the same transaction: a program that failed, and runs again from the same offsets
-    with the same `name`, does not send again what was committed. All records go to the first worker. Brokers
-    forget positions when nothing was sent for ``offsets.retention.minutes``, a week by default.
+    With checkpoints, the results that a checkpoint covers are one transaction, with its position. Without,
+    the time is kept by the broker in the same transaction: a program that failed, and runs again from the
+    same offsets with the same `name`, does not send committed results again. All records go to the first
+    worker. Brokers delete positions when nothing was sent for ``offsets.retention.minutes``, a week by
+    default.
 
     Args:
         servers: The brokers, as ``host:port`` with commas between.
@@ -665,7 +667,7 @@ class KafkaSink(Sink):
     Raises:
         ValueError: If `patience` is not more than 0.
         GraphError: When the dataflow is built, if another sink of this process has the name.
-        PointstampError: When the dataflow is built, if the topic is not there, or brokers do not answer for
+        PointstampError: When the dataflow is built, if the topic does not exist, or brokers do not answer for
             `patience`. While times are written: for a message that the topic never takes, at once, with its
             key and size; and for brokers that do not take a time for `patience`.
 
@@ -706,7 +708,7 @@ class KafkaSink(Sink):
             try:
                 writer.begin()
             except BaseException:
-                writer.close()  # now: who keeps the exception keeps this frame
+                writer.close()  # now: an exception that is kept keeps this frame
                 raise
         return writer
 
@@ -788,7 +790,7 @@ class _Writer(SinkWriter):
             return
 
         def attempt() -> None:
-            if time > self._written:  # else the attempt whose answer was lost has written it
+            if time > self._written:  # else an attempt with a lost answer has written it
                 self._transact(batches, time, self._positions)
 
         self._attempted(attempt, f"time {time}")
@@ -852,7 +854,7 @@ class _Writer(SinkWriter):
                     self._produce(key, value, delivered)
                 producer.poll(0)
         except BaseException:
-            with suppress(_client().KafkaException):  # what has failed is said, and not this
+            with suppress(_client().KafkaException):  # the first failure is reported, and not this one
                 producer.abort_transaction(step)
             raise
         producer.flush(step)
@@ -865,7 +867,7 @@ class _Writer(SinkWriter):
         self._written, self._positions = time, positions
 
     def _check(self, failed: list[tuple[Any, Any]]) -> None:
-        """Raises the first failure of a message: one that will come again before others.
+        """Raises the first failure of a message; a permanent one comes before others.
 
         Raises:
             PointstampError: It names the message.
@@ -880,9 +882,9 @@ class _Writer(SinkWriter):
     def _keep(self, time: int, positions: list[Position]) -> None:
         """Puts the time and the positions into the transaction.
 
-        A client that has lost the group's coordinator may never answer this, whatever time it is given
-        (librdkafka's issue 5456): one that has lost any connection is not asked, and one that does not answer
-        is left behind with its thread.
+        A client that has lost the group's coordinator may never answer this, with any time limit
+        (librdkafka's issue 5456): a client that has lost any connection is not asked, and one that does not
+        answer is abandoned with its thread.
         """
         client, producer, step = _client(), self._producer, _step(self._patience)
         if self._errors:
@@ -1014,7 +1016,7 @@ class KafkaLog:
         return len(data)
 
     def flush(self) -> None:
-        """Takes note of what was sent, without waiting for it."""
+        """Notes the sent records, without waiting for the answer."""
         self._producer.poll(0)
         self._check()
 

@@ -10,7 +10,7 @@ def needed(module: str, what: str, package: str, extra: str) -> Any:
     """A module of a package that an extra installs.
 
     Raises:
-        ImportError: If it is not installed; it says how to install it.
+        ImportError: If it is not installed; the message says how to install it.
     """
     try:
         return importlib.import_module(module)

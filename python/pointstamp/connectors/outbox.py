@@ -40,7 +40,7 @@ _VERSION = 1
 """The version of the state in checkpoints."""
 
 QUIET = 0.05
-"""Seconds without new results after which a checkpoint is asked for, so that those that wait are shown."""
+"""Seconds without new results after which a checkpoint is requested, so that waiting results are shown."""
 
 LARGE = 64 << 20
 """Bytes in an outbox above which a checkpoint is asked for."""
@@ -66,7 +66,7 @@ class Outbox:
         self._ready: list[tuple[Time, Capability, list[Any]]] = []
         self._sealed = 0
         self._bytes = 0
-        # Outboxes of the checkpoint that the computation goes on from: part and rows.
+        # Outboxes of the checkpoint from which the computation resumes: part and rows.
         self._left: list[tuple[int, list[tuple[Time, list[Any]]]]] = []
         self._capabilities: list[tuple[Time, Capability]] = []
         # By part, the last checkpoint whose outbox the target has.
@@ -123,7 +123,7 @@ class Outbox:
     # ------------------------------------------------------------ running
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-        """Takes what has come, and shows what a checkpoint covers."""
+        """Takes waiting batches, and shows the results that a checkpoint covers."""
         try:
             self._run(port, output)
         except BaseException as error:
@@ -186,7 +186,7 @@ class Outbox:
         self._shows.show(number)
 
     def _show_left(self, writer: SinkWriter, output: OutputPort[Any]) -> None:
-        """Shows what the checkpoint covers that the computation goes on from, unless it is shown already."""
+        """Shows the results of the checkpoint that the computation resumes from, unless they are shown."""
         lineage, number = self._recording.lineage, self._shown
         left, self._left = self._left, []
         for part, ready in left:
@@ -206,7 +206,7 @@ class Outbox:
         """Closes the writer, whatever it raises.
 
         Args:
-            because: What is being raised; what the writer raises is noted on it.
+            because: The exception that is being raised; an exception of the writer is noted on it.
         """
         writer, self._writer = self._writer, None
         if writer is None:
@@ -235,13 +235,13 @@ def _pickled(name: str, rows: Any) -> bytes:
 
 
 def size_of(batch: Any) -> int:
-    """Returns about how many bytes a batch has: of records, by the first few."""
+    """Returns the approximate number of bytes of a batch: for records, by the first few."""
     if not isinstance(batch, list):
         return int(batch.nbytes)
     sample = batch[:SAMPLE]
     try:
         size = len(pickle.dumps(sample, 5))
-    except Exception:  # the checkpoint says what is wrong
+    except Exception:  # the checkpoint reports the error
         size = UNKNOWN * len(sample)
     return size * len(batch) // max(len(sample), 1)
 
@@ -254,7 +254,7 @@ def _name_of(scope: BuildingScope, operator: PlannedOperator) -> str:
 def outbox(
     scope: BuildingScope, read: Output, sink: Sink, pact: Pact, name: str, recording: _core.Recording
 ) -> Output:
-    """Appends the operator that shows what checkpoints cover.
+    """Appends the operator that shows the results that checkpoints cover.
 
     Raises:
         GraphError: If the sink has no positions, and does not say that results may be there twice.

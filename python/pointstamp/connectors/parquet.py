@@ -1,10 +1,10 @@
 """`ParquetSink`: whole times as directories of Parquet files, which are there completely or not at all.
 
-All workers write their files of a time into one hidden directory. When all are done, the first to come
-gives the directory its name, in one step. Names follow from times and workers alone: where a program runs
-again from the same offsets, what is there stays.
+All workers write their files of a time into one hidden directory. When all are done, the first one gives the
+directory its name, in one step. Names depend on times and workers alone: where a program runs again from the
+same offsets, existing files stay.
 
-What is prepared is not taken back by a worker that fails: another may be committing it. It is taken away when
+Prepared files are not removed by a worker that fails: another may be committing them. They are removed when
 the sink is opened again.
 
 With checkpoints, a worker's part of a checkpoint is one file, which gets a name that is its position.
@@ -42,8 +42,8 @@ class ParquetSink(Sink):
     times. It appears whole. Read all of them by ``pyarrow.parquet.read_table(directory)``.
 
     With checkpoints there are no directories: each worker writes a file for each checkpoint, with the rows in
-    the order of times, named ``NUMBER-WORKER-LINEAGE-SINK.parquet``. A run that goes on looks at the names:
-    leave each worker's newest file where it is.
+    the order of times, named ``NUMBER-WORKER-LINEAGE-SINK.parquet``. A resumed run reads the names: leave
+    each worker's newest file in place.
 
     Args:
         directory: Where to; it is made if it is not there.
@@ -102,18 +102,18 @@ class ParquetSink(Sink):
         try:
             self._begin(worker, workers, name)
         except BaseException:
-            claim.drop()  # now: who keeps the exception keeps this frame
+            claim.drop()  # now: an exception that is kept keeps this frame
             raise
         return _Writer(self._directory, self._prefix, name, workers, self._schema, self._compression, claim)
 
     def _begin(self, worker: int, workers: int, name: str) -> None:
-        """Makes the directory, and takes away what a run before has left in it."""
+        """Creates the directory, and removes the temporary files of an earlier run."""
         self._directory.mkdir(parents=True, exist_ok=True)
         own = re.compile(rf"\.{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*\.[0-9]+\.part")
         file = re.compile(rf"\.{_position(self._prefix)}\.[0-9a-f]{{32}}\.part")
         for left in self._directory.glob(".*.part"):
             if (named := file.fullmatch(left.name)) and int(named["part"]) % workers == worker:
-                left.unlink(missing_ok=True)  # who shows the part, and nobody else, has left it
+                left.unlink(missing_ok=True)  # only the writer that shows the part leaves it
             if not own.fullmatch(left.name):
                 continue  # of another sink
             if not left.name.endswith(f".{workers}.part"):
@@ -172,7 +172,7 @@ class _Writer(SinkWriter):
         return RecordBatch.from_pylist(rows, schema=self._schema)
 
     def positions(self) -> list[Position]:
-        """See `SinkWriter`: those in the names of files."""
+        """See `SinkWriter`: the positions in the names of files."""
         time = re.compile(rf"{re.escape(self._prefix)}[0-9]{{20}}(-[0-9]{{20}})*")
         named = re.compile(rf"{_position(self._prefix)}\.parquet")
         found = []
@@ -231,7 +231,7 @@ class _Writer(SinkWriter):
         except OSError:
             if not final.exists():
                 raise
-        _keep(self._directory)  # the name, too: a source may forget what is committed
+        _keep(self._directory)  # the name, too: a source may delete records once they are committed
 
     def abort(self) -> None:
         for time, writer in self._open.items():
@@ -260,7 +260,7 @@ def _position(prefix: str) -> str:
 
 
 def _keep(path: Path) -> None:
-    """Has a file, or what names are in a directory, outlive a loss of power."""
+    """Makes a file, or the names in a directory, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Positions of checkpoints in targets: what a target has of an outbox, and whether it fits the run."""
+"""Positions of checkpoints in targets: the outboxes that a target has, and whether they fit the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers_of(found: Iterable[Position], lineage: str, sink: str, number: int, 
         found: The positions that the target has.
         lineage: The lineage of the computation.
         sink: The sink's name in positions.
-        number: The number of the checkpoint that the computation goes on from; 0 where it begins.
+        number: The number of the checkpoint from which the computation resumes; 0 where it begins.
         what: The sink, for errors.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The protocol under every connector: a handful of methods for what is read, and as many for what is written.
+"""The protocol of all connectors: a few methods for reading, and as many for writing.
 
 Owns the four classes and nothing that runs: `reading` and `writing` hold the operators. A source has
-partitions, each with offsets, so that it can be read by any number of workers and again from where it was. A
-sink is told when a time is whole, and then in two steps to make it visible, so that either all workers show a
+partitions, each with offsets, so that any number of workers can read it, and again from an offset. A sink is
+notified when a time is complete, and then in two steps to make it visible, so that either all workers show a
 time or none.
 """
 
@@ -32,7 +32,7 @@ def number_of(offset: Any, partition: str, what: str, most: int = 1 << 63) -> in
     Args:
         offset: The offset.
         partition: Of which partition.
-        what: What is counted, for the error.
+        what: The counted unit, for the error.
         most: The offset is less than this.
 
     Raises:
@@ -92,15 +92,16 @@ class PartitionReader(ABC, Generic[T]):
     def offset(self) -> Any:
         """The place where the next `read` begins: after all that was returned.
 
-        Plain JSON data: None, a bool, an int, a float, a str, or a list or a dict with str keys of these.
-        What ``json.loads(json.dumps(offset))`` returns is equal to it, and goes on at the same place.
+        Plain JSON data: None, a bool, an int, a float, a str, or a list or a dict with str keys of these. The
+        result of ``json.loads(json.dumps(offset))`` is equal to it, and resumes at the same position.
         """
 
     @property
     def watermark(self) -> int | None:
-        """The least event time of what `read` returns from here on; None where that is not known.
+        """Returns the least event time of later results of `read`; None where that is not known.
 
-        Asked after each `read` of a source that has a `time_of`. A batch may be empty, and only tell this.
+        Called after each `read` of a source that has a `time_of`. A batch may be empty, and only advance
+        this.
         """
         return None
 
@@ -126,9 +127,9 @@ class PartitionReader(ABC, Generic[T]):
 
     @abstractmethod
     def seek(self, offset: Any) -> None:
-        """Goes to an offset that this partition gave before; called before the first `read`.
+        """Seeks to an offset that this partition returned before; called before the first `read`.
 
-        Offsets may have been kept elsewhere: one that is not of this partition is a `PointstampError`.
+        Offsets may have been kept elsewhere: an offset of another partition is a `PointstampError`.
 
         Examples:
             >>> from pointstamp.connectors import PartitionReader
@@ -195,7 +196,7 @@ class PartitionReader(ABC, Generic[T]):
         return "durable" in getattr(self, "__dict__", ()) or type(self).durable is not PartitionReader.durable
 
     def close(self) -> None:
-        r"""Lets go of everything. It is called once, from another thread, and ends a `read` that waits.
+        r"""Releases all resources. It is called once, from another thread, and ends a `read` that waits.
 
         Examples:
             >>> import os, tempfile
@@ -216,21 +217,22 @@ class Source(ABC, Generic[T]):
 
     Attributes:
         schema: Of a source of columns; None of a source of records.
-        waits: Whether a `read` may wait for what is written next. Then each partition has a thread; else the
-            partitions of a worker are read one after another, and one is open at a time: a reader is closed
-            at its end, and `durable` may be called after that.
-        time_of: Of a source whose records tell their event time: what gives it, of a record or a batch of
-            columns. `read` asks it where it is given neither `time` nor `every`.
-        on_error: Of a source of text, what becomes of lines that cannot be read: ``"raise"``, ``"skip"``, or
-            a `Sink`. None of a source of which all can be read.
-        acknowledges: Whether a reader may be told which offsets are durable. False where none has a `durable`
-            of its own, or does anything there: then no operator keeps account of what it still needs. A
-            subclass of one of the package's sources with an `open` of its own is taken to have some.
-        rewinds: Whether a reader goes on at any offset that it gave, in another run, too. False where what
-            was read cannot be read again: with checkpoints, such a source needs a journal.
-        journal: Whether what is read is logged beside the checkpoints before it is sent.
-        discover: Every so many seconds `partitions` is asked again, for those that were added; None for
-            never. A source that is asked again does not end, and needs `worker_of`.
+        waits: Whether a `read` may wait for new data. Then each partition has a thread; else the partitions
+            of a worker are read one after another, and one is open at a time: a reader is closed at its end,
+            and `durable` may be called after that.
+        time_of: For a source whose records have an event time: the function that returns it, of a record or a
+            batch of columns. `read` uses it where it is given neither `time` nor `every`.
+        on_error: For a source of text, the treatment of lines that cannot be read: ``"raise"``, ``"skip"``,
+            or a `Sink`. None for a source whose lines can always be read.
+        acknowledges: Whether a reader is called with durable offsets. False where no reader has a `durable`
+            of its own, or one with an effect: then no operator tracks the records that it still needs. A
+            subclass of one of the package's sources with an `open` of its own is assumed to have such
+            readers.
+        rewinds: Whether a reader resumes at any offset that it returned, in another run, too. False where
+            records cannot be read again: with checkpoints, such a source needs a journal.
+        journal: Whether records are logged beside the checkpoints before they are sent.
+        discover: The interval in seconds at which `partitions` is called again, for added ones; None for
+            never. A source with an interval does not end, and needs `worker_of`.
 
     Examples:
         A source of two partitions:
@@ -311,7 +313,7 @@ class Source(ABC, Generic[T]):
         """
 
     def recorded(self, partition: str, journal: Path) -> None:  # most have nothing to do
-        """Says that checkpoints are made of what the worker of this thread reads of a partition.
+        """Notes that checkpoints have the records that this thread's worker reads of a partition.
 
         Args:
             partition: The partition.
@@ -324,9 +326,9 @@ class Source(ABC, Generic[T]):
         """
 
     def taken(self, partition: str) -> None:  # most have nothing to do
-        """Says that the worker of this thread reads a partition, from now on.
+        """Notes that this thread's worker reads a partition.
 
-        What waits on this thread for the partition to be read waits for itself.
+        A call on this thread that waits for the partition to be read would wait for itself.
 
         Examples:
             >>> from pointstamp.connectors import QueueSource
@@ -343,7 +345,7 @@ class Source(ABC, Generic[T]):
     def unread(self, partition: str) -> None:  # most have nothing to do
         """Says that a dataflow ended before it opened a partition: it was dropped, or failed.
 
-        Who waits for a reader, to put something in, hears of it here.
+        Waiting senders are notified here.
 
         Examples:
             >>> from pointstamp.connectors import QueueSource
@@ -407,7 +409,7 @@ class SinkWriter(ABC):
         """
 
     def prepare(self, time: Time) -> None:  # noqa: B027
-        """Makes ready to show a time, which is whole: what can fail should fail here.
+        """Prepares a time, which is complete, for showing: steps that can fail should fail here.
 
         It is called for times with a batch on this worker.
 
@@ -525,9 +527,9 @@ class SinkWriter(ABC):
         self.commit_all(list(times))
 
     def abort(self) -> None:  # noqa: B027
-        """Forgets what was written and not prepared: the dataflow has failed, here or elsewhere.
+        """Drops written records that are not prepared: the dataflow has failed, here or elsewhere.
 
-        What was prepared may stay: all workers may have prepared it, and others be committing it.
+        Prepared records may stay: all workers may have prepared them, and others be committing.
 
         Examples:
             >>> import os, sqlite3, tempfile
@@ -540,7 +542,7 @@ class SinkWriter(ABC):
         """
 
     def close(self) -> None:  # noqa: B027
-        """Lets go of everything; called once, at the end, and after `abort`.
+        """Releases all resources; called once, at the end, and after `abort`.
 
         Examples:
             >>> import os, tempfile
@@ -555,8 +557,8 @@ class Sink(ABC):
     """Somewhere to write to.
 
     Attributes:
-        single: Whether it takes one writer only, as a database in a file does: then all goes to the first
-            worker.
+        single: Whether it takes one writer only, as a database in a file does: then all records go to the
+            first worker.
         positions: Whether its writers have `positions` and `show` of their own, so that after a recovery each
             result is there once.
         at_least_once: Whether results may be there twice after a recovery: needed for checkpoints where there
@@ -584,7 +586,7 @@ class Sink(ABC):
 
     @abstractmethod
     def open(self, worker: int, workers: int) -> SinkWriter:
-        """The part of a worker: its number, and how many there are.
+        """The part of a worker: its number, and the number of workers.
 
         Examples:
             >>> import os, tempfile

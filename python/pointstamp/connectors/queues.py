@@ -28,19 +28,20 @@ MOST = 1024
 """Records that one `read` returns at most."""
 
 GRACE = 20
-"""Twentieths of a second for which `put` waits before it says that the reader has gone."""
+"""Twentieths of a second for which `put` waits before it raises that the reader has ended."""
 
 
 class QueueSource(Source[T]):
     """A queue that any thread may put records into, read by one worker.
 
     Args:
-        size: How many records, or with a schema how many batches, wait in it at most: then putting waits.
+        size: The maximum number of records, or with a schema of batches, that wait in it: then putting waits.
         schema: Of a queue of `pyarrow.RecordBatch`; None of a queue of records.
-        journal: Whether what is put in is logged beside the checkpoints before putting returns, so that it is
-            read once, whatever is killed after that. A queue that is read with checkpoints needs it. It is
-            put into after the dataflow was built, and only what no earlier run was given: that comes from the
-            journal. Each call waits for the disk, so put many at once; a coroutine's loop waits, too.
+        journal: Whether records are logged beside the checkpoints before putting returns, so that they are
+            read once, whatever is killed after that. A queue that is read with checkpoints needs it. Records
+            are put in after the dataflow was built, and only those that no earlier run was given: these come
+            from the journal. Each call waits for the disk, so put many at once; a coroutine's loop waits,
+            too.
 
     Raises:
         GraphError: When it is read, if checkpoints are made and there is no journal, or none are made and
@@ -102,7 +103,8 @@ class QueueSource(Source[T]):
         try:
             self._put(records, timeout)
         except ValueError:
-            # A worker that puts in what another reads is stopped by that one's failure, and does not hide it.
+            # A worker that puts in records for another is stopped by the other's failure, and does not hide
+            # it.
             for _ in range(GRACE if self._left else 0):
                 clock.sleep(0.05)
             raise
@@ -135,7 +137,8 @@ class QueueSource(Source[T]):
     def put_many(self, records: Iterable[T]) -> None:
         """Puts records in, one after another.
 
-        With a journal, up to 1,024 are logged together. One that raises leaves those before them put in.
+        With a journal, up to 1,024 are logged together. A call that raises leaves the earlier ones in the
+        queue.
 
         Examples:
             >>> import pointstamp as ps
@@ -167,7 +170,7 @@ class QueueSource(Source[T]):
             >>> ps.example(lambda scope: scope.read(queue).capture()).extract()
             [(0, ['tick'])]
         """
-        import asyncio  # it is slow to import, and who awaits has it
+        import asyncio  # slow to import, and awaiting callers have it
 
         loop = asyncio.get_running_loop()
         while True:
@@ -185,7 +188,7 @@ class QueueSource(Source[T]):
                         self._waiting.remove(turn)
 
     def close(self) -> None:
-        """Says that nothing comes any more: the stream ends with what was put in.
+        """Declares that nothing comes any more: the stream ends with the present records.
 
         Examples:
             >>> from pointstamp.connectors import QueueSource
@@ -225,7 +228,7 @@ class QueueSource(Source[T]):
         return len(self._items) < self._size
 
     def recorded(self, partition: str, journal: Path) -> None:
-        """Opens the journal: from now on records can be put in."""
+        """Opens the journal, after which records can be put in."""
         if self.journal:
             with self._changed:
                 self._log = Journal(journal)
@@ -247,7 +250,7 @@ class QueueSource(Source[T]):
         """Returns the records that are there, once some are; None at the end, and once it is closed.
 
         Examples:
-            A reader takes what is there; programs use `Scope.read`:
+            A reader takes the waiting records; programs use `Scope.read`:
 
             >>> import threading
             >>> from pointstamp.connectors import QueueSource
@@ -278,7 +281,7 @@ class QueueSource(Source[T]):
         self.leave()
 
     def leave(self) -> None:
-        """Is told that its reader has gone: who waits with something to put in hears of it.
+        """Notes that its reader has ended: waiting senders are notified.
 
         Examples:
             >>> from pointstamp.connectors import QueueSource
@@ -325,7 +328,7 @@ class _Reader(PartitionReader[T], Generic[T]):
 
 
 class _LoggedReader(_Reader[T], Generic[T]):
-    """Reads what earlier runs were given from the journal, and then the queue."""
+    """Reads the records of earlier runs from the journal, and then the queue."""
 
     def __init__(self, queue: QueueSource[T], log: Journal) -> None:
         super().__init__(queue)

@@ -1,15 +1,14 @@
 """`scope.read`: the operator that plays a source into a dataflow.
 
-Threads read, and the operator sends. A thread takes batches of a partition and puts them where the operator
-finds them; it waits while a few are there, and the operator sleeps while none are. What goes wrong in a
-thread is raised by the operator, with the partition and the offset. When the operator goes, however the
-dataflow ended, it closes the readers and joins the threads.
+Threads read, and the operator sends. A thread takes batches of a partition and puts them on a shelf for the
+operator; it waits while a few are there, and the operator sleeps while none are. An error in a thread is
+raised by the operator, with the partition and the offset. When the operator is dropped, however the dataflow
+ended, it closes the readers and joins the threads.
 
-What times records get is the `Timing`'s business. The operator remembers the offset after each batch, with
-the latest time at which something of it was sent, and tells the reader that an offset is durable when no time
-up to there is anywhere downstream, and no operator needs a record of such a time (the engine's `retention`).
-Where an operator downstream may need any record for as long as it runs, no offset is durable, and none is
-remembered.
+`Timing` decides the times of records. The operator keeps the offset after each batch, with the latest time of
+its records. It reports an offset as durable to the reader when no time up to there is anywhere downstream,
+and no operator needs a record of such a time (the engine's `retention`). Where an operator downstream may
+need any record for as long as it runs, no offset is durable, and none is kept.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ AHEAD = 4
 """Batches of a partition that wait for the operator at most."""
 
 PATIENCE = 10
-"""Seconds that the end waits for a thread: one that cannot be woken is left behind."""
+"""Seconds that the end waits for a thread: one that cannot be woken is abandoned."""
 
 BATCHES = 64
 """Batches that a run of the operator sends at most, so that others get their turn."""
@@ -74,7 +73,7 @@ GENTLY = 10.0
 """Seconds that the error of a line that cannot be read waits for complete times to be written."""
 
 TURNS = 8
-"""Runs of the operator that such an error waits at least: what was sent is worked through meanwhile."""
+"""The minimum number of runs that such an error waits: sent records are processed meanwhile."""
 
 OFFSETS = 4096
 """Offsets of a partition that are remembered at most: of more, every second one is."""
@@ -162,7 +161,7 @@ class _Threads:
         journal: Callable[[str], Path] | None = None,
     ) -> None:
         self._source = source
-        # The folder of the journal of a partition, where this logs what is read.
+        # The folder of the journal of a partition, where records are logged.
         self._journal = journal
         self._offsets = offsets
         self._shelf = shelf
@@ -174,7 +173,7 @@ class _Threads:
         self._over = threading.Event()
 
     def begin(self) -> None:
-        """Starts the threads of the partitions that were given. Who calls it knows whom to stop."""
+        """Starts the threads of the given partitions. The caller has to end them."""
         for group in self._groups:
             self.start(group)
         if self._source.discover is not None:
@@ -227,7 +226,7 @@ class _Threads:
             if not self._source.waits:
                 self._close(partition, reader)  # one is open at a time
             return self._shelf.put(partition, _End(), end, None, rejected)
-        except BaseException as error:  # it belongs to who runs the dataflow, whatever it is
+        except BaseException as error:  # it belongs to the caller that runs the dataflow
             where = "the beginning" if offset is None else f"offset {offset}"
             add_note(error, f"while reading partition '{partition}' from {where}")
             self._shelf.put(partition, _End(error), offset)
@@ -245,7 +244,7 @@ class _Threads:
         reader.close()
 
     def stop(self) -> list[BaseException]:
-        """Ends the threads. Every reader is closed, whatever the others raise; returns what they raised."""
+        """Ends the threads. Every reader is closed, whatever the others raise; returns their exceptions."""
         self._over.set()
         self._shelf.close()
         with self._lock:
@@ -269,7 +268,7 @@ class _Threads:
 def _has_durable(source: Source[Any]) -> bool:
     """Whether readers of a source may have a `durable` that does something.
 
-    The package's sources say whether theirs have. A program's subclass may give one to those that it opens.
+    The package's sources declare whether theirs have. A program's subclass may give its own readers one.
     """
 
     def is_ours(name: str) -> bool:
@@ -296,11 +295,11 @@ class Reading:
 
         Args:
             name: Of the operator.
-            source: What is read.
+            source: The source.
             offsets: Where to begin, by partition.
-            timing: What times records get.
+            timing: The times of records.
             past_state: Whether offsets are acknowledged though an operator keeps state of earlier records.
-            durable: Is called with a partition and its offset that is durable; None: readers alone are told.
+            durable: Is called with a partition and its durable offset; None: only readers are called.
         """
         self._name = name
         self._past_state = past_state
@@ -311,14 +310,14 @@ class Reading:
         self._threads: _Threads | None = None
         self._ended = False
         self._mine: list[str] = []
-        # Operators that may need any record: of them one is named, once, if anybody wants to hear of offsets.
+        # Operators that may need any record: one of them is named, once, if offsets are to be acknowledged.
         self._retaining: _core.Retaining | None = None
         self._refuses: bool | None = None
         # Per partition: offsets that are not durable yet, each with the least time that may hold it back.
         self._pending: dict[str, deque[tuple[Any, int]]] = {}
-        # Lines that could not be read: how many, where they go, and the error of one that ends the dataflow.
+        # Lines that could not be read: their number, their sink, and the error of one that ends the dataflow.
         self.rejected: int | None = None if source.on_error is None else 0
-        # Those that no record has followed yet wait for its time, and no offset behind them is acknowledged.
+        # Lines without a later record wait for its time, and no offset behind them is acknowledged.
         self._unplaced: dict[str, list[Rejected]] = {}
         # Per partition: the latest time at which something was sent since its last offset was remembered.
         self._sent: dict[str, int] = {}
@@ -332,7 +331,7 @@ class Reading:
         self._beats = ProbeHandle()
         self.probe = ProbeHandle()
         self._acknowledges = False
-        # With checkpoints: by partition, the offset after what was sent, and that which the last cut has.
+        # With checkpoints: by partition, the offset after the sent records, and the offset at the last cut.
         self._recording: _core.Recording | None = None
         self._identity = ""
         self._location: Path | None = None
@@ -347,7 +346,7 @@ class Reading:
         self._recording = scope._engine.recording
         self._check_journal()
         self._acknowledges = self._durable is not None or _has_durable(self._source)
-        # Checkpoints tell which offsets are durable: then no operator keeps account of what it needs.
+        # Checkpoints determine the durable offsets: then no operator tracks the records that it needs.
         acknowledges = self._acknowledges and self._recording is None
         if acknowledges:
             scope._engine.acknowledges()
@@ -362,8 +361,8 @@ class Reading:
             self._rejects, lines, self._may_reject = core.new_output()
         beats = None
         if self._source.discover is not None:
-            # This one is not read either: its frontier is that of the workers with partitions, and one that
-            # has none, but may get some, follows it.
+            # A worker without partitions reads nothing: its frontier follows that of the workers with
+            # partitions, as it may get some.
             _, beats, self._beat = core.new_output()
         self.info = core.info
         speaks(self.info, self)
@@ -394,7 +393,7 @@ class Reading:
     # ------------------------------------------------------------ checkpoints
 
     def _taken(self) -> list[_core.Piece]:
-        """Returns the state for a checkpoint: what was sent, by partition, and the times."""
+        """Returns the state for a checkpoint: the offset of sent records, by partition, and the times."""
         self._cover()  # of the last checkpoint, which no cut is made before
         self._covers = dict(self._at)
         self._check_offsets()
@@ -426,7 +425,7 @@ class Reading:
                 )
 
     def _check_journal(self) -> None:
-        """Refuses a source whose records would be lost, or whose journal has no place.
+        """Refuses a source whose records would be lost, or whose journal has no location.
 
         Raises:
             GraphError: If so.
@@ -449,7 +448,7 @@ class Reading:
         return folder_of(self._location, self._identity, partition)
 
     def _take_back(self, pieces: list[dict[str, Any]]) -> None:
-        """Goes on where the checkpoint stands, with the partitions that are this worker's now."""
+        """Resumes at the checkpoint, with the partitions that this worker owns now."""
         self._offsets = dict(self._offsets)
         for kept in pieces:
             self._look_for_gone(kept)
@@ -483,7 +482,7 @@ class Reading:
             _log.warning("%s: nothing that came after that is read", said)
 
     def _cover(self) -> bool:
-        """Tells readers which offsets the last checkpoint covers; whether it covers all that was sent."""
+        """Calls readers with the last checkpoint's offsets; returns whether it covers all sent records."""
         assert self._recording is not None
         number = self._recording.covered
         if number == self._covered or self._threads is None:
@@ -510,8 +509,8 @@ class Reading:
     def _share_out(self, pieces: list[dict[str, Any]]) -> None:
         """Finds this worker's partitions.
 
-        With as many workers as at the checkpoint, each goes on with those that it had: `pieces` has what this
-        worker kept. With another number, `pieces` has what all kept, and partitions are dealt out anew.
+        With as many workers as at the checkpoint, each keeps its partitions: `pieces` has this worker's
+        state. With another number, `pieces` has the state of all, and partitions are assigned anew.
         """
         names = list(self._source.partitions())
         if len(set(names)) < len(names):
@@ -553,7 +552,7 @@ class Reading:
             self._left = set(self._mine) - self._over
             to_read = [partition for partition in self._mine if partition in self._left]
             logs = self._source.journal and not self._source.rewinds
-            # Not a method of this: threads must not keep the operator, which ends them when it goes.
+            # Not a method: threads must not keep the operator alive, which ends them when it is freed.
             journal = partial(folder_of, self._location, self._identity) if logs and self._location else None
             self._threads = _Threads(self._source, to_read, self._offsets, self._shelf, journal)
             if self._capability is not None:
@@ -610,7 +609,7 @@ class Reading:
         watermark: int | None,
         rejected: Sequence[Rejected],
     ) -> int:
-        """Sends what was read; returns how many records that is."""
+        """Sends the waiting batches; returns the number of records."""
         assert self._capability is not None
         if isinstance(batch, _Found):
             self._join(batch.names)
@@ -656,7 +655,7 @@ class Reading:
         return len(batch)
 
     def _remember(self, partition: str, offset: Any, last: int | None) -> None:
-        """Keeps an offset until it is durable. The latest time of what was sent before it is `last`."""
+        """Keeps an offset until it is durable. `last` is the latest time of the records sent before it."""
         if self._recording is not None:
             return  # checkpoints have it
         assert self._capability is not None
@@ -708,7 +707,7 @@ class Reading:
         return max(by_time, default=None)
 
     def _hears(self, partition: str) -> bool:
-        """Whether anybody is told of offsets of a partition that are durable."""
+        """Returns whether durable offsets of a partition are reported to a reader or a function."""
         assert self._threads is not None
         reader = self._threads.readers.get(partition)
         if self._durable is None and (reader is None or not reader.acknowledges):
@@ -783,7 +782,7 @@ class Reading:
                 self.info.activator.activate_after(after)
 
     def _acknowledge(self) -> None:
-        """Tells readers, and the function that was given, which offsets are durable."""
+        """Calls readers, and the given function, with the durable offsets."""
         assert self._threads is not None
         if self._recording is not None:
             covers = self._cover()
@@ -846,7 +845,7 @@ class Reading:
 
 
 def _thinned(pending: deque[tuple[Any, int]]) -> deque[tuple[Any, int]]:
-    """Every second offset, each with the time that holds back what is left out, too."""
+    """Returns every second offset, each with the later of the two times."""
     found: deque[tuple[Any, int]] = deque()
     held = 0
     for number, (offset, time) in enumerate(pending, 1):

@@ -30,9 +30,10 @@ class Rejected(NamedTuple):
         partition: Where it was read.
         offset: At which byte it begins; None where bytes are not counted.
         line: Its number, from 1; None where lines are not counted.
-        text: The line, without its end; what is not text is shown as escapes, and a long one is cut off.
+        text: The line, without its end; bytes that are not text are shown as escapes, and a long line is
+            truncated.
         reason: Why it cannot be read.
-        records: How many records of the batch come before it: the line has the time of the record behind it.
+        records: The number of records of the batch before it: the line has the time of the record after it.
 
     Examples:
         >>> from pointstamp.connectors import Rejected
@@ -74,13 +75,13 @@ def checked(on_error: OnError) -> OnError:
 
 
 def shown(data: bytes) -> str:
-    """Bytes as text: what is none is shown as escapes."""
+    """Decodes bytes as text; others are shown as escapes."""
     text = data[: 4 * LONGEST].removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
     return text[:LONGEST]
 
 
 def unreadable(error: E) -> E:
-    """Marks the error of a line that cannot be read: what came before it goes its way before it is raised.
+    """Marks the error of a line that cannot be read: earlier records are sent before it is raised.
 
     Examples:
         >>> from pointstamp.connectors import unreadable

@@ -1,7 +1,7 @@
-"""Finds the file that came after a rotated one: of several rotations, those in between lie beside the newest.
+"""Finds the file that followed a rotated one: after several rotations, the others are beside the newest.
 
-Who rotates gives the old file another name, which begins with the name, and ends with a number by which all
-older ones are counted up (`log.1` is the last), or with a date (`log-20260102`).
+Rotation renames the old file to a name that begins with its name, and ends with a number by which all older
+ones are counted up (`log.1` is the last), or with a date (`log-20260102`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _DATED = re.compile(r"(?s).*[0-9]{4}.*[0-9]{2}.*[0-9]{2}.*")
 
 
 def beside(path: Path) -> Iterator[Path]:
-    """The files beside a file whose names begin with its name."""
+    """Returns the files beside a file whose names begin with its name."""
     for other in sorted(path.parent.iterdir()):
         if other != path and other.name.startswith(path.name) and other.is_file():
             yield other
 
 
 def successor(path: Path, old: os.stat_result) -> Path:
-    """The file that came after one that had this name: the one of this name, unless it was rotated, too.
+    """Returns the file after one that had this name: the present one, unless it was rotated, too.
 
     Args:
         path: The name.

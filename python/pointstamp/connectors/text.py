@@ -1,14 +1,14 @@
 """Files of text, read in blocks of whole lines, and followed while they grow and are rotated.
 
-Owns the offset of such a file, which is plain data: `FileOffset.plain` lists its fields. It is a number of
-bytes, what the file begins with, what stands before the offset, and which file of the system it is: these
-tell whether a file of the same name is still the one that the offset is of. They are taken of the bytes that
-were read, and the file is compared with them after each read.
+Owns the offset of such a file, which is plain data: `FileOffset.plain` lists its fields. It has a number of
+bytes, checksums of the first bytes and of those before the offset, and the file's identity in the file
+system. These show whether a file of the same name is still the one of the offset. They are computed from the
+bytes that were read, and the file is compared with them after each read.
 
-A file that is followed is rotated by giving it another name and making a new one. The old one is read to
-its end, which is reached when the new one has something in it; then the next one is read from its beginning:
-the new one, or the first of those in between. One that is not followed goes on in the next file only where it
-began, by an offset, in one that has another name by now.
+A followed file is rotated by renaming it and making a new one. The old one is read to its end, which is
+reached when the new one has content; then the next one is read from its beginning: the new one, or the first
+of those in between. A file that is not followed continues in the next file only where reading began, by an
+offset, in one that has another name by now.
 
 Rows that cannot be read are looked for in the block that does not parse, by halves: each costs about twice
 the logarithm of the number of rows in attempts.
@@ -49,7 +49,7 @@ LOOKS = 40
 """Looks for a followed file before it counts as missing: while it is rotated there is none."""
 
 KNOWN = 1 << 10
-"""Bytes at the beginning of a file, and before an offset, by which it is told apart from others."""
+"""The number of bytes at the beginning of a file, and before an offset, by which it is recognised."""
 
 NOT_CUT = (
     "What was written to it meanwhile is lost; a file that is followed may only grow (of logrotate take "
@@ -58,14 +58,14 @@ NOT_CUT = (
 
 
 class Mark(NamedTuple):
-    """Bytes of a file: how many, and their checksum."""
+    """Bytes of a file: their number, and their checksum."""
 
     size: int
     checksum: int
 
 
 class Marks(NamedTuple):
-    """Marks that tell the file of an offset from others.
+    """Marks that distinguish the file of an offset from others.
 
     Attributes:
         head: Its first bytes, up to the offset.
@@ -79,11 +79,11 @@ class Marks(NamedTuple):
 
 
 class FileOffset(NamedTuple):
-    """A number of bytes, and what is known of the file that it is of.
+    """A number of bytes, and the identity of the file.
 
     Attributes:
-        position: How many bytes of the file were read.
-        marks: What is known of the file.
+        position: The number of bytes of the file that were read.
+        marks: The identity of the file.
     """
 
     position: int
@@ -157,7 +157,7 @@ class BadLine(Exception):
 
 
 class NoNames(PointstampError, ValueError):
-    """The first line of a file does not say what its columns are called."""
+    """The first line of a file does not have the names of its columns."""
 
 
 BAD = (BadLine, ValueError, RecursionError)
@@ -168,8 +168,8 @@ class _Salvaged:
     """The rows of a block that does not parse.
 
     Attributes:
-        good: Batches of those that can be read.
-        records: How many records these hold.
+        good: Batches of the readable rows.
+        records: The number of records in these.
         bad: The others, each with its error and the number of records before it.
         passed: All rows that were looked at, in their order.
     """
@@ -189,8 +189,8 @@ class TextReader(PartitionReader[Any]):
         parse: Makes a batch of a block, given the file's first line where that is a header.
         follow: Whether to wait for more at its end, and to go on with the next file of that name.
         header: Whether the first line belongs to no block.
-        quoted: What a value in quotes is, where lines may be in it.
-        on_error: What becomes of rows that cannot be read: see `rejecting`.
+        quoted: The quoted value of a line, where lines may be in it.
+        on_error: The treatment of rows that cannot be read: see `rejecting`.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class TextReader(PartitionReader[Any]):
         self._rejected: list[Rejected] = []
         self._position = 0
         self._counted = (0, 1)  # a position, and the number of the line that begins there
-        self._head = self._tail = b""  # of what is before the position
+        self._head = self._tail = b""  # bytes before the position
         self._marks = self._marked()
         self._behind = False  # whether the file that is read has another name by now
         self._unclosed = False  # whether the block is a line with a value in quotes that has no end
@@ -241,7 +241,7 @@ class TextReader(PartitionReader[Any]):
             self._closed.wait(LOOK_AGAIN)
 
     def _go_on(self) -> bool:
-        """Goes on with the next file, where the one that is not followed has another name by now."""
+        """Continues with the next file, where one that is not followed has another name by now."""
         if not self._behind or not self._next():
             return False
         self._ended = False
@@ -269,7 +269,7 @@ class TextReader(PartitionReader[Any]):
         return batch
 
     def _salvaged(self, block: bytes) -> Any:
-        """The rows of a block that can be read; of a reader that raises, those before the first bad one."""
+        """Returns the readable rows of a block; for a reader that raises, those before the first bad one."""
         found = _Salvaged()
         self._split(self._rows(block), found)
         good, bad, passed = found.good, found.bad, found.passed
@@ -292,7 +292,7 @@ class TextReader(PartitionReader[Any]):
         return _together(good)
 
     def _split(self, rows: list[bytes], found: _Salvaged) -> None:
-        """Parses rows in parts: the batches of those that can be read, and the others.
+        """Parses rows in parts: returns the batches of readable ones, and the others.
 
         A reader that raises looks no further than the first row that is bad.
         """
@@ -316,7 +316,7 @@ class TextReader(PartitionReader[Any]):
             self._split(rows[half:], found)
             return
         first, end, rest = rows[0].partition(b"\n")
-        # A quote that does not end takes what comes behind it for its value.
+        # A quote that does not end includes the following lines in its value.
         row = first + end
         found.bad.append((row, failed, found.records))
         found.passed.append(row)
@@ -343,7 +343,7 @@ class TextReader(PartitionReader[Any]):
         return rows + ([row] if row else [])
 
     def _reject(self, bad: list[tuple[bytes, Exception, int]], passed: list[bytes] | None = None) -> None:
-        """Keeps what is known of rows that are left out."""
+        """Keeps the reports of rows that are left out."""
         line, at, left = self._line(), self._position, list(bad)
         for row in passed if passed is not None else [row for row, _, _ in bad]:
             if left and row is left[0][0]:
@@ -378,7 +378,7 @@ class TextReader(PartitionReader[Any]):
                 return b""
             return self._block(grows)
         finally:
-            self._check()  # after the read: then what was read is of the file that is known
+            self._check()  # after the read: the bytes are from the known file
 
     def _block(self, grows: bool) -> bytes:
         self._file.seek(self._position)
@@ -400,7 +400,7 @@ class TextReader(PartitionReader[Any]):
                 raise unreadable(ValueError(error))
         if grows:
             return b""
-        self._ended = not self._follow  # what is appended now would be the rest of a line
+        self._ended = not self._follow  # later bytes would be the rest of a line
         return block
 
     def _check(self) -> None:
@@ -434,7 +434,7 @@ class TextReader(PartitionReader[Any]):
         if self._quoted is None or block.count(b'"', 0, end) % 2 == 0:
             return end
         for value in self._quoted.finditer(block, 0, end):
-            if not value[1]:  # it goes on behind the block
+            if not value[1]:  # it continues behind the block
                 return block.rfind(b"\n", 0, value.start()) + 1
         return end
 
@@ -448,7 +448,7 @@ class TextReader(PartitionReader[Any]):
         self._marks = self._marked()
 
     def _take(self, file: BinaryIO, position: int) -> None:
-        """Goes on with another file."""
+        """Continues with another file."""
         self._file.close()
         self._file = file
         self._position = position
@@ -461,7 +461,7 @@ class TextReader(PartitionReader[Any]):
         return Marks(_mark(self._head), _mark(self._tail), _identity(self._file))
 
     def _is_rotated(self) -> bool:
-        """Whether there is another file of this name, with something in it: who writes has left this one."""
+        """Returns whether another file of this name has content: the writer has left this one."""
         try:
             there = os.stat(self._path)
         except FileNotFoundError:
@@ -469,7 +469,7 @@ class TextReader(PartitionReader[Any]):
         return there.st_size > 0 and not os.path.samestat(there, os.fstat(self._file.fileno()))
 
     def _next(self) -> bool:
-        """Goes on with the file that came after this one; false where it cannot be had at the moment."""
+        """Continues with the file after this one; false where it cannot be opened at the moment."""
         old, path = os.fstat(self._file.fileno()), Path(self._path)
         after = successor(path, old)
         try:
@@ -490,7 +490,7 @@ class TextReader(PartitionReader[Any]):
         return FileOffset(self._position, self._marks).plain()
 
     def seek(self, offset: Any) -> None:
-        """Goes on behind an offset, in the file that it is of, which may have another name by now.
+        """Continues after an offset, in its file, which may have another name by now.
 
         Raises:
             PointstampError: If it is no offset of a file, or something else stands before it in the file, and
@@ -505,7 +505,7 @@ class TextReader(PartitionReader[Any]):
             self._behind = there is None or not os.path.samestat(there, os.fstat(self._file.fileno()))
 
     def _found(self, offset: int, marks: Marks) -> BinaryIO:
-        """Opens the file that an offset is of: of several that may be it, the very one that was read."""
+        """Opens the file of an offset: of several candidates, the one that was read."""
         found: BinaryIO | None = None
         for path in self._names():
             try:
@@ -529,13 +529,13 @@ class TextReader(PartitionReader[Any]):
         return found
 
     def _names(self) -> Iterator[Path]:
-        """The file, and those beside it whose names begin with its name."""
+        """Returns the file, and the files beside it whose names begin with its name."""
         path = Path(self._path)
         yield path
         yield from beside(path)
 
     def close(self) -> None:
-        """Lets go of the file, and of a thread that waits for it to grow."""
+        """Closes the file, and ends a thread that waits for it to grow."""
         self._closed.set()
         with self._lock:
             self._file.close()
@@ -570,7 +570,7 @@ def _mark(data: bytes) -> Mark:
 
 
 def _around(file: BinaryIO, offset: int) -> tuple[bytes, bytes]:
-    """A file's first bytes, and the last before an offset: what stands there now, not what is buffered."""
+    """Reads a file's first bytes, and the last before an offset: the present ones, not buffered ones."""
     size = min(offset, KNOWN)
     return os.pread(file.fileno(), size, 0), os.pread(file.fileno(), size, offset - size)
 

@@ -1,13 +1,13 @@
 """The times of a source's records, and its frontier.
 
-There are three ways. `Timing` gives everything the minimum time: for what ends. `Arrival` counts intervals of
-the clock. `EventTime` asks a function, with a watermark for each partition: the latest time of the partition
-less the lateness that is allowed. The frontier is the least watermark of the partitions that have not ended
-and are not idle; what comes behind it is sent at the frontier, so that nothing is lost and no promise is
-broken.
+There are three ways. `Timing` gives everything the minimum time: for sources that end. `Arrival` counts
+intervals of the clock. `EventTime` calls a function, with a watermark for each partition: the latest time of
+the partition minus the permitted lateness. The frontier is the least watermark of the partitions that have
+not ended and are not idle. Records that arrive behind the frontier are sent at the frontier, so that nothing
+is lost and no time before the frontier is sent.
 
-A line that cannot be read tells no time. It has that of the record that follows it in its partition, so that
-a run that begins at an offset before the line gives it the same time as the run before.
+A line that cannot be read has no time. It gets the time of the record after it in its partition, so that a
+run that begins at an offset before the line gives it the same time as the run before.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Timing:
     """Everything at the minimum time."""
 
     def begin(self, partitions: Sequence[str]) -> None:
-        """Is told of partitions that the worker reads, at first and when some are added."""
+        """Takes the partitions that the worker reads, at first and when some are added."""
 
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
         """The parts of a batch with their times, each at or after the frontier."""
@@ -64,10 +64,10 @@ class Timing:
         Args:
             partition: The partition.
             batch: The records that were read with the lines.
-            places: For each line, how many records of the batch come before it.
+            places: For each line, the number of records of the batch before it.
 
         Returns:
-            A time for each line, at or after the frontier; None where only a record to come tells it.
+            Returns a time for each line, at or after the frontier; None where a later record decides it.
         """
         return [self.frontier()] * len(places)
 
@@ -76,13 +76,13 @@ class Timing:
         return self.frontier()
 
     def told(self, partition: str, watermark: int) -> None:
-        """Is told by a reader that nothing before an event time comes any more."""
+        """Notes a reader's report that nothing before an event time comes any more."""
 
     def ended(self, partition: str) -> None:
-        """Is told that a partition is over."""
+        """Notes the end of a partition."""
 
     def follow(self, frontier: int) -> None:
-        """Is told how far the other workers are, while this one has no partition."""
+        """Notes the frontier of the other workers, while this one has no partition."""
 
     def frontier(self) -> int:
         """The least time at which something may come."""
@@ -93,7 +93,7 @@ class Timing:
         return self.frontier()
 
     def looks_again(self) -> float | None:
-        """After how many seconds the frontier may move without a batch."""
+        """Returns the seconds after which the frontier may move without a batch."""
         return None
 
     def kept(self) -> Any:
@@ -147,7 +147,7 @@ class Arrival(Timing):
 
 
 class EventTime(Timing):
-    """The times that records tell."""
+    """Event times of records."""
 
     def __init__(
         self,
@@ -162,13 +162,13 @@ class EventTime(Timing):
 
         Args:
             time: Gives the times.
-            lateness: How far the frontier stays behind the latest of a partition.
-            idle: After how many seconds a partition holds the others up no longer.
-            own: The function is the source's, so that what its readers say of times is in the same unit.
-            apart: What is late is sent at a time after its own, and nothing else is. A record is late that is
-                behind the watermark of its partition, which those before it have told; so that it does not
-                depend on how partitions are read in turn, or cut into batches. Rows of columns that are
-                on time are sent together, at the frontier.
+            lateness: The distance of the frontier behind the latest time of a partition.
+            idle: The seconds after which a silent partition no longer holds the others up.
+            own: Whether the function is the source's, so that its readers' times are in the same unit.
+            apart: Whether late records are sent at a time after their own, and nothing else is. A record is
+                late that is behind the watermark of its partition, set by earlier records; so lateness does
+                not depend on the order in which partitions are read, or on the division into batches. Rows of
+                columns that are on time are sent together, at the frontier.
         """
         if not isinstance(lateness, int):
             raise TypeError(f"lateness is an int, in the unit of the times, not {lateness!r}. {OTHERS}")
@@ -184,15 +184,15 @@ class EventTime(Timing):
         self._latest: dict[str, tuple[int, float]] = {}
 
     def begin(self, partitions: Sequence[str]) -> None:
-        """Is told of partitions that the worker reads, at first and when some are added."""
+        """Takes the partitions that the worker reads, at first and when some are added."""
         now = clock.monotonic()
         self._latest.update({partition: (self._frontier, now) for partition in partitions})
 
     def times(self, partition: str, batch: Any) -> Iterator[tuple[int, Any]]:
-        """The records of each time, in the order of times; and behind them what is late, if it is apart.
+        """Returns the records of each time, in the order of times, followed by late ones, if they are apart.
 
-        What is late is at the watermark of its partition that it came behind: however the partition is cut
-        into batches, its time is the same.
+        A late record gets the watermark of its partition as its time: however the partition is divided into
+        batches, its time is the same.
         """
         latest, _ = self._latest.get(partition, (0, 0.0))
         late: Late = []
@@ -230,7 +230,7 @@ class EventTime(Timing):
         return max(latest, self._frontier)
 
     def _told_by(self, record: Any) -> int:
-        """Returns the time that a record tells; an error names the record."""
+        """Returns the time of a record; an error names the record."""
         assert callable(self._time)
         try:
             return _checked(self._time(record))
@@ -247,7 +247,7 @@ class EventTime(Timing):
         return batch.column(self._time) if isinstance(self._time, str) else self._time(batch)
 
     def _records_apart(self, batch: list[Any], latest: int) -> tuple[Any, Late, int]:
-        """The parts of a batch that are on time, what is late, and the latest time of the partition."""
+        """Returns the parts of a batch that are on time, the late ones, and the partition's latest time."""
         parts: dict[int, list[Any]] = {}
         late: dict[int, list[Any]] = {}
         for record in batch:
@@ -285,7 +285,7 @@ class EventTime(Timing):
             start += rows
 
     def told(self, partition: str, watermark: int) -> None:
-        """A partition whose reader knows is as far as it says."""
+        """Returns the watermark of a partition, from its reader where it has one."""
         if self._own:
             latest, _ = self._latest.get(partition, (0, 0.0))
             self._latest[partition] = (max(latest, watermark + self._lateness), clock.monotonic())

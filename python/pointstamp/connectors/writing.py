@@ -52,7 +52,7 @@ class Writing:
     # ------------------------------------------------------------ checkpoints
 
     def keep(self, restored: Restored | None) -> None:
-        """Keeps the batches of times that are not whole, and takes back those of a checkpoint."""
+        """Keeps the batches of times that are not complete, and restores those of a checkpoint."""
         kept = self._batches = {}
         for piece in [] if restored is None else restored.pieces:
             assert restored is not None
@@ -136,13 +136,13 @@ class Writing:
             raise
 
     def fail(self, because: BaseException | None = None) -> None:
-        """Forgets what was not committed, and closes the writer, whatever it raises.
+        """Drops uncommitted records, and closes the writer, whatever it raises.
 
         Args:
-            because: What is being raised; what the writer raises is noted on it.
+            because: The exception that is being raised; an exception of the writer is noted on it.
 
         Raises:
-            BaseException: What the writer raises first, where nothing else is being raised.
+            BaseException: The writer's first exception, where nothing else is being raised.
         """
         writer, self._writer = self._writer, None
         if writer is None:

@@ -1,8 +1,8 @@
 """The unit of event times: ints of the program's own, or datetimes, which are microseconds since 1970 in UTC.
 
-Owns `Clock`: every stream of event times has one, and all streams made from it share it; where several come
-together, theirs are joined. Whether it counts ints or datetimes is known from a length that was given, or
-from the first record, and then holds for good. Times that a column tells are in the column's unit.
+Owns `Clock`: every stream of event times has one, and all streams made from it share it; where several
+streams come together, their clocks are joined. The kind, ints or datetimes, is known from a length that was
+given, or from the first record, and then fixed. Times in a column are in the column's unit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Unit = tuple[int, int]
 
 
 def _cure(given: Any) -> str:
-    """Returns the text of what to return in place of something that is no event time."""
+    """Returns the hint of what to return instead of a value that is no event time."""
     if isinstance(given, float):
         return ": return a whole number of some unit, such as int(seconds * 1000) for milliseconds"
     if isinstance(given, date):
@@ -58,9 +58,9 @@ class _Kind:
         self.clocks = [clock]
         self.datetimes = datetimes
         self.unit = unit
-        # What tells the times: records, columns of timestamps, or nothing.
+        # The source of the times: records, columns of timestamps, or nothing.
         self.tellers = {teller}
-        # The length that told the kind, where no record has.
+        # The length that fixed the kind, where no record has.
         self.length = ""
         # Lengths that were given as ints, whose unit the first time may contradict.
         self.lengths = Lengths()
@@ -70,11 +70,11 @@ class Clock:
     """The unit of a stream's event times.
 
     Args:
-        datetimes: Whether they are datetimes; None where the first record will tell, or a length.
-        unit: What a step of the times is where they are datetimes: so many microseconds, or the first of so
-            many parts of them.
-        teller: What tells the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where they
-            are those of the stream itself.
+        datetimes: Whether they are datetimes; None until the first record, or a length, decides.
+        unit: The unit of the times where they are datetimes: so many microseconds, or the first of so many
+            parts of them.
+        teller: The source of the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where
+            they are the times of the stream itself.
         lengths: The lengths that were given as ints beside the times; None for none so far.
     """
 
@@ -113,12 +113,12 @@ class Clock:
         return f"datetimes in units of {microseconds}/{parts} us"
 
     def restore(self, told: str) -> None:
-        """Takes note of the unit that a checkpoint says, as `told` gave it, unless it is known."""
+        """Sets the unit from a checkpoint, in the form of `told`, unless it is known."""
         if self._kind.datetimes is None:
             self._kind.datetimes = told != "ints"
 
     def join(self, other: Clock) -> None:
-        """Takes note that the streams of both come together: what one of them knows, both do.
+        """Notes that two streams come together: both then know the unit of either.
 
         Raises:
             TypeError: If they are known to be of different kinds.
@@ -168,7 +168,7 @@ class Clock:
         return units
 
     def place(self, what: str, at: Any) -> int:
-        """A place in time, in units: a datetime with a zone, or how far it is from 0, or from 1970.
+        """Converts a moment to units: a datetime with a zone, or a distance from 0, or from 1970.
 
         Raises:
             TypeError: If it is neither, or not of the clock's kind.
@@ -314,7 +314,7 @@ def _microseconds(time: datetime) -> int:
 
 
 def not_ahead(ahead: Any, units: Callable[[str, Any], int]) -> Callable[[], int] | None:
-    """Returns the function that gives the latest time that is believed; None where all are.
+    """Returns the function that gives the latest credible time; None where all times are credible.
 
     Args:
         ahead: A timedelta, or None.
@@ -345,7 +345,7 @@ def refuse_negative(time: int, clock: Clock) -> None:
 
 
 def clock_of(output: Output) -> Clock:
-    """The unit of the times of an output: that of what it comes from, through any operators.
+    """Returns the unit of an output's times, from the source that it is derived from.
 
     Raises:
         TypeError: If it comes from streams with times of different kinds.

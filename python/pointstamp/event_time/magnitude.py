@@ -1,9 +1,9 @@
-"""Warnings of lengths whose unit is probably not that of the event times.
+"""Warnings of lengths whose unit is probably not the unit of the event times.
 
 Event times that are ints have no unit of their own. Times of this century in seconds, milliseconds,
-microseconds and nanoseconds since 1970 differ in magnitude, so that the first time tells the unit. A lateness
-of 5 beside milliseconds is then probably meant in seconds, and one of 5000 beside seconds in milliseconds.
-Both work, so that this is a warning, at the line that gave the length.
+microseconds and nanoseconds since 1970 differ in magnitude, so that the first time reveals the unit. A
+lateness of 5 beside milliseconds is then probably meant in seconds, and one of 5000 beside seconds in
+milliseconds. Both work, so that this is a warning, at the line that gave the length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNITS = (
     (10**14, 10**6, "microseconds"),
     (10**17, 10**9, "nanoseconds"),
 )
-"""The least event time of a unit, how many of the unit are a second, and its name."""
+"""The least event time of a unit, the number of units in a second, and its name."""
 
 _CENTURY = 4_102_444_800
 """Seconds from 1970 to 2100: later times are no times of this century in that unit."""
@@ -36,10 +36,10 @@ class _Given(NamedTuple):
 
 
 class Lengths:
-    """The lengths that were given as ints beside event times, until one of these tells the unit.
+    """The lengths that were given as ints beside event times, until the first time reveals the unit.
 
     Args:
-        second: How many units are a second, where that is known; None where the first time tells it.
+        second: The number of units in a second, where that is known; None until the first time reveals it.
     """
 
     __slots__ = ("_given", "_noted", "_second", "_time", "is_told")
@@ -75,7 +75,7 @@ class Lengths:
             self._check(one)
 
     def join(self, other: Lengths) -> None:
-        """Takes over what was given to another stream, which comes together with this one."""
+        """Takes over the lengths of another stream, which comes together with this one."""
         given, other._given = other._given, []
         if not self.is_told and other.is_told:
             self.is_told, self._second, self._time = True, other._second, other._time
@@ -105,7 +105,7 @@ class Lengths:
 
 
 def _other_unit(length: int, second: int) -> str:
-    """The unit that a length is probably in, if not that of which `second` are a second; empty if it fits."""
+    """Returns the probable unit of a length, if it is not that of the times, or else ""."""
     if length <= 0:
         return ""
     few = min(second, _DAY)

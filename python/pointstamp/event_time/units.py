@@ -1,6 +1,7 @@
 """The event times in a column: their unit, and which rows are late.
 
-Owns `Unit`, and how the operator of `event_time` reads a batch of columns. The work on a batch is pyarrow's.
+Owns `Unit`, and the reading of a batch of columns by the operator of `event_time`. The work on a batch is
+pyarrow's.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Unit:
         return _fitting(what, units)
 
     def place(self, what: str, at: Any) -> int:
-        """A place in time, in units: a datetime with a zone, or how far it is from 0, or from 1970.
+        """Converts a moment to units: a datetime with a zone, or a distance from 0, or from 1970.
 
         Raises:
             TypeError: If it is neither, or no int, and the times are ints.
@@ -88,7 +89,7 @@ class Unit:
         return self.span(what, since_epoch(what, at) if isinstance(at, datetime) else at)
 
     def clock(self) -> Clock:
-        """The clock of records that are made of the rows: a length tells whether they are datetimes."""
+        """Returns the clock of records made of the rows: a length decides whether they are datetimes."""
         if self._microseconds is None:
             return Clock(False, lengths=self.lengths)
         return Clock(None, (self._microseconds, self._parts), "columns")
@@ -101,7 +102,7 @@ def _fitting(what: str, units: int) -> int:
 
 
 def untold(of: str = "") -> GraphError:
-    """Returns the error for a stream of which no column is known to tell the times."""
+    """Returns the error for a stream without a known column of times."""
     return GraphError(
         f"which column tells the times{of}? Take the stream from event_time, or say column=, such as "
         "column='window_end' for results of windows. Rows that are "
@@ -115,7 +116,7 @@ def unit_of(data_type: Any, lengths: Lengths | None = None) -> Unit:
 
     Args:
         data_type: The column's type.
-        lengths: What was given as ints beside the stream's times, of a column of ints.
+        lengths: The lengths that were given as ints beside the stream's times, for a column of ints.
     """
     import pyarrow as pa
 
@@ -132,12 +133,12 @@ def unit_of(data_type: Any, lengths: Lengths | None = None) -> Unit:
 
 
 def lengths_of(output: Output) -> Lengths | None:
-    """The lengths that were given as ints beside the times of an output; None where nothing tells these."""
+    """Returns the lengths given as ints beside an output's times; None for times without a unit."""
     return output.clocks[0].lengths if output.clocks else None
 
 
 def layout_of(window: Any, unit: Unit) -> tuple[int, int, int]:
-    """A window's length, how far apart windows are, and where one begins, in units.
+    """Returns a window's length, the distance of windows, and the start of one, in units.
 
     Raises:
         TypeError: If it is no window of one length.
@@ -191,7 +192,7 @@ def split_columns(
 ) -> Callable[..., Any]:
     """Returns the function that reads a batch whose times are in a column, for `event_time`.
 
-    What is after the limit, if there is one, goes with what is late, and moves nothing.
+    Rows after the limit, if there is one, are late, and move nothing.
     """
 
     def split(batch: Any, latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:
@@ -223,8 +224,8 @@ def split_rows(
         batch: Of rows.
         times: Theirs, as integers of 64 bits.
         latest: The latest time before.
-        floor: What is before it is late, too.
-        lateness: How far behind the latest a row may come.
+        floor: Rows before it are late, too.
+        lateness: The maximum distance of a row behind the latest one.
         ahead: Which rows go with the late ones, and move nothing; None: no row.
     """
     import pyarrow as pa
@@ -240,7 +241,8 @@ def split_rows(
         told = times
     else:
         told = pc.if_else(ahead, pa.scalar(latest), times)
-    # A late row never raises the maximum, so that the maximum over all rows is that over those on time.
+    # A late row never raises the maximum, so that the maximum over all rows is the maximum over those on
+    # time.
     most = pc.max_element_wise(pc.cumulative_max(told), pa.scalar(latest))
     least = pc.max_element_wise(pc.subtract(most, lateness), pa.scalar(floor))
     on_time = pc.greater_equal(times, least)

@@ -8,16 +8,16 @@ for many rows at a time.
 * Parts of tuples, from 0 on: ``record[0]``, ``left[1][0]``.
 * ``+ - * /`` of bools, floats and ints of 64 bits; a result that does not fit is an `OverflowError`.
 * Comparisons, of any values. They follow the order in which collections keep records: values of one type
-  compare as Python does, and those of unlike types by their types, without a `TypeError`. None is before all
+  compare as in Python, and values of unlike types by their types, without a `TypeError`. None is before all
   others and equal to itself. NaN is equal to itself and greater than all other numbers.
 * ``&``, ``|`` and ``~`` of comparisons, each in parentheses.
 * ``record[1].is_null()``: whether a value is None, or a column is null.
 
-Over columns a null is unknown, as in SQL: what is calculated of it or compared with it is null, ``&`` and
-``|`` of it are null unless the other side decides, and `filter` drops a row whose condition is null.
+Over columns a null is unknown, as in SQL: calculations and comparisons with a null are null, ``&`` and ``|``
+of it are null unless the other side decides, and `filter` drops a row whose condition is null.
 
-``aggregate``, ``window`` and ``running`` of columns take aggregates of expressions: what an expression has in
-all rows of a group, made one value.
+``aggregate``, ``window`` and ``running`` of columns take aggregates of expressions: the values of an
+expression in all rows of a group, made one value.
 
 * ``col("x").sum()``, ``.mean()``, ``.min()``, ``.max()``, ``.count()``; `count` counts rows.
 * ``.first()``, ``.last()``, ``.collect()``, ``.distinct_count()``, ``.median()``, ``.quantile(share)`` and

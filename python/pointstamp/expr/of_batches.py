@@ -1,10 +1,10 @@
 """Expressions over the columns of a batch: this package's, pyarrow's, Polars', or functions.
 
-Owns how each is evaluated, a batch at a time, and the schema of the result, which an empty batch tells when
-the dataflow is built. A Polars expression runs as one lazy query over the columns that it reads; what it
-returns has Polars' types for strings, which are turned back where the stream's schema has others. One of
-pyarrow sees plain columns in the place of views and runs, which its kernels do not know. Rows are then picked
-in Rust, so that columns of every type can be filtered.
+Owns the evaluation of each, a batch at a time, and the schema of the result, which is found with an empty
+batch when the dataflow is built. A Polars expression runs as one lazy query over the columns that it reads;
+its result has Polars' types for strings, which are converted back where the stream's schema has others. An
+expression of pyarrow sees plain columns in place of views and runs, which its kernels do not support. Rows
+are then picked in Rust, so that columns of every type can be filtered.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _called(call: str, function: Any, batch: Any) -> Any:
 
     Raises:
         TypeError: If it compares, or calculates with, a whole column as with a value.
-        BaseException: What it raises otherwise.
+        BaseException: Other exceptions of the function.
     """
     try:
         return function(batch)
@@ -103,11 +103,11 @@ def _takes_a_row(call: str, what: str, batch: Any) -> TypeError:
 
 
 def checked_columns(function: Callable[[pa.RecordBatch], Any], call: str, schema: pa.Schema) -> Any:
-    """Calls a function with a batch without rows, which tells the schema of its results.
+    """Calls a function with a batch without rows, to find the schema of its results.
 
     Raises:
         GraphError: If an expression cannot be evaluated, for example for want of a column.
-        BaseException: What a function of the program raises.
+        BaseException: An exception of the program's function.
     """
     import pyarrow as pa
 
@@ -120,7 +120,7 @@ def checked_columns(function: Callable[[pa.RecordBatch], Any], call: str, schema
 
 
 def _raise_in(call: str, schema: Any, error: Exception) -> NoReturn:
-    """Raises what is wrong with an expression, with the columns that there are.
+    """Raises the error of an expression, with the names of the columns.
 
     Raises:
         GraphError: Always.
@@ -133,7 +133,7 @@ def _raise_in(call: str, schema: Any, error: Exception) -> NoReturn:
 
 
 def with_columns(columns: dict[str, Any]) -> Callable[[pa.RecordBatch], Any]:
-    """The function of a batch that adds columns, or replaces those of the same names.
+    """Returns the function of a batch that adds columns, or replaces columns of the same names.
 
     Raises:
         TypeError: If one is no expression and no function.
@@ -197,7 +197,8 @@ def _selected(batch: Any, expressions: dict[str, Any]) -> Any:
     """
     import polars
 
-    # Polars knows not all types of Arrow: it is given no more than it reads, as far as it says what that is.
+    # Polars does not support all types of Arrow: it gets only the columns that it reads, as far as it names
+    # them.
     read: set[str] = set()
     for expression in expressions.values():
         roots = set(expression.meta.root_names())

@@ -1,7 +1,7 @@
 """Reducers of the values of a key in a window.
 
-A reducer says how a state begins, how a value changes it, and what it is in the end; `extend` does so for the
-columns of one window at once. States are plain data, which can be pickled.
+A reducer has the initial state, the step for a value, and the final result; `extend` takes the columns of one
+window at once. States are plain data, which can be pickled.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Sum(Reducer):
 
 
 class Extreme(Reducer):
-    """The least or the greatest: the first of those that are equal. NaN is the greatest number."""
+    """The least or the greatest: the first among equal values. NaN is the greatest number."""
 
     __slots__ = ("_greatest",)
 

@@ -42,8 +42,8 @@ class Tumbling:
 
     Args:
         length: An int, or a timedelta.
-        offset: Where one of the windows begins; they are aligned to it. How far that is from the time 0, or
-            from 1970 in UTC; or, where the length is a timedelta, a datetime with a zone.
+        offset: The start of one of the windows; all are aligned to it. A distance from the time 0, or from
+            1970 in UTC; or, where the length is a timedelta, a datetime with a zone.
 
     Examples:
         >>> import pointstamp as ps
@@ -65,11 +65,11 @@ class Tumbling:
 
 @dataclass(frozen=True)
 class Sliding:
-    """Windows of one length, a new one at every step: a record is in all those that hold its time.
+    """Windows of one length, a new one at every step: a record is in every window that contains its time.
 
     Args:
         length: An int, or a timedelta.
-        every: How far apart windows begin; at most the length.
+        every: The distance of the starts of windows; at most the length.
         offset: As of `Tumbling`.
 
     Examples:
@@ -131,19 +131,19 @@ class Session(metaclass=_Named):
         _check(self, gap=self.gap)
 
     def __class_getitem__(cls, item: Any) -> Any:
-        """``Session[int]`` is what it was before there were windows: the type of an output's session."""
+        """``Session[int]`` is the former meaning: the type of an output's session."""
         return OutputSession[item]
 
 
 @dataclass(frozen=True)
 class Count:
-    """Every so many records of a key, in the order of their times: `Window` tells the first and the last's.
+    """Windows of so many records of a key in time order, with the times of the first and the last.
 
     The records that are left over when the stream ends are a last window, with fewer records. It is sent at
     the time to which the input had come, which no event time determines: it may differ between two runs.
 
     Args:
-        size: How many records.
+        size: The number of records.
 
     Examples:
         >>> import pointstamp as ps

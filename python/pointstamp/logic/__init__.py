@@ -1,1 +1,1 @@
-"""Operators that are written in Python: what they do when they run, by the ports of the extension."""
+"""Operators that are written in Python: their logic when they run, over the ports of the extension."""

@@ -3,7 +3,7 @@
 Owns `Arrivals`: runs of records by key, each sorted by time once, from whose fronts the records before a time
 are taken. Records of one time come in the order of their arrival. A heap of next times finds the runs that
 have any, so that taking costs nothing for the others. Records from several runs are sorted by a sort that
-notices what is sorted already, and not at all where one run follows the other.
+exploits sorted runs, and not at all where one run follows the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Arrivals:
     __slots__ = ("_added", "_count", "_runs")
 
     def __init__(self) -> None:
-        # By next time, and of one time by arrival: how much of it has been taken, and the columns.
+        # By next time, and at equal times by arrival: the number of records taken, and the columns.
         self._runs: list[tuple[int, int, int, Times, list[Any], list[Any]]] = []
         self._added = 0
         self._count = 0
@@ -81,7 +81,7 @@ def _in_order(parts: list[Keyed]) -> bool:
 
 
 def _sorted(columns: Keyed) -> Keyed:
-    """Returns records in the order of time; those of one time stay in their order."""
+    """Returns records in the order of time; records of one time stay in their order."""
     times, keys, values = columns
     if isinstance(times, int):
         return columns

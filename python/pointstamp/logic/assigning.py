@@ -5,8 +5,8 @@ open from its first record until the frontier has passed its end; then its resul
 instant, and nothing of it is left. Early results, where asked for, are sent at the last instant before each
 tick, for keys that have changed since.
 
-What is open is plain data, which a `KeyedState` lists by key: of aligned windows the reducer's state by the
-start of the window; of a session ``[first, last, state]``; of a counted window ``[first, last, count,
+Open windows are plain data, which a `KeyedState` lists by key: for aligned windows the reducer's state by the
+start of the window; for a session ``[first, last, state]``; for a counted window ``[first, last, count,
 state]``.
 
 Cost of aligned windows: neighbours with the same windows are added at once to each of them. Of
@@ -39,7 +39,7 @@ _LAST_TIME = 2**64 - 1
 """The greatest time: windows that reach beyond it end there, and hold it."""
 
 FEW = 64
-"""Entries of a heap that are not worth looking through for those that are past."""
+"""The number of entries of a heap below which past ones are not searched for."""
 
 
 def in_units(kind: WindowKind, clock: Clock) -> WindowKind:
@@ -68,7 +68,7 @@ def assigner(
     early: Any,
     state: KeyedState[Any, Any] | None = None,
 ) -> Logic:
-    """The logic of a kind of windows; what is open is listed by `state`.
+    """The logic of a kind of windows; open windows are listed by `state`.
 
     Raises:
         TypeError: If it is no kind of window, or its lengths are not of the clock's kind.
@@ -103,7 +103,7 @@ class Windows:
         self._state: KeyedState[Any, Any] | None = None
 
     def keeps(self, state: KeyedState[Any, Any]) -> None:
-        """Goes on with what was restored, and is listed from now on."""
+        """Continues with the restored windows, and lists them."""
         self._state = state
         state._keep_in(self)
 
@@ -138,12 +138,12 @@ class Windows:
         raise NotImplementedError
 
     def prepared(self, rows: Rows) -> Iterator[tuple[int, Any, Any]]:
-        """Each record with what counts of it."""
+        """Each record with its value for the reducer."""
         for times, keys, values in rows.parts():
             yield from zip(each_time(times, len(keys)), keys, self._reducer.prepared(values), strict=True)
 
     def window(self, start: int, end: int) -> Window:
-        """A window as results tell it."""
+        """A window in the form of results."""
         begin = self.clock.shown(start)
         try:
             return Window(begin, self.clock.shown(min(end, _LAST_TIME)))
@@ -349,7 +349,7 @@ class Counted(Windows):
     def __init__(self, size: int, reducer: Reducer, clock: Clock) -> None:
         super().__init__(reducer, clock)
         self._size = size
-        # By key: the first and the last time, how many, and the state.
+        # By key: the first and the last time, the number of records, and the state.
         self._open: dict[Any, list[Any]] = {}
         self._stands = 0
 
@@ -393,7 +393,7 @@ class Counted(Windows):
         return max(until, self._stands) if self._open else None
 
     def needs(self, until: int) -> int | None:
-        """See `Logic`: where a window of a key begins follows from all records of the key."""
+        """See `Logic`: the start of a key's window depends on all records of the key."""
         return None
 
     def listed(self) -> dict[Any, Any]:

@@ -1,19 +1,19 @@
 """`Stream.async_map`: calls that wait, many of them at a time.
 
-Owns the operator. Coroutines run on the worker's event loop (`eventloop`), in a thread of its own; the
-worker goes on with the dataflow, and is woken when calls are done. A record's time stays open while its
-call is out, by capabilities that each time with calls has once.
+Owns the operator. Coroutines run on the worker's event loop (`eventloop`), in a thread of its own; the worker
+continues with the dataflow, and is woken when calls are done. A record's time stays open during its call, by
+one capability for each time with calls.
 
-At most `capacity` calls are out. As many records again are read ahead, so that a call that ends is followed
-by the next without the worker; beyond that the operator leaves its input alone, and holds the sources of
-the computation back until half of what it has read is done: whatever feeds it waits, and who sends with an
-`InputHandle`. Where the dataflow ends early, the calls that are out are cancelled; one that takes no notice
-of that, or of its time limit, is left to itself. `SystemExit` and `KeyboardInterrupt` of a call are the
-worker's, also out of a task that the call has made.
+At most `capacity` calls are in flight. As many records again are read ahead, so that a call that ends is
+followed by the next without the worker. Beyond that the operator leaves its input alone, and holds the
+sources of the computation back until half of its records are done: everything that feeds it waits, including
+programs that send with an `InputHandle`. Where the dataflow ends early, calls in flight are cancelled; a call
+that ignores cancellation, or its time limit, is abandoned. `SystemExit` and `KeyboardInterrupt` of a call are
+raised on the worker, also out of a task that the call has made.
 
 Cost: `capacity` tasks take records in turn, so that no call makes a task. The worker is woken when the loop
-has gone through all that was ready, so that calls that end together are handed over together, and the two
-threads do not want the interpreter at once.
+has processed everything that was ready, so that calls that end together are passed on together, and the two
+threads do not need the interpreter at the same time.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Time:
 
 
 class _Call:
-    """A call: the record that it is about and its time, or those of a batch, and what came of it."""
+    """A call: its record and time, or a batch of them, and its outcome."""
 
     __slots__ = ("done", "error", "given", "result", "when")
 
@@ -132,7 +132,7 @@ class _NoCoroutine(TypeError):
 
 
 class _Operator:
-    """The operator's logic, which tasks do not refer to: they end where it is let go of."""
+    """The operator's logic, which tasks do not refer to: they end when it is freed."""
 
     __slots__ = ("_calls",)
 
@@ -143,7 +143,7 @@ class _Operator:
         try:
             self._calls.run(*ports)
         except BaseException:
-            self._calls.close()  # now: who keeps the exception keeps this frame
+            self._calls.close()  # now: an exception that is kept keeps this frame
             raise
 
     def __del__(self) -> None:
@@ -154,7 +154,7 @@ class _Operator:
 class _Calls:
     """Calls in flight, calls that are done, and records that wait.
 
-    Checkpoints have the records whose results were not sent. After one their calls are made again.
+    Checkpoints have the records whose results were not sent. After a restart their calls are made again.
     """
 
     division: Division = "parts"
@@ -166,26 +166,26 @@ class _Calls:
         self._sources = sources
         self._times: dict[Any, _Time] = {}
         self._held = 0  # records that were read, and not sent on
-        # Calls whose results were not sent, in the order in which they were read.
+        # Calls whose results were not sent, in the order of their records.
         self._open: dict[_Call, None] = {}
-        # Of a checkpoint: the records whose calls are made again, with their times.
+        # From a checkpoint: the records whose calls are made again, with their times.
         self._again: list[tuple[Any, Any]] = []
-        # Shared with the loop's thread: what it is to call, and what has been done.
+        # Shared with the loop's thread: the calls to make, and the finished ones.
         self._queue: deque[_Call] = deque()
         self._done: deque[_Call] = deque()
         self._out: set[_Call] = set()
         self._failure: BaseException | None = None
         self._told = False
         self._runners = 0
-        # In the order in which they were read, where results keep it.
+        # In the order of their records, where results keep it.
         self._in_order: deque[_Call] = deque()
-        # A batch that is not full yet, and when it goes all the same.
+        # An incomplete batch, and the time at which it is sent anyway.
         self._batch: list[tuple[Any, Any]] = []
         self._goes_at: float | None = None
         self._seat: Seat | None = None
 
     def close(self) -> None:
-        """Cancels what is out."""
+        """Cancels the calls in flight."""
         self._queue.clear()
         self._sources.let_go()
         if self._seat is not None:
@@ -242,7 +242,7 @@ class _Calls:
     # ------------------------------------------------------------ on the worker
 
     def run(self, port: FrontieredInput[Any], results: OutputPort[Any], letters: OutputPort[Any]) -> None:
-        """Sends what is done, and calls for more."""
+        """Sends finished results, and starts further calls."""
         self._told = False
         if self._failure is not None:
             raise self._failure
@@ -306,7 +306,7 @@ class _Calls:
 
     def _send(self, results: OutputPort[Any], letters: OutputPort[Any]) -> None:
         finished = []
-        while self._done:  # the loop's thread goes on appending
+        while self._done:  # the loop's thread keeps appending
             finished.append(self._done.popleft())
         if self._terms.ordered:
             finished = []
@@ -383,7 +383,7 @@ class _Calls:
             seat.start(self._runner(seat))
 
     async def _runner(self, seat: Seat) -> None:
-        """Makes one call after another. What a call sets in its context is not there for the next."""
+        """Makes one call after another. Context variables that a call sets are not visible to the next."""
         fresh = copy_context()
         queue, out, terms, function = self._queue, self._out, self._terms, self._function
         batched, simple = terms.batch is not None, terms.timeout is None and terms.retry == 0
@@ -449,7 +449,7 @@ def _awaitable(made: Any) -> Awaitable[Any]:
 
 
 def _differs(fresh: Context) -> bool:
-    """Whether something was set in this context that `fresh` has not. What is set need not be comparable."""
+    """Whether a variable of this context differs from `fresh`. Values need not be comparable."""
     now = copy_context()
     if not len(now):
         return False
@@ -457,7 +457,7 @@ def _differs(fresh: Context) -> bool:
 
 
 async def _within(timeout: float, call: Awaitable[Any]) -> Any:
-    """Returns the result of a call within so many seconds; one that ignores its end is not waited for.
+    """Returns the result of a call within so many seconds; one that ignores its end is abandoned.
 
     Raises:
         TimeoutError: If it takes longer.

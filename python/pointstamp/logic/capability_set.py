@@ -1,7 +1,7 @@
 """A set of capabilities: the right to send at or after any of several times.
 
 After timely dataflow's `CapabilitySet`. Invariant: all are for one output, and none of the times comes before
-another. Costs follow the number of times held, which is that of a frontier.
+another. Costs follow the number of times held, which is the size of a frontier.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CapabilitySet:
     Capabilities that are put into the set are the set's from then on: do not drop or downgrade them.
 
     Args:
-        capabilities: What to hold from the start.
+        capabilities: The capabilities that the set holds at the start.
 
     Examples:
         An operator that may say something at every time that its input can still reach:
@@ -57,7 +57,7 @@ class CapabilitySet:
             self.insert(capability)
 
     def insert(self, capability: Capability) -> None:
-        """Adds a capability, and drops those that it makes superfluous, or itself where it is.
+        """Adds a capability, and drops those that it makes superfluous, or the new one if it is.
 
         Examples:
             >>> import pointstamp as ps

@@ -1,16 +1,16 @@
-"""State of operators that are written in Python: how checkpoints take it, and how it comes back.
+"""State of operators that are written in Python: how checkpoints take and restore it.
 
-An operator says nothing, that it keeps no state (`stateless`), or hands over an object with two methods:
+An operator declares nothing, that it keeps no state (`stateless`), or an object with two methods:
 
 - ``snapshot()`` returns pairs ``(key, state)``: all that it keeps. A state may hold capabilities.
-- ``restore(pairs, version)`` takes such pairs back, those of the keys that are this worker's now.
+- ``restore(pairs, version)`` takes such pairs back, for the keys that this worker owns now.
 
 A program says it by ``state=``: "none", or a class of such objects (`declaration`).
 
 State by key is divided by key group, so that any number of workers can go on. State that is not by key needs
 as many workers as before; its pairs have any keys.
 
-Operators of the library that hold capabilities for what waits have a form of their own: `Waiting`.
+Operators of the library that hold capabilities for delayed records have a form of their own: `Waiting`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Snapshots(Protocol):
         """Returns all that is kept, as pairs of a key and a state."""
 
     def restore(self, pairs: Iterable[tuple[Any, Any]], version: int) -> None:
-        """Takes back what `snapshot` returned, of the version that the class had then."""
+        """Takes back the result of `snapshot`, of the version that the class had then."""
 
 
 class Requests(Protocol):
@@ -80,7 +80,7 @@ class Waiting(Protocol):
     """State of an operator of the library, in a form of its own.
 
     Attributes:
-        division: How it is divided among workers.
+        division: Its division among workers.
     """
 
     division: Division
@@ -89,20 +89,20 @@ class Waiting(Protocol):
         """Returns all that is kept, as data that can be pickled. It may hold capabilities."""
 
     def give_back(self, taken: Any, restored: Restored) -> None:
-        """Takes back what `taken` returned on one worker: of state by group, what is this worker's.
+        """Takes back the result of `taken` on one worker: of state by group, this worker's part.
 
-        It is called for each of the pieces that this worker has, of state by group for those of all workers.
+        It is called for each piece of this worker; for state by group, for the pieces of all workers.
         """
 
 
 class Restored:
-    """The state that an operator had at the checkpoint that the computation goes on from.
+    """The state of an operator in the checkpoint from which the computation resumes.
 
     Attributes:
-        name: What it is called.
-        pieces: Its pieces; those of all workers, where their number is another and the state is by key.
+        name: The operator's name.
+        pieces: Its pieces; those of all workers, where their number has changed and the state is by key.
         index: This worker's number.
-        peers: How many workers there are.
+        peers: The number of workers.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Restored:
         )
 
     def loads(self, written: Piece) -> Any:
-        """Reads what `dumps` wrote, capabilities included."""
+        """Reads a pickle of `dumps`, capabilities included."""
         from pointstamp.logic.pickled_state import loads
 
         return loads(written, self)
@@ -163,14 +163,14 @@ def keep(
         builder: The engine's builder of the operator.
         name: The operator's name.
         state: Its state.
-        restored: What it had; None where the computation begins.
-        by_key: Whether its keys are those by which its records come to their worker.
-        place: The number of the worker, and how many there are.
+        restored: The state of the operator; None where the computation begins.
+        by_key: Whether its keys are those that distribute its records to workers.
+        place: The number of the worker, and the number of workers.
         version: The version of the pairs.
         requests: The notifications that it waits for.
 
     Raises:
-        CheckpointError: If what it had cannot be taken back.
+        CheckpointError: If the state cannot be taken back.
     """
     if restored is not None:
         _give_back(name, state, restored, by_key, requests)
@@ -193,10 +193,10 @@ def keep_waiting(builder: _core.Builder, name: str, state: Waiting, restored: Re
         builder: The engine's builder of the operator.
         name: The operator's name.
         state: Its state.
-        restored: What it had; None where the computation begins.
+        restored: The state of the operator; None where the computation begins.
 
     Raises:
-        CheckpointError: If what it had cannot be taken back.
+        CheckpointError: If the state cannot be taken back.
     """
     if restored is not None:
         for piece in restored.pieces:
@@ -272,12 +272,12 @@ class Stateless:
 
 
 def undeclared(scope: BuildingScope, name: str, cure: str) -> None:
-    """Refuses an operator that does not say what its state is, where checkpoints are made.
+    """Refuses an operator that does not declare its state, where checkpoints are made.
 
     Args:
         scope: Where it is.
-        name: What it is called.
-        cure: What to write.
+        name: The operator's name.
+        cure: The code to write.
 
     Raises:
         GraphError: It names the operator and its line.
@@ -305,16 +305,16 @@ def declaration(
     requests: Requests | None = None,
     cure: str = _CURE,
 ) -> Declares:
-    """Returns a function that says what the state of an operator of one's own is, before it is constructed.
+    """Returns a function that declares the state of a custom operator, before it is constructed.
 
     Args:
         scope: Where it is.
-        name: What it is called.
-        state: What the program says: a class of states, "none", or nothing.
+        name: The operator's name.
+        state: The program's declaration: a class of states, "none", or nothing.
         pacts: The classes of its inputs' pacts. State is by key where an input has `ByKey`, and none
             exchanges records otherwise.
         requests: The notifications that it waits for.
-        cure: What to write where the program says nothing.
+        cure: The code to write where the program declares nothing.
 
     Raises:
         GraphError: If the program says nothing, and checkpoints are made.

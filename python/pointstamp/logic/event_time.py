@@ -1,14 +1,14 @@
 """`event_time`: a stream whose frontier is the watermark of its records' own times.
 
-The operator breaks the path from its input: what may come out at which time follows from the records alone.
-It holds a capability at the watermark, the latest time that a record of this worker has told less the
-lateness that is allowed, and moves it on after every batch. So each worker has a watermark, and the
-stream's frontier is the least of them.
+The operator has no path from its input to its output: the records alone determine the times of its results.
+It holds a capability at the watermark, which is the latest time of a record on this worker minus the
+permitted lateness, and advances it after every batch. So each worker has a watermark, and the stream's
+frontier is the least of them.
 
-A worker without records would hold that for ever. It holds nothing once its input has ended; and one that
-has had no record for `idle` seconds follows the others: it moves to the least watermark of the workers that
-are not idle, or to the greatest where all are. For that, workers tell one
-another of their watermarks, by a stream that comes round, as long as any of them is idle, and no longer.
+A worker without records would hold the frontier for ever. It holds nothing once its input has ended; and a
+worker that has had no record for `idle` seconds follows the others: it moves to the least watermark of the
+workers that are not idle, or to the greatest where all are. For that, workers send each other their
+watermarks through a loop, as long as any of them is idle, and no longer.
 
 Cost: two passes over a batch's times, and of a batch that has late records, a compare for each record.
 """
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
 
-    # Of a batch, the latest time so far (-1: none), the least that is on time, and the lateness: what is on
-    # time (None: nothing), what is late, and the latest time now.
+    # For a batch, the latest time so far (-1: none), the floor, and the lateness: returns the rows on time
+    # (None: nothing), the late rows, and the latest time now.
     Split = Callable[[Any, int, int, int], tuple[Any, Late, int]]
 
 __all__ = ["event_times"]
@@ -56,7 +56,7 @@ def event_times(
     name: str | None,
     time_column: str | None = None,
 ) -> tuple[Output, Output]:
-    """The operator: what is on time, in batches of mixed times, and what is late.
+    """Appends the operator; returns records on time, in batches of mixed times, and late ones.
 
     Records on time are sent at the watermark before their batch, as `split` gives them: columns ``(times,
     records)``, or a record batch. Late ones are sent at the watermark that they came behind, however records
@@ -66,11 +66,11 @@ def event_times(
         scope: Where.
         read: The records, or columns.
         split: Reads a batch.
-        clock: The unit of the times that `split` tells.
-        lateness: How far behind the latest a record may be, in units.
-        idle: After how many seconds without a record a worker no longer holds the others up; None: never.
-        name: What the program calls the operator.
-        time_column: Of columns, the one that tells the times.
+        clock: The unit of the times that `split` returns.
+        lateness: The maximum distance of a record behind the latest one, in units.
+        idle: The seconds without a record after which a worker no longer holds the others up; None: never.
+        name: The operator's name in the program.
+        time_column: For columns, the column with the times.
     """
     root_only(scope, _TITLE)
     if idle is not None and (isinstance(idle, bool) or not isinstance(idle, int | float)):
@@ -94,7 +94,7 @@ def event_times(
         watermark.retention = operator.retention([on_time_made, late_made])
         operator.build(watermark.alone, tuple, start=True)
         return on_time_made, late_made
-    # It is there with one worker, too: a checkpoint is gone on from with any number of them.
+    # Also present with one worker: the computation may resume from a checkpoint with any number of workers.
     told, told_made, telling = operator.new_output()
     watermark.telling = telling
     operator.set_summary(0, 2, None)
@@ -120,7 +120,7 @@ def event_times(
 class Watermark:
     """A worker's part: the latest time, and the capabilities that stand at the watermark.
 
-    Another number of workers goes on from a checkpoint with the least watermark of all: then a record is late
+    Another number of workers resumes from a checkpoint with the least watermark of all: then a record is late
     where it was late on every worker.
     """
 
@@ -146,9 +146,9 @@ class Watermark:
         self._sent = 0
         self.floor = 0
         self.ended = False
-        # What it says of the records that it has sent on: their times in the source are of another kind.
+        # The retention of sent records: their times in the source are of another kind.
         self.retention: Retention | None = None
-        # What is told to other workers: the capability, and what tells it.
+        # The broadcast to other workers: the capability, and the output.
         self.telling: Capability | None = None
         self.neighbours: Neighbours | None = None
         self._restored = False
@@ -185,7 +185,7 @@ class Watermark:
 
     @property
     def own(self) -> int:
-        """Returns the time that this worker's records tell."""
+        """Returns the watermark of this worker's records."""
         return max(self._latest - self._lateness, 0)
 
     @property
@@ -194,8 +194,8 @@ class Watermark:
         return max(self.floor, self.own)
 
     def run(self, data: FrontieredInput[Any]) -> bool:
-        """Passes on what has come; says whether anything has."""
-        if self.retention is not None:  # what is still to be read is not before the frontier
+        """Passes on waiting records; returns whether there were any."""
+        if self.retention is not None:  # records still to be read are not before the frontier
             frontier: Any = data.frontier.elements
             self.retention.settle(self._sent, frontier[0] if frontier else None)
         any_came = False
@@ -262,18 +262,18 @@ class Neighbours:
         self._alarm: float | None = None
 
     def taken(self) -> tuple[Any, ...]:
-        """Returns what is known of the others, for a checkpoint."""
+        """Returns the known watermarks of the others, for a checkpoint."""
         return self._info.peers, self._state, self._said, self._others
 
     def give_back(self, taken: tuple[Any, ...] | None, restored: Restored, *, ended: bool) -> None:
-        """Takes back what `taken` returned. With another number of workers, what they said counts no more."""
+        """Takes back the result of `taken`. With another number of workers, their watermarks are dropped."""
         if taken is not None and taken[0] == restored.peers:
             _, self._state, self._said, self._others = taken
         elif ended:
             self._state = _ENDED
 
     def run(self, data: FrontieredInput[Any], notices: FrontieredInput[Any]) -> None:
-        """Runs the watermark, and then sees who waits for whom."""
+        """Runs the watermark, and then finds workers that wait for others."""
         for _, said in notices:
             self._others.update({peer: (state, time) for peer, state, time in said if peer in self._others})
         if self._state == _ENDED:
@@ -304,7 +304,7 @@ class Neighbours:
             self._info.activator.activate_after(due - now)
 
     def _tell(self) -> None:
-        """Says what others want to know, once."""
+        """Sends the watermark that others need, once."""
         saying = (self._state, self._watermark.own)
         was_idle = self._said is not None and self._said[0] == _IDLE
         asked = was_idle or any(state == _IDLE for state, _ in self._others.values())

@@ -3,15 +3,15 @@
 Owns `EventLoop`: an asyncio loop in a daemon thread, started when the first operator of a worker takes a seat
 and stopped when the last leaves. asyncio is imported then, and not before.
 
-The thread serves until it winds up, whatever calls do: `SystemExit` and `KeyboardInterrupt`, which tasks let
-out of the loop, are told to every operator, and a loop that a call has stopped goes on. What an operator has
-started is cancelled when it leaves. What goes on after that has `GRACE` seconds; then it is given up, with
-a warning.
+The thread serves until it shuts down, whatever calls do: `SystemExit` and `KeyboardInterrupt`, which tasks
+let out of the loop, are reported to every operator, and a loop that a call has stopped continues. Calls of an
+operator are cancelled when it leaves. Calls that continue after that have `GRACE` seconds; then they are
+abandoned, with a warning.
 
-Threads: an operator enters on its worker's thread, and leaves on any, as the garbage collector has it. Tasks
-are known to the loop's thread only. Entering and ending exclude each other without a lock, which a collection
-in the midst of either could not take: who enters writes `_seats` and then reads `_ending`, who ends writes
-`_ending` and then reads `_seats`.
+Threads: an operator enters on its worker's thread, and leaves on any, because the garbage collector may free
+it there. Tasks are known to the loop's thread only. Entering and ending exclude each other without a lock,
+which a collection in the midst of either could not take: the entering thread writes `_seats` and then reads
+`_ending`, the ending one writes `_ending` and then reads `_seats`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GRACE = 5.0
 """Seconds that calls have to end after they were cancelled."""
 
 LEEWAY = 1.0
-"""Seconds that the loop's thread has, beyond those, to end: one that a call blocks is left behind."""
+"""Further seconds for the loop's thread to end: a thread that a call blocks is abandoned."""
 
 _HERE = threading.local()
 
@@ -42,7 +42,7 @@ class Owner(Protocol):
     """An operator that makes calls. It is called on any thread."""
 
     def failed(self, error: BaseException) -> None:
-        """Something that no call will tell has ended with this; the worker is to raise it."""
+        """Ends a task with an exception that no call reports; the worker is to raise it."""
 
     def unfinished(self) -> str:
         """Describes the calls in flight."""
@@ -67,14 +67,14 @@ class Seat:
         self._host.start(self, coroutine)
 
     def next(self, function: Callable[[], object]) -> None:
-        """Calls a function when the loop has gone through all that is ready now; on the loop's thread."""
+        """Calls a function when the loop has processed everything that is ready now; on the loop's thread."""
         self._host.next(function)
 
     def leave(self) -> None:
-        """Cancels what was started; with the last operator, waits for the loop to end.
+        """Cancels the started calls; with the last operator, waits for the loop to end.
 
         Raises:
-            BaseException: What interrupts the wait, when it is over or has been long.
+            BaseException: An interruption of the wait, when it is over or has been long.
         """
         self._host.leave(self)
 
@@ -95,7 +95,7 @@ class EventLoop:
 
     @classmethod
     def seat(cls, owner: Owner) -> Seat:
-        """A seat at the loop of the worker whose thread this is; there is a loop from then on."""
+        """Returns a seat at the loop of this thread's worker, which is started if there is none."""
         while True:
             host: EventLoop | None = getattr(_HERE, "loop", None)
             if host is None:
@@ -187,7 +187,7 @@ class EventLoop:
                     if not task.cancelled():
                         task.exception()  # has been looked at: asyncio need not log it
                 if late:
-                    # The loop goes without them, and what asyncio says of that is said here.
+                    # The loop ends without them; asyncio's message about that is replaced by this one.
                     self._loop.set_exception_handler(lambda _loop, _context: None)
                     own = {self._tasks[task] for task in late if task in self._tasks}
                     others = [task for task in late if task not in self._tasks]

@@ -1,4 +1,4 @@
-"""`Stream.join`, `top_k` and `sort`: what is done with all the records of a time.
+"""`Stream.join`, `top_k` and `sort`: operators on all the records of a time.
 
 They keep a time's records until it closes.
 """
@@ -66,12 +66,12 @@ def join_per_time(times: BothSides, capability: Capability, _info: Any) -> Calla
 def gathered(
     scope: BuildingScope, read: Output, name: str, shape: Callable[[list[Any]], list[Any]], *, locally: bool
 ) -> Output:
-    """Appends what has the records of each time on one worker, shaped by a function.
+    """Appends an operator that collects the records of each time on one worker, shaped by a function.
 
     Args:
         scope: Where it is.
         read: The records.
-        name: What it is called.
+        name: The operator's name.
         shape: Makes the result of a time's records.
         locally: Whether it is applied before they move, too; on one worker also, so that plans are equal for
             any number of workers.

@@ -1,4 +1,4 @@
-"""Checks of what the functions of folding operators return, where a mistake would pass for a result.
+"""Checks of the results of the functions of folding operators, where a mistake would pass for a result.
 
 They run for each record, so that nothing is formatted, or looked up for a message, before a value is wrong.
 """

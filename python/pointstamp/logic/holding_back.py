@@ -1,8 +1,8 @@
 """Warning of an operator for which sources upstream acknowledge no offset, for long.
 
-Windows end, and snapshots are taken: then an operator holds offsets back for a while, in silence. Where what
-it needs does not move on, a broker or a database keeps its log for as long as the program runs, and a restart
-begins at the same place again: of that it warns, once.
+While windows end and snapshots are taken, an operator holds offsets back for a time. If the records that it
+needs never become unneeded, a broker or a database keeps its log for as long as the program runs, and a
+restart begins at the same offset again. The operator warns of that, once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_SNAPSHOT = (
 
 
 class HoldingBack:
-    """Watches what an operator needs, and warns once when that does not move on."""
+    """Watches the earliest record that an operator needs, and warns once when it does not advance."""
 
     __slots__ = ("_batches", "_needed", "_retention", "_warned")
 
@@ -51,7 +51,8 @@ class HoldingBack:
 
         Args:
             time: That time.
-            why: Asked after many batches: the reason, and what to do; None where it is only a matter of time.
+            why: Called after many batches: returns the reason, and the remedy; None where the delay is
+                temporary.
         """
         if time != self._needed:
             self._needed = time

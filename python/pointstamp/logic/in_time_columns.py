@@ -1,7 +1,7 @@
 """Operators on rows in the order of time: a kernel, fed when times are final.
 
-A `Kernel` of the extension takes rows, and makes results of those whose times are final; the extension's
-operator feeds it. Where a `KeyedState` is given, it lists what the kernel keeps, and takes part in each
+A `Kernel` of the extension takes rows, and makes results of the rows whose times are final; the extension's
+operator feeds it. Where a `KeyedState` is given, it lists the kernel's state, and takes part in each
 activation.
 """
 
@@ -44,8 +44,8 @@ def in_time_order(
             None where they are in place, and its column of times.
         kernel: The kernel.
         output: For the results.
-        state: The state that lists what is kept, which the kernel has been given already.
-        name: What the program calls the operator.
+        state: The state that lists the kernel's contents, and was already given the kernel.
+        name: The operator's name in the program.
 
     Raises:
         GraphError: If the scope is not the outermost one.
@@ -70,7 +70,7 @@ class _Keeper:
         """The time at which the operator begins: rows before it are in the state."""
 
     def made(self, activator: Activator, retention: Retention | None) -> None:
-        """Takes what wakes the operator, and what says which rows it needs, if a source wants to know."""
+        """Sets the activator of the operator, and the retention of rows, if a source acknowledges."""
         self._state._on_snapshot(activator.activate)
         if retention is not None:
             self._holding_back = HoldingBack(retention)
@@ -81,8 +81,8 @@ class _Keeper:
         Rows that a snapshot has are not needed.
 
         Args:
-            batches: How many batches were taken.
-            left_out: How many rows were left out, as they are in the state.
+            batches: The number of batches that were taken.
+            left_out: The number of rows that were left out, because the state has them.
             until: The frontier; None when nothing can come any more.
             moved: Whether the frontier is another than in the activation before.
             needed: The earliest time of a row that the kernel needs.
@@ -93,7 +93,7 @@ class _Keeper:
         needed = max(needed, self._state._snapshot_at)
         if self._holding_back is not None and until is not None:
             self._holding_back.took(batches)
-            # Before the frontier moves, or a snapshot is taken, no row can be let go of.
+            # Before the frontier moves, or a snapshot is taken, no row can be released.
             if moved or self._state._snapshot_at != self._snapshot_at:
                 self._snapshot_at = self._state._snapshot_at
                 waits = needed == self._snapshot_at
@@ -104,14 +104,14 @@ class _Keeper:
 def kept_in(
     state: KeyedState[Any, Any], scope: BuildingScope, operator: str, kept: Kept, /, **given: Any
 ) -> None:
-    """Has a `KeyedState` list what a kernel keeps, and the kernel go on with what was restored.
+    """Lets a `KeyedState` list a kernel's contents, and the kernel continue with restored ones.
 
     Args:
         state: Which was given to the operator.
         scope: Where the operator is.
-        operator: What it is called.
-        kept: How what is kept is listed.
-        given: Of the operator's arguments those that what is kept follows from.
+        operator: The operator's name.
+        kept: The listing of the contents.
+        given: The arguments of the operator on which the contents depend.
 
     Raises:
         ValueError: If the state is another operator's already, or was restored for one of other terms.
@@ -121,13 +121,13 @@ def kept_in(
 
 
 class Kept:
-    """Lists what a kernel keeps for a `KeyedState`, and hands over what was restored.
+    """Lists a kernel's contents for a `KeyedState`, and passes it the restored ones.
 
     Args:
-        kernel: Whose.
-        keys: Of each kind of what is kept, the places of the key's columns.
-        shown: Makes of the rows of a key, a list for each kind, what is listed.
-        hidden: How many of the last columns are notes of the kernel's own, which are not listed.
+        kernel: The kernel.
+        keys: For each kind of contents, the positions of the key's columns.
+        shown: Makes the listed value from the rows of a key, a list for each kind.
+        hidden: The number of last columns that are notes of the kernel's own, which are not listed.
     """
 
     __slots__ = ("_hidden", "_kernel", "_keys", "_shown")
@@ -163,7 +163,7 @@ class Kept:
         return {}
 
     def put(self, key: Any, state: Any, note: Any) -> None:
-        """See `Keeper`: what is restored comes as tables."""
+        """See `Keeper`: restored contents come as tables."""
         raise TypeError("this snapshot is of an operator on records: restore it for one of those")
 
     def tables(self) -> list[Any]:
@@ -171,7 +171,7 @@ class Kept:
         return self._kernel.kept()
 
     def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:
-        """Takes in what `tables` gave on all workers: what is this worker's of it."""
+        """Takes the results of `tables` on all workers, and keeps this worker's part."""
         for kind, batches in enumerate(tables):
             for batch in batches:
                 self._kernel.put(kind, batch, self._keys[kind], index, peers)

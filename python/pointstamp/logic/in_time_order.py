@@ -1,13 +1,13 @@
 """The operator under all that go by key: logic over records in the order of time, once they are final.
 
 Its input is records by key in columns (see `rows`), each record on the worker of its key. It holds one
-capability, at or before all that is still to be sent: the earliest record that waits, or what the logic says
-that it will send without another record. What logic gives is sent together, whatever its times: the form is
-`Form.TIMED`. Records before the frontier of a snapshot that is gone on with are left out as they arrive: the
+capability, at or before the times of all future results: the earliest record that waits, or the time at which
+the logic will send without another record. The logic's results are sent together, whatever their times: the
+form is `Form.TIMED`. Records before the frontier of a restored snapshot are left out as they arrive: the
 state has them.
 
-Where a source acknowledges, the operator says which records it still needs (`Retention`): those that its
-logic needs; where the program gave it the state, those that the latest snapshot does not have.
+Where a source acknowledges, the operator reports the records that it still needs (`Retention`): those that
+its logic needs; where the program gave it the state, those that the latest snapshot does not have.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Logic(Protocol):
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Takes all records before `until`, which come once; None when none can come any more.
 
-        What it sends goes to `out`, with a time before `until` and not before its next time.
+        Its results go to `out`, with a time before `until` and not before its next time.
         """
 
     def next_time(self, until: int) -> int | None:
-        """The earliest time of what it will send if no record comes; None if nothing."""
+        """Returns the earliest time of results that need no further record; None without any."""
 
     def needs(self, until: int) -> int | None:
         """The earliest time of a record before `until` that may still be needed, or `until`.
@@ -61,7 +61,7 @@ def root_only(scope: BuildingScope, operator: str) -> None:
     """Refuses a scope whose times are not one number.
 
     Raises:
-        GraphError: It says what there is in loops.
+        GraphError: The message names the methods for loops.
     """
     if scope.dims != 1:
         raise GraphError(
@@ -84,9 +84,9 @@ def in_time_order(
     Args:
         scope: Where it is.
         keyed: Columns ``(times, keys, values)``, at a time that is not after any of theirs.
-        name: What it is called.
+        name: The operator's name.
         make: Makes the logic; called once.
-        state: What it keeps.
+        state: The kind of its state.
         is_given: Whether the program was given the state, and takes snapshots of it.
     """
     operator = PlannedOperator(scope, name)
@@ -182,7 +182,7 @@ class Ordered:
         self._retention: Retention | None = None
         self._given: KeyedState[Any, Any] | None = None
         self._holding_back: HoldingBack | None = None
-        # Of `KeyedState.snapshot_at`, what was said last.
+        # The value of `KeyedState.snapshot_at` that was last reported.
         self._snapshot_at = 0
         if logic.next_time(0) is None and arrivals.least() is None:
             self._let_go()  # nothing was restored that is to be sent
@@ -190,13 +190,13 @@ class Ordered:
     def retain(
         self, operator: PlannedOperator, results: Output, wake: Callable[[], None], *, is_given: bool
     ) -> None:
-        """Says from now on which records are needed, if a source wants to know.
+        """Begins to report the records that are needed, if a source acknowledges.
 
         Args:
             operator: The operator that is being made.
             results: Its output.
             wake: Has the operator run.
-            is_given: Whether the program was given the state: what a snapshot has is not needed.
+            is_given: Whether the program was given the state: records in a snapshot are not needed.
         """
         if is_given and self._state is not None:
             self._given = self._state
@@ -209,7 +209,7 @@ class Ordered:
             self._holding_back = HoldingBack(self._retention)
 
     def _keep(self, until: int | None) -> None:
-        """Says what is needed at a frontier."""
+        """Reports the records that are needed at a frontier."""
         if self._retention is None:
             return
         if until is None:
@@ -224,7 +224,7 @@ class Ordered:
             self._holding_back.needs(least, lambda: self._why(least, until))
 
     def _why(self, least: int, until: int) -> str | None:
-        """Returns why records are needed for long, and what to do; None where that passes."""
+        """Returns the reason why records are needed for long, and the remedy; None if temporary."""
         if self._given is not None and least == self._snapshot_at:
             return NO_SNAPSHOT
         key = None if self._state is None else self._state._never_silent(until, TTLS)
@@ -236,7 +236,7 @@ class Ordered:
         )
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-        """Takes what has come, and runs the logic if times have become final."""
+        """Takes waiting records, and runs the logic if times have become final."""
         add, begins, retention = self._arrivals.add, self._begins, self._retention
         for message, (times, keys, values) in port:
             time: Any = message.time

@@ -31,7 +31,7 @@ _END: Any = object()
 
 
 class Source:
-    """The operator: its constructor, and what it has in flight."""
+    """The operator: its constructor, and its position in the iterator."""
 
     def __init__(
         self, name: str, items: Iterable[tuple[Time, Iterable[Any]]], in_flight: int, *, records: bool = False
@@ -58,7 +58,7 @@ class Source:
     # ------------------------------------------------------------ checkpoints
 
     def snapshot(self) -> list[tuple[str, Any]]:
-        """Returns how much was taken of the iterator, and the right to send the rest."""
+        """Returns the number of items taken of the iterator, and the capability to send the rest."""
         held = [self._held.delayed(time) for time in self._held.times]
         return [
             ("taken", (self._taken, self._digest)),
@@ -69,7 +69,7 @@ class Source:
         ]
 
     def restore(self, pairs: Iterable[tuple[str, Any]], version: int) -> None:
-        """Leaves out what was taken before the checkpoint.
+        """Skips the items that were taken before the checkpoint.
 
         Raises:
             CheckpointError: If the iterator gives something else than before.

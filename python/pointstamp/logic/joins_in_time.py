@@ -1,8 +1,8 @@
 """Joins in time: the logic of interval joins, as-of joins and joins with a table that changes.
 
-Both sides come as one stream (`sides`), in the order of time, so that a record meets what is there already
-and is kept for what comes. It is kept until the frontier says that nothing can match it any more; a key
-without records leaves nothing. What is kept is plain data by key, which a `KeyedState` lists.
+Both sides come as one stream (`sides`), in the order of time, so that a record meets the earlier ones and is
+kept for the later ones. It is kept until the frontier shows that nothing can match it any more; a key without
+records leaves nothing. The records are plain data by key, which a `KeyedState` lists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEFT, _RIGHT = 0, 1
 
 
 class Interval:
-    """Pairs whose times are no further apart than asked for.
+    """Pairs whose times are no further apart than the bounds.
 
     Per key and side it keeps ``[time, value, matched]`` in the order of time. An entry is due when no match
     can come: a left one after ``time + upper``, a right one after ``time - lower``.
@@ -35,7 +35,7 @@ class Interval:
     """
 
     def __init__(self, state: KeyedState[Any, Any], lower: int, upper: int, outer: tuple[bool, bool]) -> None:
-        # How long after its own time a record of each side can be matched.
+        # The time after its own time during which a record of each side can be matched.
         self._lasts = (upper, -lower)
         self._reach = ((lower, upper), (-upper, -lower))
         self._outer = outer
@@ -72,7 +72,7 @@ class Interval:
         self._state._stands_at(until)
 
     def listed(self) -> dict[Any, Any]:
-        """See `Keeper`: of each key what is kept of the left and of the right, ``[time, value, matched]``."""
+        """See `Keeper`: for each key the records of the left and of the right, ``[time, value, matched]``."""
         left, right = self._kept
         return {
             key: tuple([list(entry) for entry in kept.get(key, ())] for kept in (left, right))
@@ -101,7 +101,7 @@ class Interval:
         heappush(self._due, (time + self._lasts[side], self._entries, side, key))
 
     def _expire(self, until: int | None, times: list[int], pairs: list[Any]) -> None:
-        """Lets go of what was due before a time. A key's side is in the heap once, with its oldest."""
+        """Releases records that were due before a time. A key's side is in the heap once, with its oldest."""
         while self._due and (until is None or self._due[0][0] < until):
             due, _, side, key = heappop(self._due)
             kept = self._kept[side][key]
@@ -116,7 +116,7 @@ class Interval:
                 del self._kept[side][key]
 
     def needs(self, until: int) -> int | None:
-        """See `Logic`: what is kept, and for outer joins what that has been matched with."""
+        """See `Logic`: the kept records, and for outer joins the records that they were matched with."""
         reach = max(0, *self._lasts)
         return max(until - (2 * reach if any(self._outer) else reach), 0)
 
@@ -134,7 +134,7 @@ class AsOf:
 
     Args:
         state: Where it is listed: of each key the time and the value of its latest right record.
-        within: How far back that may be, in units; None: any time.
+        within: The maximum distance back in time, in units; None: any.
         left: Whether left records come without one, too, with None in its place.
     """
 
@@ -215,7 +215,7 @@ class Table(AsOf):
 
     Args:
         state: Where it is listed: of each key the time and the row.
-        ttl: How long after its time a row is gone, in units; None: only once there is another.
+        ttl: The time after which a row is removed, in units; None: only once another replaces it.
         left: As of `AsOf`.
     """
 

@@ -1,8 +1,8 @@
 """`scope.read(..., event_time=)`: a watermark for each partition, in any unit, with the late records apart.
 
-A source's `EventTime` sends what is late at a time after its own, so that a record is late where its own time
-is before that of its message. Owns the function of records or batches that a reading asks for
-times, and the operator behind it that puts late ones on a stream of their own.
+A source's `EventTime` sends late records at a time after their own, so that a record is late where its own
+time is before the time of its message. Owns the function that extracts the times of records or batches, and
+the operator after it that puts late ones on a stream of their own.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def _whole(times: Any, column: str) -> Any:
 def late_apart(
     scope: BuildingScope, read: Output, times: Callable[[Any], Any], clock: Clock, time_column: str | None
 ) -> tuple[Output, Output]:
-    """Splits a stream into what is at its own time, and what was sent later than that.
+    """Splits a stream into records at their own time, and records that were sent later than that.
 
     Args:
         scope: Where.
         read: The records, or columns.
-        times: Returns the time of a record, or those of a batch, in units.
+        times: Returns the time of a record, or the times of a batch, in units.
         clock: Their unit.
-        time_column: Of columns, the one that tells the times.
+        time_column: For columns, the column with the times.
     """
     schema = read.schema
     operator = PlannedOperator(scope, "late")

@@ -32,7 +32,7 @@ __all__ = ["FrontierNotificator", "Notificator"]
 
 
 class _Requests:
-    """Requested times with their capabilities, least first in an order that extends that of times."""
+    """Requested times with their capabilities, least first in an order that extends the order of times."""
 
     __slots__ = ("_heap", "_held", "restored")
 
@@ -59,7 +59,7 @@ class _Requests:
         return self._held[time][0]
 
     def take(self, frontiers: Sequence[Antichain]) -> tuple[Capability, int] | None:
-        """The first request whose time no frontier reaches, and how many times it was made."""
+        """The first request whose time no frontier reaches, and the number of times that it was made."""
         heap = self._heap
         if not heap:
             return None
@@ -142,7 +142,7 @@ class FrontierNotificator:
     def notify_at(self, capability: Capability) -> None:
         """Asks for the capability back once its time is closed.
 
-        It is the notificator's from now on: do not drop it.
+        The notificator owns it afterwards: do not drop it.
 
         Examples:
             >>> import pointstamp as ps
@@ -183,7 +183,7 @@ class FrontierNotificator:
 
 @suggesting
 class Notificator:
-    """Hands back capabilities whose time is closed on every input, least first, once per time."""
+    """Returns capabilities whose time is closed on every input, least first, once per time."""
 
     __slots__ = ("_inputs", "_requests")
 
@@ -228,7 +228,7 @@ def notified(
     schema: _core.Schema | None = None,
     state: Declared = None,
 ) -> Output:
-    """An operator with one output, whose logic is called with its inputs, the output and a notificator.
+    """Appends an operator of one output; its logic gets the inputs, the output and a notificator.
 
     Where it was given a class of states, the logic is called with the state, too.
     """
@@ -244,7 +244,7 @@ def notified(
     declares = declaration(scope, name, state, pacts, requests=requests, cure=cure)
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        # After a resumption, what was requested from the start is restored, or was handed back.
+        # After a resumption, the requests from the start are restored, or were delivered.
         if not requests.restored and not capability._revoked:
             for time in init:
                 requests.add(capability.delayed(time))

@@ -1,8 +1,8 @@
 """State that an operator keeps for each time until the time closes.
 
-Owns `PerTime`, `PerTimeAndKey`, and `at_closing`, the operators that need all of a time at once. Invariant:
-a state and the capability to send at its time come and go together, so that nothing is kept for a time that
-is closed. Costs are those of `FrontierNotificator`, and a dict look-up for each access.
+Owns `PerTime`, `PerTimeAndKey`, and `at_closing`, the operators that need all of a time at once. Invariant: a
+state and the capability to send at its time are created and dropped together, so that nothing is kept for a
+time that is closed. Costs are those of `FrontierNotificator`, and a dict look-up for each access.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PerTime(Generic[S]):
 
     Args:
         make: Makes the state of a time.
-        division: How checkpoints divide it among workers. Where it is by group, a state is by key.
+        division: Its division among workers in checkpoints. Where it is by group, a state is by key.
         add: Adds a second state of one time to the first, and returns both together. Needed where a worker
             can come to have the states of several.
     """
@@ -95,7 +95,7 @@ class PerTime(Generic[S]):
                     self._states[time] = self._add(self._states[time], part)
 
     def part_of(self, state: S, _restored: Restored) -> Any:
-        """Returns what is this worker's of the state of a time; `NOTHING` for nothing."""
+        """Returns this worker's part of the state of a time; `NOTHING` for nothing."""
         return state
 
 
@@ -120,7 +120,7 @@ def at_closing(finish: Callable[[list[Any]], Any]) -> tuple[Callable[..., Any], 
     Any worker can have any of the batches.
 
     Args:
-        finish: Called with the batches, at least one: lists of records, or record batches. Returns what is
+        finish: Called with the batches, at least one: lists of records, or record batches. Returns the
             sent: a list of records, or columns.
     """
     times: PerTime[list[Any]] = PerTime(list, "parts", add)

@@ -1,7 +1,7 @@
-"""Some of the rows of batches: those for which a condition holds, those at places, all of them in order.
+"""Some of the rows of batches: filtered by a condition, at positions, all of them in order.
 
-pyarrow's kernels know no views, which Polars and Parquet hand over, and not all nested types: this is for
-columns of every type. The work is done in Rust, without the interpreter.
+pyarrow's kernels support no views, which Polars and Parquet return, and not all nested types: this module is
+for columns of every type. The work is done in Rust, without the interpreter.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def rows_where(batch: pa.RecordBatch, condition: Any) -> pa.RecordBatch:
 
     Args:
         batch: The rows.
-        condition: For each row a boolean: pyarrow's array or a chunked one, a list, or what has
-            ``__arrow_array__`` or is NumPy's.
+        condition: For each row a boolean: pyarrow's array or a chunked one, a list, an object with
+            ``__arrow_array__``, or NumPy's array.
 
     Raises:
         TypeError: If it is no column of booleans.
@@ -68,7 +68,7 @@ def rows_in_order(batches: list[pa.RecordBatch], by: list[int], descending: bool
 
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with plain columns in the place of views and of runs, at any depth, for kernels of pyarrow."""
+    """Returns the rows with plain columns in place of views and runs, at any depth, for pyarrow's kernels."""
     found: pa.RecordBatch = _core.without_views(batch)
     return found
 

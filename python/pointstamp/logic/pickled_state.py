@@ -19,7 +19,7 @@ __all__ = ["dumps", "loads"]
 
 
 def loads(written: Piece, restored: Restored) -> Any:
-    """Reads what `dumps` wrote; capabilities are those that the operator held."""
+    """Reads a pickle of `dumps`; capabilities are those that the operator held."""
     return _Unpickler(io.BytesIO(written.read()), restored).load()
 
 

@@ -1,4 +1,4 @@
-"""Operators of one's own, and those of the library that are written in Python, as nodes of a plan.
+"""Custom operators, and the library's operators in Python, as nodes of a plan.
 
 Owns `PlannedOperator`: it reserves the operator in the engine when the method is called, so that its
 constructor has capabilities, an address and an activator; lowering connects its inputs.
@@ -45,7 +45,7 @@ class PlannedOperator:
 
     Args:
         scope: Where it is.
-        name: What it is called.
+        name: The operator's name.
     """
 
     __slots__ = ("_begun", "_inputs", "_outputs", "_ports", "_scope", "core", "name", "node", "state")
@@ -59,7 +59,7 @@ class PlannedOperator:
         self._outputs: list[Output] = []
         self._ports = 0
         self._begun: list[Capability] = []
-        self.state: Any = None  # that of an operator of one's own, for its constructor
+        self.state: Any = None  # the state of a custom operator, for its constructor
         self.node = scope._building.reserved(
             scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name, pacts=[], summaries=[]
         )
@@ -77,9 +77,9 @@ class PlannedOperator:
         """Adds an input.
 
         Args:
-            read: What it reads.
-            pact: How that moves; see `pact_of`.
-            frontier: Whether the operator is told of the input's frontier.
+            read: The output that it reads.
+            pact: Its distribution to workers; see `pact_of`.
+            frontier: Whether the operator receives the input's frontier.
 
         Returns:
             Its number.
@@ -112,7 +112,7 @@ class PlannedOperator:
         Args:
             schema: Of columns; None for records.
             form: The form in which it is made, where it is not the plain one.
-            clock: What tells the unit of its times, where these are not those of the inputs.
+            clock: The clock of its times, where these are not the times of the inputs.
         """
         form = form or (Form.RECORDS if schema is None else Form.COLUMNS)
         self._scope._plan_scope.check_building()
@@ -128,7 +128,7 @@ class PlannedOperator:
         return port, output, capability
 
     def set_summary(self, input: int, output: int, summary: Any) -> None:
-        """Says what happens to a timestamp on its way; see `OperatorBuilder.set_summary`.
+        """Sets the effect of the operator on a timestamp; see `OperatorBuilder.set_summary`.
 
         Raises:
             GraphError: If there is no such input or output.
@@ -143,7 +143,7 @@ class PlannedOperator:
         self.node["summaries"].append((input, output, check_summaries(summary, self._scope.dims)))
 
     def retention(self, outputs: Sequence[Output]) -> _core.Retention | None:
-        """The retention of the operator, whose results are in these outputs; None where there is none."""
+        """Returns the retention of the operator with results in these outputs; None for none."""
         building = self._scope._building
         made = self.core.retention([building.take(output, output.form) for output in outputs])
         self._ports += made is not None  # it has an output of its own
@@ -154,12 +154,12 @@ class PlannedOperator:
         self.core.retains_forever()
 
     def stateless(self) -> None:
-        """Says that the operator keeps nothing from one run to the next, but for what waits at its inputs."""
+        """Declares that the operator keeps nothing from one run to the next, except batches at its inputs."""
         self._begun = []
         self.core.stateless()
 
     def restored(self) -> Restored | None:
-        """The state that the operator had at the checkpoint that the computation goes on from; None for none.
+        """Returns the operator's state in the checkpoint from which the computation resumes; None for none.
 
         To be called once, after its outputs were added.
         """
@@ -181,9 +181,9 @@ class PlannedOperator:
         To be called once, after its outputs were added.
 
         Args:
-            make: Makes the state as it is at the beginning.
-            by_key: Whether its keys are those by which the operator's records come to their worker.
-            version: The version of what it returns.
+            make: Makes the initial state.
+            by_key: Whether its keys are those that distribute the operator's records to workers.
+            version: The version of the pairs that it returns.
             requests: The notifications that it waits for.
         """
         state = make()
@@ -213,11 +213,11 @@ class PlannedOperator:
             keep_waiting(self.core, self.name, state, self.restored())
 
     def note_kept(self, size: Callable[[], tuple[int, int] | None]) -> None:
-        """Notes how to ask how much the operator keeps: in rows and bytes, None where that is not known."""
+        """Registers the function for the size of the state: in rows and bytes, or None."""
         self.core.note_kept(size)
 
     def constructed(self, constructor: Callable[..., Any], *given: Any) -> Any:
-        """The operator's logic, which its constructor makes of what it is given and the operator's info."""
+        """Returns the logic that the constructor makes of its arguments and the operator's info."""
         return constructed(self.name, constructor, *given, self.info)
 
     def build(
@@ -231,8 +231,8 @@ class PlannedOperator:
         """Ends the construction.
 
         Args:
-            logic: What the operator does when it runs.
-            arguments: Makes what the logic is called with of the list of inputs.
+            logic: The logic of the operator when it runs.
+            arguments: Makes the arguments of the logic from the list of inputs.
             notify: Whether it runs when a frontier changes.
             start: Whether it runs at the start.
         """
@@ -280,16 +280,16 @@ def single_output(
 
     Args:
         scope: Where it is.
-        name: What it is called.
-        inputs: What it reads, and how that moves.
+        name: The operator's name.
+        inputs: The outputs that it reads, and their pacts.
         build: Its constructor.
         notify: Whether it runs when a frontier changes.
         start: Whether it runs at the start.
         retains_forever: Whether it may need any record for as long as it runs: a source upstream then
             acknowledges nothing.
         schema: Of the output's columns; None for records.
-        declares: Says what its state is, before its constructor is called.
-        state: What it keeps, which `build` makes use of; None where it does not say what it keeps.
+        declares: Declares its state, before its constructor is called.
+        state: The kind of its state, for `build`; None where it is not declared.
 
     Raises:
         GraphError: If an input is of another scope; then nothing is appended.

@@ -11,7 +11,7 @@ more than half of the entries were taken back. Setting a timer twice for a time 
 when its time is final, so that a snapshot at that time still has it. The operator holds its capability back
 to the earliest timer. A snapshot of the state has the timers, too.
 
-At the end of the stream event time goes on to its end: all timers run, also those that timers set. They run
+At the end of the stream event time advances to its end: all timers run, also those that timers set. They run
 key by key, so that a key whose timers set timers without end is found after `MOST_IN_TURN` of them.
 """
 
@@ -185,7 +185,7 @@ def _refuse_kept() -> NoReturn:
 def _refuse_returned(which: str, function: Any, returned: Any) -> NoReturn:
     name = getattr(function, "__qualname__", repr(function))
     raise TypeError(
-        f"{which} of process, {name}, returned {returned!r:.100}, which goes nowhere: send records with "
+        f"{which} of process, {name}, returned {returned!r:.100}, which is dropped: send records with "
         "context.emit(record), and return nothing"
     )
 
@@ -287,7 +287,7 @@ class Process:
                     _refuse_returned("on_timer", self._on_timer, returned)
 
     def _finish(self, context: KeyContext) -> None:
-        """Runs all timers, key by key, and puts what was sent in the order of time."""
+        """Runs all timers, key by key, and sorts the sent records by time."""
         self._ends = True
         self._timers = {timer: True for timer, is_set in self._timers.items() if is_set}
         self._cancelled = 0

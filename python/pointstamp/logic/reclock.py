@@ -1,7 +1,7 @@
 """`Stream.reclock`: records wait for the tick of another stream, and are sent at its time.
 
-After timely dataflow's operator of that name, with its two rules: a tick at a time sends what is here of that
-time or before, and records that no tick releases are never sent.
+After timely dataflow's operator of that name, with its two rules: a tick at a time sends the waiting records
+of that time or before, and records that no tick releases are never sent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Two keyed streams as one: what joins in time read.
+"""Two keyed streams as one: the input of joins in time.
 
 The values of both are ``(side, value)``, 0 for the left and 1 for the right, in one stream: its frontier is
-that of both together, so that the operator behind it sees both sides in the order of time.
+the frontier of both together, so that the operator behind it sees both sides in the order of time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The form of a snapshot of keyed state: a mark, a form, a checksum, and the state.
 
-The checksum is looked at before anything else is read: what stands behind it is unpickled, or handed to code
-that trusts its offsets.
+The checksum is checked before anything else is read: the rest is unpickled, or passed to code that trusts its
+offsets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["read", "read_table", "write", "write_table"]
 
 _MARK = b"pointstamp keyed state"
 _FORM = 5
-"""Raised with every change of what stands behind the checksum."""
+"""Raised with every change of the format behind the checksum."""
 _CHECKSUM = 4
 """Bytes."""
 _BEGINS = len(_MARK) + 1 + _CHECKSUM
@@ -29,11 +29,11 @@ def write(entries: list[Any]) -> bytes:
 
 
 def read(snapshot: bytes) -> list[Any]:
-    """Reads what `write` wrote.
+    """Reads bytes of `write`.
 
     Raises:
         CodecError: For bytes that are no snapshot, or one of another version, or that have changed since.
-        TypeError: For what is not bytes.
+        TypeError: For an object that is not bytes.
     """
     if not isinstance(snapshot, bytes | bytearray | memoryview):
         raise TypeError(f"a snapshot is the bytes that KeyedState.snapshot returned, not {snapshot!r}")
@@ -70,7 +70,7 @@ def write_table(batch: Any) -> bytes:
 
 
 def read_table(written: bytes) -> Any:
-    """Reads what `write_table` wrote."""
+    """Reads bytes of `write_table`."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(written) as reader:

@@ -1,6 +1,6 @@
 """Readers of batches of records for the operators on event time: columns, see `pointstamp.logic.timed_rows`.
 
-Owns `split_records`, which tells what is late, and `with_keys`.
+Owns `split_records`, which separates late records, and `with_keys`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def split_records(
 ) -> Callable[..., Any]:
     """Returns the function that reads a batch of records for `event_time`.
 
-    Records on time become columns ``(times, records)``. What is after the limit, if there is one, goes with
-    what is late, and moves nothing.
+    Records on time become columns ``(times, records)``. Records after the limit, if there is one, are late,
+    and move nothing.
     """
 
     def split(records: list[Any], latest: int, floor: int, lateness: int) -> tuple[Any, Late, int]:

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 __all__ = ["Keeper", "KeyedState", "claimed"]
 
 FEW = 64
-"""Entries of a heap that are not worth looking through for those that are past."""
+"""The number of entries of a heap below which past ones are not searched for."""
 
 SAMPLE = 32
-"""Keys whose size is measured for an estimate of all."""
+"""The number of keys whose size is measured for an estimate of all."""
 
 K = TypeVar("K")
 S = TypeVar("S")
 
 
 class Keeper(Protocol):
-    """Logic that keeps what it has by key in a form of its own, or more than a state for each key."""
+    """Logic that keeps its state by key in a form of its own, or more than a state for each key."""
 
     def listed(self) -> dict[Any, Any]:
         """The state of each key, as plain data that is not changed any more."""
@@ -47,7 +47,7 @@ class Keeper(Protocol):
         """Returns notes that a snapshot needs of some keys besides."""
 
     def put(self, key: Any, state: Any, note: Any) -> None:
-        """Takes a key of a snapshot in: what was listed, and noted, of it; None where it was not."""
+        """Takes a key of a snapshot: its listed value, and its note; None where it has none."""
 
 
 @runtime_checkable
@@ -55,24 +55,23 @@ class Tabular(Keeper, Protocol):
     """A keeper of rows: a snapshot has them as columns."""
 
     def tables(self) -> list[Any]:
-        """Record batches of what is kept, of each kind one."""
+        """Returns record batches of the state, one of each kind."""
 
     def put_tables(self, tables: list[list[Any]], index: int, peers: int) -> None:
-        """Takes in those of all workers of a run: what is this worker's of them."""
+        """Takes the batches of all workers of a run, and keeps this worker's part."""
 
 
 @suggesting
 class KeyedState(Generic[K, S]):
     """The state that an operator keeps for each key of this worker: methods of keyed streams take one.
 
-    What the state of a key is depends on the operator, whose documentation says it. It may be read where the
-    worker does not step: in `main`, between steps, or after the run.
+    The type of a key's state depends on the operator, whose documentation describes it. It may be read where
+    the worker does not step: in `main`, between steps, or after the run.
 
     Attributes:
         frontier: Every record before this time is taken in, and none at or after it, in units of the
             stream's times (of datetimes, microseconds since 1970); None when no more can come.
-        left_out: How many records have come that are before the frontier of the snapshot that it began with:
-            it has them already.
+        left_out: The number of records before the frontier of the initial snapshot, which has them already.
 
     Examples:
         >>> import pointstamp as ps
@@ -111,7 +110,7 @@ class KeyedState(Generic[K, S]):
 
     def __init__(self) -> None:
         self.frontier: int | None = 0
-        # What is before it was taken in by the run that the snapshot is of.
+        # Earlier records were taken by the run of the snapshot.
         self._begins = 0
         self.left_out = 0
         self._states: dict[K, S] = {}
@@ -123,16 +122,16 @@ class KeyedState(Generic[K, S]):
         self._born: dict[K, int] = {}
         # A heap of the times in `_born`, `(time, number, key)`, and of some that are not valid any more.
         self._born_in_order: list[tuple[int, int, K]] = []
-        # The frontier of the latest snapshot; before there is one, that of the snapshot it began with, or 0.
+        # The frontier of the latest snapshot; before there is one, the initial snapshot's, or 0.
         self._snapshot_at = 0
         # Called when a snapshot is taken.
         self._wake: Callable[[], None] | None = None
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
-        # The operator's; before it has one, those of the snapshot.
+        # The operator's terms; before it has one, the snapshot's.
         self._terms: Terms | None = None
         self._claimed = False
-        # Of a snapshot of rows: of each kind the batches, and which worker of how many this is.
+        # From a snapshot of rows: for each kind the batches, the number of this worker, and of all.
         self._tables: tuple[list[list[Any]], int, int] | None = None
 
     def __repr__(self) -> str:
@@ -177,7 +176,7 @@ class KeyedState(Generic[K, S]):
         return key in self._listed()
 
     def size(self) -> tuple[int, int] | None:
-        """Returns the number of keys, and about how many bytes they take with their states, by a sample.
+        """Returns the number of keys, and an estimate of their bytes with their states, by a sample.
 
         None where the operator keeps them in another form: listing that takes long.
 
@@ -197,7 +196,7 @@ class KeyedState(Generic[K, S]):
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> bytes:
-        """The state as bytes, as of `frontier`: what it is of, and what it has.
+        """Returns the state as bytes, as of `frontier`: its terms, and its contents.
 
         Raises:
             ValueError: If it is no operator's yet.
@@ -215,7 +214,7 @@ class KeyedState(Generic[K, S]):
         if self._terms is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
         made = self._as_bytes(self._terms.now())
-        # Not before: what has no snapshot is still needed, and `_as_bytes` may raise.
+        # Not before: state without a snapshot is still needed, and `_as_bytes` may raise.
         if self.frontier is not None:
             self._snapshot_at = self.frontier
         if self._wake is not None:
@@ -232,7 +231,7 @@ class KeyedState(Generic[K, S]):
         states = self._listed()
         notes = self._notes if self._keeper is None else self._keeper.notes()
         seen = self._seen
-        # One that has no state may be known all the same: it has a timer.
+        # A key without a state may be known all the same: it has a timer.
         entries = [
             (key, key in states, states.get(key), seen.get(key), notes.get(key))
             for key in dict.fromkeys([*states, *seen, *notes])
@@ -243,24 +242,25 @@ class KeyedState(Generic[K, S]):
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
         """The state of a worker, from the snapshots of all workers of a run, of however many.
 
-        It is for the operator that it was taken of: one of the same kind, with the same terms and functions.
-        The operator leaves out records before the snapshot's frontier, and counts them in `left_out`, so
-        that a source may begin earlier. A snapshot of a run that had ended is gone on with from the
-        beginning of time. Reading a snapshot can run code, as unpickling does: restore what you wrote.
+        It is for the operator from which it was taken: one of the same kind, with the same terms and
+        functions. The operator leaves out records before the snapshot's frontier, and counts them in
+        `left_out`, so that a source may begin earlier. A snapshot of a run that had ended resumes at the
+        beginning of time. Reading a snapshot can run code, as unpickling does: restore only snapshots that
+        you wrote.
 
         Args:
-            snapshots: What `snapshot` returned on each worker, at one frontier; none of them is an empty
+            snapshots: The results of `snapshot` on each worker, at one frontier; none of them is an empty
                 state.
             index: The worker's number.
-            peers: How many workers there are now.
+            peers: The number of workers now.
 
         Raises:
-            TypeError: For one snapshot that is not in a list, and for what is not bytes.
+            TypeError: For one snapshot that is not in a list, and for an object that is not bytes.
             ValueError: If they are of different frontiers or operators, or not one of each worker of a run.
             CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
 
         Examples:
-            A second run goes on where the first one ended:
+            A second run continues where the first one ended:
 
             >>> import pointstamp as ps
             >>> def build(scope, numbers, state):
@@ -327,7 +327,7 @@ class KeyedState(Generic[K, S]):
         return (terms, self.frontier, told, None, entries, self._born)
 
     def _give_back(self, kept: tuple[Any, ...], restored: Restored) -> None:
-        """Takes in what a checkpoint has of a worker: of the keys that are this one's now.
+        """Takes a worker's part of a checkpoint: the keys that this worker owns now.
 
         Raises:
             CheckpointError: If that is of another operator, or of other arguments.
@@ -370,7 +370,7 @@ class KeyedState(Generic[K, S]):
         """Makes it the state of an operator.
 
         Raises:
-            ValueError: If it is another's already, or what was restored is of other terms.
+            ValueError: If it belongs to another operator already, or the restored state has other terms.
         """
         if self._claimed:
             raise ValueError("this KeyedState is another operator's already: make one for each")
@@ -429,7 +429,7 @@ class KeyedState(Generic[K, S]):
         return oldest[1]
 
     def _keep_in(self, keeper: Keeper) -> None:
-        """Hands what was restored over to the logic that keeps it from now on."""
+        """Passes the restored state to the logic that keeps it afterwards."""
         states, notes = self._states, self._notes
         self._states, self._notes = {}, {}
         self._keeper = keeper
@@ -473,7 +473,7 @@ class KeyedState(Generic[K, S]):
             self._states.pop(key, None)
 
     def _stands_at(self, until: int | None) -> None:
-        """Takes note of the frontier. What was restored stands where it did until the input is there, too."""
+        """Notes the frontier. Restored state keeps its own frontier until the input has reached it."""
         if until is None or (self.frontier is not None and until > self.frontier):
             self.frontier = until
 
@@ -492,7 +492,7 @@ class KeyedState(Generic[K, S]):
 
 
 def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = None) -> KeyedState[Any, Any]:
-    """The state of an operator: the one that it was given, or a new one.
+    """Returns the state of an operator: the given one, or a new one.
 
     Raises:
         ValueError: If it is another's already, or of other terms.

@@ -30,7 +30,7 @@ class Stateful:
         self.state = state
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
-        """Takes records in, and forgets what is due."""
+        """Takes records, and drops states that are due."""
         for part in rows.parts():
             first, count = 0, len(part[1])
             if self.state._ttl is not None:
@@ -44,7 +44,7 @@ class Stateful:
         self.state._forget_until(until)
 
     def apply(self, part: Keyed, out: Results) -> None:
-        """Takes records in, a part of those that are final."""
+        """Takes a part of the final records."""
         raise NotImplementedError
 
     def next_time(self, until: int) -> int | None:
@@ -52,7 +52,7 @@ class Stateful:
         return None
 
     def needs(self, until: int) -> int | None:
-        """See `Logic`: a state follows from all records since its key came up."""
+        """See `Logic`: a state depends on all records since the key's first one."""
         return self.state._known_since(until)
 
 
@@ -173,7 +173,7 @@ class Largest(Stateful):
         self.state._forget_until(until)
 
     def _changes(self, changed: dict[Any, list[Any]]) -> list[Any]:
-        """Takes the values of one time in, and returns the keys whose greatest have changed."""
+        """Takes the values of one time, and returns the keys whose greatest have changed."""
         states = self.state._states
         results: list[Any] = []
         for key, values in changed.items():

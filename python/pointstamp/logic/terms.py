@@ -1,9 +1,8 @@
 """The terms of an operator's state: a snapshot has them, and they are compared where it is restored.
 
-Owns `Terms`. What is kept has a form that follows from the operator and from some of its arguments: a
-session's gap, the columns of a key. These are its terms, in words; a state of other terms would be read
-wrongly, or lose what it has, and is refused. Functions are not compared: nothing tells whether two are the
-same.
+Owns `Terms`. The form of state depends on the operator and some of its arguments: a session's gap, the
+columns of a key. These are its terms, in words. A state with other terms would be read wrongly, or lose its
+contents, and is refused. Functions are not compared: nothing shows whether two are the same.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _TIMES = "times"
 
 @dataclass(frozen=True)
 class Terms:
-    """The operator of a state, the arguments that its form follows from, and the worker.
+    """The operator of a state, the arguments on which its form depends, and the worker.
 
     Args:
         operator: Which.
         given: The arguments by name, as they are shown.
         index: The worker's number.
-        peers: How many workers there are.
-        clock: What knows the kind of times, which records may tell; None where `given` says it.
+        peers: The number of workers.
+        clock: The clock of the times, whose kind a record may decide; None where `given` has it.
     """
 
     operator: str
@@ -41,7 +40,7 @@ class Terms:
     clock: Clock | None = field(default=None, compare=False)
 
     def now(self) -> Terms:
-        """The terms with what is known of the times by now."""
+        """Returns the terms with the present knowledge of the times."""
         told = None if self.clock is None else self.clock.told()
         given = dict(self.given) if told is None else {**self.given, _TIMES: told}
         return Terms(self.operator, given, self.index, self.peers)
@@ -54,8 +53,8 @@ class Terms:
         """Looks at the terms of a snapshot that this operator is to go on from.
 
         Raises:
-            ValueError: If they are of another operator, or differ; or the worker is not the one that the
-                state was restored for.
+            ValueError: If they belong to another operator, or differ; or the state was restored for another
+                worker.
         """
         ours = self.now()
         if not _agree(ours, restored):
@@ -86,12 +85,12 @@ def _agree(one: Terms, other: Terms) -> bool:
 
 
 def whole_run(snapshots: list[Terms], index: int, peers: int) -> Terms | None:
-    """The terms that snapshots have which are gone on with together: one of each worker of a run.
+    """Returns the terms of snapshots that are restored together: one of each worker of a run.
 
     Args:
         snapshots: Their terms.
-        index: The worker that goes on.
-        peers: How many there are now.
+        index: The worker that resumes.
+        peers: The number of workers now.
 
     Raises:
         ValueError: If they are of several operators, or not of all workers, each once.

@@ -30,7 +30,7 @@ def map_timed(scope: BuildingScope, read: Output, function: Callable[..., Any], 
 
     Args:
         scope: Where.
-        read: Records; at times of their own, or at those of the dataflow.
+        read: Records; at times of their own, or at times of the dataflow.
         function: Called with the columns of a batch; returns columns.
         name: The operator's name.
     """

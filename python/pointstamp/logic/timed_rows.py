@@ -1,11 +1,11 @@
 """Columns of records at times of their own, as operators on event time read and send them.
 
-Streams on event time carry batches of columns (`Timed` in the extension), so that no record needs a tuple
-of its own: ``(times, records)``, and by key ``(times, keys, records)``. The columns are lists of one length;
-`times` is an int where all records have that time. An operator works on whole columns, and what all records
-of a batch share is not touched. Columns that were received or sent are not changed.
+Streams on event time carry batches of columns (`Timed` in the extension), so that no record needs a tuple of
+its own: ``(times, records)``, and by key ``(times, keys, records)``. The columns are lists of one length;
+`times` is an int where all records have that time. An operator works on whole columns, and does not touch
+values that all records of a batch share. Columns that were received or sent are not changed.
 
-Owns `Rows`, what logic reads, and `Results`, what it sends.
+Owns `Rows`, the input of logic, and `Results`, its output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Keyed = tuple[Times, list[Any], list[Any]]
 
 
 def each_time(times: Times, count: int) -> Any:
-    """The time of each of so many records, to be gone through."""
+    """Iterates over the time of each of so many records."""
     return repeat(times, count) if isinstance(times, int) else times
 
 

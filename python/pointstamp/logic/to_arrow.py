@@ -1,4 +1,4 @@
-"""Records as rows of Arrow record batches: how `Stream.to_arrow` reads a record, and what it refuses."""
+"""Records as rows of Arrow record batches: the reading and the checks of `Stream.to_arrow`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows_by_name(records: list[Any], columns: list[str], who: str) -> list[dict[
     """Records by the names of their columns, all of which each of them must have.
 
     Raises:
-        TypeError: For a record that has others; `who` makes rows of it.
+        TypeError: For a record with other fields; `who` is the method that makes rows of it.
     """
     names, count = set(columns), len(columns)
     rows: list[dict[str, Any]] = []

@@ -185,14 +185,14 @@ def drive(
 ) -> tuple[
     Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]], Declares
 ]:
-    """Returns the constructor of a `unary_frontier` operator that runs a vertex, and what says its state.
+    """Returns the constructor of a `unary_frontier` operator that runs a vertex, and its state's declaration.
 
     Args:
         scope: Where it is.
-        name: What it is called.
+        name: The operator's name.
         make: Makes the vertex.
-        pact: How records come to it.
-        state: "none" for one that keeps nothing but its notifications.
+        pact: The distribution of records to it.
+        state: "none" for an operator that keeps nothing but its notifications.
 
     Raises:
         TypeError: If the state is something else.

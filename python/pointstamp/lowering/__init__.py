@@ -1,5 +1,5 @@
 """Plans become operators of the engine here, and nowhere else.
 
-`building` walks the plan of a dataflow; `passes` are what is decided over the whole plan before; the other
+`building` walks the plan of a dataflow; `passes` are the decisions over the whole plan before; the other
 modules have a rule for each kind of node.
 """

@@ -1,7 +1,7 @@
-"""The building of one dataflow: its plan, what was made of it at once, and its lowering.
+"""The building of one dataflow: its plan, objects of the engine that exist already, and its lowering.
 
-Invariant: a node is lowered once, after all that it reads, and an output is made once in each form in which
-it is read.
+Invariant: a node is lowered once, after its inputs, and an output is made once in each form in which it is
+read.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Building:
     """A dataflow while it is being built.
 
     Attributes:
-        plan: What was appended so far.
+        plan: The nodes appended so far.
         scopes: The engine's scope for each of the plan's.
-        prefix: The titles within which nodes are appended now: what their names have in front.
-        noted: What was made, in order, for `steps`.
+        prefix: The titles of the calls that append nodes now, which their names begin with.
+        noted: The lowered steps, in order, for `steps`.
         checkpoints: The folder of the checkpoints; None where none are made.
         lowered: Whether operators were made of the whole plan.
-        title: What the node is called whose operators are being made, unless the program names it.
+        title: The name of the node whose operators are being made, unless the program names it.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Building:
     # ------------------------------------------------------------ appending
 
     def prefixed(self, title: str, name: str | None) -> str | None:
-        """The name of what is appended, within a title."""
+        """Returns the name of a node that is appended, within a title."""
         return f"{self.prefix}{name or title}" if self.prefix else name
 
     @contextmanager
@@ -103,13 +103,13 @@ class Building:
         return self._line or self.root.line()
 
     def reserve(self, node: Node, *made: Any) -> Node:
-        """Notes what the engine has made of a node at once: an object for each output."""
+        """Notes the objects that the engine has already made for a node: one for each output."""
         for output, one in zip(node.outputs, made, strict=True):
             self._made[output] = {output.form: one}
         return node
 
     def reserve_output(self, output: Output, made: Any) -> None:
-        """Notes what the engine has made of an output at once."""
+        """Notes the object that the engine has already made for an output."""
         self._made[output] = {output.form: made}
 
     def expect(self, node: Node, handle: _core.ProbeHandle) -> None:
@@ -118,7 +118,7 @@ class Building:
         self._expected[node] = handle
 
     def attached(self, node: Node) -> None:
-        """Notes that a node has attached its probe, which takes the place of what was expected."""
+        """Notes that a node has attached its probe, which replaces the expected one."""
         del self._expected[node]
 
     def reserved(
@@ -230,7 +230,7 @@ class Building:
         self.root.lowering(node.kind.name, node.name, node.line, form)
 
     def _lower_chain(self, chain: list[Node]) -> None:
-        """Makes one operator of functions over records; only what others read gets an output."""
+        """Makes one operator of functions over records; only outputs that others read are made."""
         first, place = chain[0], {}
         stages, outputs, ports = [], [], []
         for index, node in enumerate(chain):
@@ -244,14 +244,14 @@ class Building:
                     ports.append((index, output.port))
         output, form = first.inputs[0]
         read = self.take(output, form)
-        self.root.lowering(first.kind.name, None, first.line)  # their names are those of the stages
+        self.root.lowering(first.kind.name, None, first.line)  # their names are the stages' names
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         for output, stream in zip(outputs, build(read, stages, ports), strict=True):
             self._made[output] = {output.form: stream}
         self.noted.append((chain, None, None))
 
     def taken(self, read: Read) -> Any:
-        """Returns what a node reads, in the form in which it reads it."""
+        """Returns the inputs of a node, in the forms in which it reads them."""
         return self.take(read.output, read.form)
 
     def source_of(self, output: Output) -> Output:
@@ -277,7 +277,7 @@ class Building:
         return made[form]
 
     def _converted(self, output: Output, found: Form, form: Form) -> Any:
-        """An output in a form in which its node does not make it.
+        """Converts an output to a form in which its node does not make it.
 
         The operator of an arrangement is named after its reader; records at their own times have no reader's
         name.
@@ -316,14 +316,14 @@ class Building:
         """Has the plan refuse further nodes.
 
         Args:
-            why: What has happened to the dataflow.
+            why: The reason why the dataflow cannot be built.
         """
         for scope in self.scopes:
             if scope.parent is None:
                 scope.complete = why
 
     def give_up(self) -> None:
-        """Lets go of what nodes hold, before the dataflow is discarded.
+        """Releases the contents of nodes, before the dataflow is discarded.
 
         Captures in memory and replays that were not begun are begun, to end with the dataflow: a dataflow
         that replays such a capture sees it end, and the readers of a replay are closed.
@@ -337,7 +337,7 @@ class Building:
         self.let_go()
 
     def let_go(self) -> None:
-        """Lets go of what nodes hold: the plan keeps kinds, names, lines, schemas and edges.
+        """Releases the contents of nodes: the plan keeps kinds, names, lines, schemas and edges.
 
         Probes that were not attached report no times of this dataflow any more.
         """

@@ -1,7 +1,8 @@
 """Warns of functions that keep something in a variable around them, which checkpoints do not have.
 
-`map`, `filter` and their like are taken to be functions of their records. One that changes a variable of the
-function around it, or a list or a dict in such a variable, has a state that is lost when the program ends.
+Functions of `map`, `filter` and similar methods should depend on their records alone. A function that changes
+a variable of the function around it, or a list or a dict in such a variable, has a state that is lost when
+the program ends.
 """
 
 from __future__ import annotations

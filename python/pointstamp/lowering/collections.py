@@ -1,4 +1,4 @@
-"""Rules of nodes over collections, and what arrangements are made of and become."""
+"""Rules of nodes over collections, and conversions between arrangements and other forms."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def by_record(building: Building, _output: Output, stream: _core.Stream) -> _cor
 
 
 def _name_of_arranging(building: Building) -> str:
-    """The name of the operator that arranges, which its first reader is part of: ``join: arrange``."""
+    """The name of the operator that arranges, with its first reader as a prefix: ``join: arrange``."""
     own = collections.ARRANGE.name
     return own if building.title in ("", own) else f"{building.title}: {own}"
 
@@ -129,7 +129,7 @@ def arranged_updates(_building: Building, _node: Node, arrangement: _core.Arrang
 
 @rule(collections.JOIN, collections.SEMIJOIN)
 def join(_building: Building, node: Node, left: _core.Arrangement, right: _core.Arrangement) -> _core.Stream:
-    """Pairs what two arrangements have of each key."""
+    """Joins the values of each key in two arrangements."""
     return _core.join_arranged(left, right, node["result"], node["function"], node.kind.name)
 
 

@@ -56,7 +56,7 @@ def to_collection(_building: Building, node: Node, stream: _core.Stream) -> _cor
 
 @rule(columns.DELAY)
 def delay(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
-    """Moves each row to the time that its column tells."""
+    """Moves each row to the time in its column."""
     return _core.delay_columns(stream, node["at"])
 
 
@@ -156,5 +156,5 @@ def _schema_of(output: Output) -> _core.Schema:
 
 
 def _read_schema(node: Node, number: int = 0) -> _core.Schema:
-    """The schema of what a node reads."""
+    """Returns the schema of a node's input."""
     return _schema_of(node.inputs[number].output)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Wanted", "chains", "check_recorded", "left_out", "wanted"]
 
 Wanted: TypeAlias = "dict[Output, dict[Form, Node]]"
-"""For each output the forms in which it is read, each with its first reader."""
+"""Returns for each output the forms in which it is read, each with its first reader."""
 
 
 def chains(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
@@ -25,8 +25,8 @@ def chains(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
     A function that reads another's results in another form does not follow it.
 
     Returns:
-        For each node that is such a function, the nodes of its chain: a list that they share, in which each
-        is after the one that it reads.
+        For each node that is such a function, the nodes of its chain: a shared list in which each node
+        follows its input.
     """
     found: dict[Node, list[Node]] = {}
     for node in nodes:
@@ -45,13 +45,13 @@ def left_out(nodes: Sequence[Node]) -> dict[Output, Output]:
     """Finds the exchanges of columns that need not be made.
 
     These are exchanges of rows that are on their keys' workers already, and exchanges that only aggregations
-    by the same key read, which move by themselves what they know of rows instead of the rows.
+    by the same key read, which exchange their states instead of the rows.
 
     Args:
-        nodes: The nodes, each after those that it reads.
+        nodes: The nodes, each after its inputs.
 
     Returns:
-        For the output of each such exchange the one that is read in its place.
+        For the output of each such exchange, the output that is read instead.
     """
     needed: set[Output] = set()
     for node in nodes:
@@ -75,13 +75,13 @@ def wanted(
 ) -> Wanted:
     """Finds the forms in which the outputs of a plan are read.
 
-    What enters a scope is read outside in the forms in which it is read inside. Backwards, so that a node's
-    readers are known before the node.
+    A stream that enters a scope is read outside in the forms in which it is read inside. Backwards, so that a
+    node's readers are known before the node.
 
     Args:
-        nodes: The nodes, each after those that it reads.
+        nodes: The nodes, each after its inputs.
         chains: The chains of functions that are fused, by node.
-        instead: The outputs that are read in the place of others, whose nodes are left out.
+        instead: The outputs that are read instead of others, whose nodes are left out.
     """
     instead = instead or {}
     found: Wanted = {}
@@ -107,9 +107,9 @@ def wanted(
 
 
 _UNRECORDED = {
-    shape.CAPTURE: "what it keeps in memory is lost with the process: write(sink) to where results stay",
-    shape.CAPTURE_INTO: "a checkpoint does not know what was written: write(sink) shows each result once",
-    shape.REPLAY: "a checkpoint does not know how far it has read: read(source) from what has offsets",
+    shape.CAPTURE: "its records in memory are lost with the process: write(sink) keeps results",
+    shape.CAPTURE_INTO: "a checkpoint does not have the written events: write(sink) shows each result once",
+    shape.REPLAY: "a checkpoint does not have its offset: use read(source) with a source that has offsets",
 }
 
 
@@ -117,7 +117,7 @@ def check_recorded(nodes: Sequence[Node]) -> None:
     """Refuses operators that have no part in checkpoints, where they are made.
 
     Raises:
-        GraphError: It says what to use instead.
+        GraphError: The message names the method to use instead.
     """
     for node in nodes:
         if node.kind in _UNRECORDED:

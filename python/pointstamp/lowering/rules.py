@@ -45,7 +45,7 @@ def rule(*kinds: Kind) -> Callable[[F], F]:
 
 
 def makes(*kinds: Kind) -> Callable[[F], F]:
-    """Registers how kinds make their output in several forms: ``make(building, node, form)``.
+    """Registers the rule by which kinds make their output in several forms: ``make(building, node, form)``.
 
     It returns None for a form that it does not make: the output is converted to that from its plain form.
     """
@@ -59,7 +59,7 @@ def makes(*kinds: Kind) -> Callable[[F], F]:
 
 
 def converts(found: Form, wanted: Form) -> Callable[[F], F]:
-    """Registers how an output is made in another form: ``convert(building, output, made)``."""
+    """Registers the conversion of an output to another form: ``convert(building, output, made)``."""
 
     def register(function: F) -> F:
         _CONVERSIONS[found, wanted] = function

@@ -31,9 +31,9 @@ class BuildingScope:
     Attributes:
         name: The scope's name.
         address: The path to it from the worker's root.
-        dims: How many coordinates timestamps have here.
+        dims: The number of coordinates of timestamps in the scope.
         index: This worker's number.
-        peers: How many workers there are.
+        peers: The number of workers.
         parent: The scope around it; None for the dataflow itself.
     """
 
@@ -159,8 +159,8 @@ class BuildingScope:
         Args:
             summary: As in `Scope.feedback`.
             columns: The schema; None for records.
-            retains: Whether records that go round may be needed for as long as the dataflow runs, where their
-                times are those of a source.
+            retains: Whether records in the loop may be needed for as long as the dataflow runs, where their
+                times are a source's.
             name: The operator's name.
         """
         self._plan_scope.check_building()

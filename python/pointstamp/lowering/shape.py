@@ -42,7 +42,7 @@ def empty(building: Building, node: Node) -> _core.Stream:
 
 @makes(shape.ENTER)
 def enter(building: Building, node: Node, form: Form) -> Any:
-    """Brings what is outside into a scope, in the form in which it is read there."""
+    """Brings an output from outside into a scope, in the form in which it is read there."""
     outside = building.take(node.inputs[0].output, form)
     scope = building.scopes[node.scope]
     if form in (Form.BY_KEY, Form.BY_RECORD):

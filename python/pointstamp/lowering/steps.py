@@ -1,4 +1,4 @@
-"""The plan of a dataflow as it was lowered: which nodes became which step, and what was added between."""
+"""The plan of a dataflow as it was lowered: the step of each node, and the steps that were added between."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["Noted", "Step", "steps_of"]
 
 Noted: TypeAlias = "tuple[Node | list[Node], Form | None, Read | None]"
-"""Notes of a step, taken in little time: a node or the nodes of a chain; the form that is made, where
-a node makes several; and for a conversion what is converted, with its form, for the node."""
+"""The note of a step, taken in little time.
+
+It has a node, or the nodes of a chain; the form that is made, where a node makes several; and for a
+conversion the converted output, with its form, for the node.
+"""
 
 
 class Step(NamedTuple):
     """One step of the lowering.
 
     Attributes:
-        title: What it is called.
+        title: The step's name.
         nodes: The nodes that became this step: several functions are fused to one, and a conversion is of
             the first node that reads its result.
         scope: The scope that it is in.
-        reads: What it reads, and in which form.
-        makes: What it makes, and in which form.
+        reads: Its inputs, and their forms.
+        makes: Its outputs, and their forms.
     """
 
     title: str
@@ -40,11 +43,11 @@ class Step(NamedTuple):
 
 
 def steps_of(noted: Sequence[Noted], instead: Mapping[Output, Output]) -> Iterator[Step]:
-    """Makes the steps of what was noted.
+    """Makes the steps from the notes.
 
     Args:
-        noted: In the order in which it was made.
-        instead: The outputs that are read in the place of others, whose nodes are left out.
+        noted: In the order in which they were made.
+        instead: The outputs that are read instead of others, whose nodes are left out.
     """
     first: dict[Node, Form] = {}
     for one, form, converted in noted:
@@ -60,6 +63,6 @@ def steps_of(noted: Sequence[Noted], instead: Mapping[Output, Output]) -> Iterat
         if form is not None and node.kind is shape.ENTER:
             reads = [Read(read.output, form) for read in reads]
         elif form is not None and first.setdefault(node, form) is not form:
-            title, reads = form.value, [Read(node.output, first[node])]  # of what it has made before
+            title, reads = form.value, [Read(node.output, first[node])]  # of its earlier output
         makes = [Read(output, form or output.form) for each in chain for output in each.outputs]
         yield Step(title, chain, node.scope, reads, makes)

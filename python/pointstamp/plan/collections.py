@@ -111,6 +111,6 @@ REDUCTIONS = (
 
 
 def keyed_by(kind: Kind) -> tuple[Form, Form]:
-    """The form in which a reduction reads its input, and that in which it makes its result."""
+    """The form in which a reduction reads its input, and the form in which it makes its result."""
     reads = Form.BY_RECORD if kind in (DISTINCT, THRESHOLD, COUNT) else Form.BY_KEY
     return reads, Form.BY_RECORD if kind in (DISTINCT, THRESHOLD) else Form.BY_KEY

@@ -1,9 +1,8 @@
 """Names by which nodes are known in another run of the same program, on any number of workers.
 
-The identity of a node is the path of its scopes' names, its own name or that of its kind, and a number where
+The identity of a node is the path of its scopes' names, its own name or its kind's, and a number where
 several nodes of a scope have one name: ``Dataflow/Iterate/distinct``, ``Dataflow/map#2``. The digest of a
-plan covers the identities of all nodes, their kinds, the schemas and keys of their outputs, and what they
-read.
+plan covers the identities of all nodes, their kinds, the schemas and keys of their outputs, and their inputs.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def identities(nodes: Sequence[Node]) -> dict[Node, str]:
 
 
 def form_of(node: Node) -> str:
-    """Describes what a node is: its kind, and the columns and keys of its outputs.
+    """Describes a node: its kind, and the columns and keys of its outputs.
 
     A checkpoint has it, so that a program that has changed is not given the state of another operator.
     """
@@ -94,7 +93,7 @@ def digest(nodes: Sequence[Node]) -> str:
 
 
 def columns_of(nodes: Sequence[Node], left_out: Container[Output]) -> list[str]:
-    """Describes the columns of all outputs, and by which of them rows are on their worker.
+    """Describes the columns of all outputs, and the columns by which their rows are distributed to workers.
 
     The workers compare these texts: the engine's graph has no columns.
 

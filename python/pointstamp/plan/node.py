@@ -1,8 +1,8 @@
 """Nodes of a plan, and their outputs.
 
-A node is what one method call added: its kind, what it reads, its arguments, and its outputs. An output has a
-form, the one in which its node makes it. A reader says in which form it reads: lowering converts where the
-two differ, once for each form, however many read it.
+A node is the addition of one method call: its kind, its inputs, its arguments, and its outputs. An output has
+a form, the one in which its node makes it. A reader names the form in which it reads: lowering converts where
+the two differ, once for each form, however many read it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Form(Enum):
     plain: Form
     """The form in which an operator reads it that wants nothing special."""
 
-    # That of `Enum` is a function of Python, and forms are keys wherever a plan is lowered.
+    # `Enum` has this method as a function of Python, and forms are keys wherever a plan is lowered.
     __hash__ = object.__hash__
 
 
@@ -65,9 +65,9 @@ class Kind:
     """A kind of nodes.
 
     Attributes:
-        name: What plans call it, and the operator that it becomes, unless the program names that.
+        name: Its name in plans, and the name of its operator, unless the program names that.
         family: The module of `pointstamp.lowering` that lowers it.
-        state: What its operator keeps.
+        state: The kind of state of its operator.
         stage: For functions over records that are fused to chains: the extension's name for it.
     """
 
@@ -78,15 +78,15 @@ class Kind:
 
 
 class Output:
-    """An output of a node: what streams and collections hold.
+    """An output of a node, which streams and collections hold.
 
     Attributes:
         form: The form in which its node makes it.
         schema: Of columns; None for records.
         placed: The numbers of the columns by which rows are on the worker where `exchange` moves them; None
             where that is not known.
-        clocks: What tells the unit of its times, through any operators.
-        time_column: Of columns at their event times, the column that tells these.
+        clocks: The outputs that know the unit of its times, through any operators.
+        time_column: For columns at their event times, the column with these times.
         time_type: Of results of windows, the type of a column that their times would make.
         node: The node that makes it.
         port: Its number among the node's outputs.
@@ -135,10 +135,10 @@ class Node:
 
     Attributes:
         kind: Its kind.
-        inputs: What it reads.
-        outputs: What it makes.
-        arguments: By name; None once the plan is lowered: functions and data are let go of.
-        name: What the program called it.
+        inputs: The outputs that it reads.
+        outputs: The outputs that it makes.
+        arguments: By name; None once the plan is lowered: functions and data are released.
+        name: Its name in the program.
         line: The line of the program that added it.
         scope: The scope that it is in.
         closes: The node that begins the loop which this one closes; None for others.
@@ -173,7 +173,7 @@ class Node:
                 output.clocks = _clocks_of(inputs)
 
     def take_over_clocks(self) -> None:
-        """Gives outputs without a clock those of the inputs, which were added after the outputs."""
+        """Gives outputs without a clock the clocks of the inputs, which were added after the outputs."""
         for output in self.outputs:
             if output.clocks is None:
                 output.clocks = _clocks_of(self.inputs)
@@ -198,7 +198,7 @@ class Node:
 
 
 def _clocks_of(inputs: Sequence[Read]) -> tuple[Clock, ...]:
-    """Returns what tells the unit of the times of some inputs, each once."""
+    """Returns the clocks that know the unit of the times of some inputs, each once."""
     if len(inputs) == 1:
         return inputs[0][0].clocks or ()
     if not inputs:

@@ -21,7 +21,7 @@ class PlanScope:
     Attributes:
         name: Its name.
         address: The path to it from the worker's root.
-        dims: How many coordinates timestamps have here.
+        dims: The number of coordinates of timestamps in the scope.
         parent: The scope around it; None for the dataflow's.
         line: The line of the program that made it.
         complete: Why nothing can be added any more; None while something can.
@@ -69,7 +69,7 @@ class PlanScope:
         """Checks that a node here may read an output.
 
         Raises:
-            GraphError: If it is an output of another scope. It says how the stream gets here.
+            GraphError: If it is an output of another scope. The message says how the stream gets here.
         """
         there = output.node.scope
         if there is self:
@@ -103,9 +103,9 @@ class Plan:
     """The nodes that the methods of a dataflow's streams and scopes have appended so far.
 
     Attributes:
-        nodes: In the order in which they were appended: a node is after those that it reads.
-        missing: Nodes of which something is still to be done before the dataflow is complete, with what is
-            wrong where it is not done.
+        nodes: In the order in which they were appended: a node is after its inputs.
+        missing: Nodes that need another call before the dataflow is complete, with the error where it is
+            missing.
     """
 
     __slots__ = ("missing", "nodes")
@@ -119,11 +119,11 @@ class Plan:
         self.missing[node] = problem
 
     def fulfil(self, node: Node) -> None:
-        """Notes that what was required of a node is done."""
+        """Notes that the requirement of a node is met."""
         del self.missing[node]
 
     def check_complete(self) -> None:
-        """Checks that what was required is done.
+        """Checks that the requirements are met.
 
         Raises:
             GraphError: If it is not. It names the line of the node.
@@ -148,10 +148,10 @@ class Plan:
         Args:
             scope: The scope that it is in.
             kind: Its kind.
-            reads: What it reads: outputs in their plain forms, or in a form that it says.
-            outputs: What it makes.
-            arguments: What lowering needs besides.
-            name: What the program calls it.
+            reads: Its inputs: outputs in their plain forms, or in a form that it names.
+            outputs: The outputs that it makes.
+            arguments: Further arguments of lowering.
+            name: Its name in the program.
             line: The line of the program.
             crosses: Whether it reads an output of another scope, which the caller has checked.
             closes: The node that begins the loop which this one closes.
@@ -172,7 +172,7 @@ class Plan:
         return node
 
     def with_unbuilt(self) -> list[Node]:
-        """Returns the nodes, and then those that they read and that are made, but not appended yet."""
+        """Returns the nodes, followed by the inputs of theirs that are made, but not appended yet."""
         found = dict.fromkeys(self.nodes)
         unseen = list(self.nodes)
         while unseen:

@@ -1,7 +1,7 @@
 """`HTTPLineSource` and `HTTPEventSource`: lines of responses, and server-sent events, by the package httpx.
 
-A document has offsets, in bytes: a response that breaks off is gone on with by a range request, or where the
-server knows none, read again and skipped. A stream of events has the last event's id.
+A document has offsets, in bytes: a response that breaks off is continued by a range request, or where the
+server supports none, read again and skipped. A stream of events has the last event's id.
 """
 
 from __future__ import annotations
@@ -80,19 +80,19 @@ class HTTPLineSource(_Source):
 
     Args:
         urls: ``http://...`` or ``https://...``, or several.
-        live: Whether a response is a stream that goes on, so that another is asked for when one ends or
-            breaks; else it is a document, which ends, and of which an offset is a number of bytes.
+        live: Whether a response is a stream without an end, so that another is requested when one ends or
+            breaks; else it is a document, which ends, and whose offsets are numbers of bytes.
         headers: More headers of the request.
         max_line: Bytes of a line at most.
         tls: For https; left out, certificates are checked.
         silence: Seconds without a byte after which a connection is taken as lost; None for never.
-        patience: Seconds of attempts in vain after which a connection that was there is given up.
-        on_error: What becomes of lines and events that are too long, or no text: as of `CSVSource`.
-        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, a
+        patience: Seconds of failed attempts after which a connection that existed is given up.
+        on_error: The treatment of lines and events that are too long, or no text: as in `CSVSource`.
+        journal: Whether lines are logged beside the checkpoints before they are sent. With checkpoints, a
             live source needs it; a document has offsets, and no journal.
 
     Raises:
-        ValueError: For what is no such URL.
+        ValueError: For an invalid URL.
 
     Examples:
         >>> from pointstamp.connectors.network import HTTPLineSource
@@ -126,9 +126,9 @@ class HTTPLineSource(_Source):
 class HTTPEventSource(_Source):
     """Server-sent events (``text/event-stream``): each URL is a partition.
 
-    Where events have ids, they are offsets: after a connection that was lost, and after a failure with
-    ``scope.read(offsets=)``, the server is asked for what came after the last. A server that answers 204 ends
-    the stream.
+    Where events have ids, they are offsets: after a lost connection, and after a failure with
+    ``scope.read(offsets=)``, the server is asked for the events after the last. A server that answers 204
+    ends the stream.
 
     Args:
         urls: ``http://...`` or ``https://...``, or several.
@@ -136,13 +136,13 @@ class HTTPEventSource(_Source):
         max_event: Bytes of an event at most.
         tls: For https; left out, certificates are checked.
         silence: Seconds without a byte after which a connection is taken as lost; None for never.
-        patience: Seconds of attempts in vain after which a connection that was there is given up.
-        on_error: What becomes of lines and events that are too long, or no text: as of `CSVSource`.
+        patience: Seconds of failed attempts after which a connection that existed is given up.
+        on_error: The treatment of lines and events that are too long, or no text: as in `CSVSource`.
         journal: Whether events are logged beside the checkpoints before they are sent. With checkpoints, the
-            source needs it, as the server decides what it gives again.
+            source needs it, as the server decides which events it sends again.
 
     Raises:
-        ValueError: For what is no such URL.
+        ValueError: For an invalid URL.
 
     Examples:
         >>> from pointstamp.connectors.network import HTTPEventSource
@@ -195,7 +195,7 @@ class _Reader(ConnectionReader):
         """Sends the request; returns the response, whose body has not been read.
 
         Raises:
-            Lost: If there is no answer, or one that says that it is better to come again.
+            Lost: If there is no answer, or the server asks to try again later.
             PointstampError: If it is another than there should be.
         """
         request = self._request

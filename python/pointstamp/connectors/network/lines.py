@@ -14,8 +14,8 @@ class Lines:
     Args:
         most: Bytes of a line at most, without its end.
         encoding: Of the text: one in which a line ends with the byte 10.
-        raises: Whether a line that is too long, or is not text, is an error; else it is rejected, and those
-            behind it are given.
+        raises: Whether a line that is too long, or is not text, is an error; else it is rejected, and later
+            lines are returned.
 
     Raises:
         ValueError: For another encoding.
@@ -36,7 +36,7 @@ class Lines:
         self.bytes = 0
         """Bytes of the lines that were given, with their ends."""
         self.count = 0
-        """How many lines were given."""
+        """The number of lines returned so far."""
 
     @property
     def within(self) -> int:
@@ -44,10 +44,10 @@ class Lines:
         return self._length
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that end in the data, up to the first that is wrong: `check` says what is.
+        """Returns the lines that end in the data, up to the first faulty one: `check` raises its error.
 
         Raises:
-            CodecError: Where there is none before one that is too long, ended or not, or no text.
+            CodecError: If no line comes before one that is too long, ended or not, or no text.
         """
         self.check()
         self._given = 0
@@ -69,7 +69,7 @@ class Lines:
         return given
 
     def check(self) -> None:
-        """Raises what is wrong with what came behind the lines that were given.
+        """Raises the error of the data after the returned lines.
 
         Raises:
             CodecError: For a line that is too long, or not text.
@@ -104,7 +104,7 @@ class Lines:
 
         Args:
             partition: Where they were read.
-            counted: Whether the number of bytes before a line tells where it is.
+            counted: Whether the number of bytes before a line locates it.
         """
         taken, self._rejected = self._rejected, []
         return [
@@ -113,7 +113,7 @@ class Lines:
         ]
 
     def forget(self) -> None:
-        """Drops what is left without an end, and what is wrong with it."""
+        """Drops the incomplete rest, and its error."""
         self._wrong = None
         self._part, self._length, self._cut = [], 0, 0
 

@@ -1,4 +1,4 @@
-"""`TCPListenSource`: lines of text from all who connect."""
+"""`TCPListenSource`: lines of text from all clients that connect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GONE = {
     *(errno.EAGAIN, errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.ENOPROTOOPT, errno.EOPNOTSUPP),
     *(errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT),
 }
-"""Errors of a connection that is gone again: Linux tells them where it is taken."""
+"""Errors of a connection that has closed again: Linux reports them on accepting."""
 
 STARVED = 0.5
 """Seconds until a system that had no room is asked again."""
@@ -49,31 +49,33 @@ LOG = logging.getLogger("pointstamp")
 class TCPListenSource(Source[str]):
     r"""Lines of text that others send: each address is listened at, and is a partition.
 
-    One worker listens at an address and reads all connections to it, each line whole. What a connection sends
-    comes in its order. A connection that sends a line that is too long, or is not text, is closed, with a
+    One worker listens at an address and reads all connections to it, each line whole. The lines of a
+    connection keep their order. A connection that sends a line that is too long, or is not text, is closed,
+    with a
     `TruncatedWarning`: strangers do not end the dataflow. Every host that reaches the address can send:
-    listen at a loopback address, or behind what asks for certificates.
+    listen at a loopback address, or behind a proxy that checks certificates.
 
     Connections take at most `most` times `max_line` bytes of memory for lines that have begun, and leave 64
     descriptors to the program. Senders that finish no line cannot keep others out: see `yields`.
 
     Args:
-        addresses: ``host:port``, or several. For port 0 the system chooses one, which `bound` tells.
-        limit: How many connections are taken; when they have ended, the stream does. None for no end.
-        most: How many connections are open at once; others wait.
+        addresses: ``host:port``, or several. For port 0 the system chooses one, which is in `bound`.
+        limit: The number of connections that are taken; when they have ended, the stream does. None for no
+            end.
+        most: The maximum number of open connections; others wait.
         encoding: Of the text.
         max_line: Bytes of a line at most.
-        silence: Seconds without a whole line after which a connection is closed; None for never. A machine
-            that has gone without a word is noticed by the system, after about a minute.
+        silence: Seconds without a whole line after which a connection is closed; None for never. The system
+            detects a machine that has disappeared, after about a minute.
         yields: Seconds without a whole line after which a connection is closed where another waits for its
             place.
-        on_error: What becomes of lines that are too long, or no text: as of `CSVSource`. None closes the
-            connection that sent one, and the others go on.
-        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, the
-            source needs it: what was received and not logged before a failure is lost.
+        on_error: The treatment of lines that are too long, or no text: as in `CSVSource`. None closes the
+            connection that sent one, and the others continue.
+        journal: Whether lines are logged beside the checkpoints before they are sent. With checkpoints, the
+            source needs it: lines that were received and not logged before a failure are lost.
 
     Raises:
-        ValueError: For what is no address, and numbers that are not positive.
+        ValueError: For an invalid address, and numbers that are not positive.
 
     Examples:
         >>> import socket, threading
@@ -123,7 +125,7 @@ class TCPListenSource(Source[str]):
         self._silence = silence
         self._yields = yields
         self._lines = partial(Lines, max_line, encoding, raises=self.on_error in (None, "raise"))
-        self._lines()  # an encoding that is none is said now
+        self._lines()  # an unknown encoding is an error here
         self._listens = threading.Condition()
         self._bound: dict[str, tuple[str, int]] = {}
 
@@ -175,10 +177,10 @@ class TCPListenSource(Source[str]):
 
 
 def _is_short(listener: socket.socket) -> bool:
-    """Whether the process has few descriptors left: the next one tells, as the system gives the least."""
+    """Returns whether the process has few descriptors left, by the number of the next one."""
     try:
         import resource
-    except ImportError:  # there is no such limit
+    except ImportError:  # the platform has no such limit
         return False
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
@@ -225,7 +227,7 @@ class _Reader(PartitionReader[str]):
         self._warned = False
         self._open: dict[socket.socket, Lines] = {}
         self._heard: dict[socket.socket, float] = {}
-        """When a line ended last, or the connection was made; whose turn is next is first."""
+        """The time of the last end of a line, or of the connection: the oldest has the next turn."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, selectors.EVENT_READ)
 
@@ -264,7 +266,7 @@ class _Reader(PartitionReader[str]):
         self._listens = wanted
 
     def _yields_at(self) -> float:
-        """When the connection of which no line came for longest has to make room for one that waits."""
+        """Returns when the connection without a line for longest has to give its place to a waiting one."""
         return next(iter(self._heard.values())) + self._yields if self._heard else math.inf
 
     def _accept(self) -> None:
@@ -299,7 +301,7 @@ class _Reader(PartitionReader[str]):
                 self._listener = None
 
     def _starve(self, why: str) -> None:
-        """Takes no connection for a while: it would not be told when there is room."""
+        """Accepts no connection for a while: nothing would signal a free place."""
         if not self._warned:
             LOG.warning("%s takes no connections for a while: %s", self._name, why)
         self._starved, self._warned = clock.monotonic() + STARVED, True
@@ -336,7 +338,7 @@ class _Reader(PartitionReader[str]):
         return taken
 
     def _wait(self) -> float | None:
-        """For how many seconds nothing need be done if nothing comes."""
+        """Returns the seconds for which nothing need be done if nothing arrives."""
         due = [self._starved] if self._starved else []
         if self._silence is not None and self._heard:
             due.append(next(iter(self._heard.values())) + self._silence)

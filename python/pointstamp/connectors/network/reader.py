@@ -1,7 +1,8 @@
 """The common part of readers of a connection: connecting, connecting again, and ending while they wait.
 
 A reader's thread waits in the operating system for bytes. `close` comes from another thread and shuts the
-socket down, which ends the wait, also that of a handshake. Owns the socket, and when to give up.
+socket down, which ends the wait, also during a handshake. Owns the socket, and the limits after which to give
+up.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ FIRST, LONGEST = 0.1, 5.0
 """Seconds before the first attempt to connect again, and before each of many."""
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds of silence, seconds between questions, and how many without an answer end a connection. The
-system's own first question comes after two hours."""
+"""Seconds of silence, seconds between probes, and the number without an answer that end a connection. The
+system's default for the first probe is two hours."""
 
 LOOK = 0.1
 """Seconds after which a thread that connects looks whether it is to go on."""
@@ -47,7 +48,7 @@ class Unread(Exception):
 
 
 class Lost(Exception):
-    """A connection that ended where it should not have; `__cause__` says how."""
+    """A connection that ended where it should not have; `__cause__` has the reason."""
 
 
 def addresses_of(addresses: str | Iterable[str], what: str) -> list[str]:
@@ -72,7 +73,7 @@ class ConnectionReader(PartitionReader[Any]):
     Args:
         name: The partition.
         reconnect: Whether another connection is made when one has ended.
-        patience: Seconds of attempts in vain after which the reader gives up, once it had a connection.
+        patience: Seconds of failed attempts after which the reader gives up, once it had a connection.
     """
 
     def __init__(self, name: str, reconnect: bool, patience: float) -> None:
@@ -88,7 +89,7 @@ class ConnectionReader(PartitionReader[Any]):
         self._since: float | None = None
         self._pause = FIRST
 
-    # ------------------------------------------------------------ what a kind of connection says
+    # ------------------------------------------------------------ the part of each kind of connection
 
     @abstractmethod
     def _connect(self) -> None:
@@ -104,9 +105,9 @@ class ConnectionReader(PartitionReader[Any]):
 
     @abstractmethod
     def _hang_up(self) -> None:
-        """Lets go of the connection, if there is one. Called by the thread that reads, or after it."""
+        """Closes the connection, if there is one. Called by the thread that reads, or after it."""
 
-    # ------------------------------------------------------------ what the protocol asks
+    # ------------------------------------------------------------ the protocol of readers
 
     def read(self) -> Any:
         """Returns the records that come next, over as many connections as that takes; None at the end."""
@@ -127,7 +128,7 @@ class ConnectionReader(PartitionReader[Any]):
                 continue
             except Unread:
                 self._drop()
-                self.closed.wait(self._pause)  # who connects may be sent the same again
+                self.closed.wait(self._pause)  # a new connection may be sent the same again
                 self._pause = min(2 * self._pause, LONGEST)
                 return []
             except BaseException as error:
@@ -135,7 +136,7 @@ class ConnectionReader(PartitionReader[Any]):
                 if self.closed.is_set():
                     return None  # it was shut down, and says so in its own way
                 if isinstance(error, CodecError):
-                    add_note(error, "pass on_error='skip', or a sink that takes what cannot be read")
+                    add_note(error, "pass on_error='skip', or a sink for lines that cannot be read")
                     unreadable(error)
                 raise
             if batch is not None:
@@ -149,7 +150,7 @@ class ConnectionReader(PartitionReader[Any]):
 
     @property
     def offset(self) -> Any:
-        """None: what was sent once is not sent again."""
+        """None: data that was sent once is not sent again."""
         return None
 
     def seek(self, offset: Any) -> None:
@@ -158,7 +159,7 @@ class ConnectionReader(PartitionReader[Any]):
             raise PointstampError(f"{self.name} sends everything once, and cannot go on at {offset!r}")
 
     def close(self) -> None:
-        """Lets go of the connection, and of a thread that waits for it."""
+        """Closes the connection, and ends a thread that waits for it."""
         self.closed.set()
         with self._lock:
             wake(self._socket)
@@ -189,7 +190,7 @@ class ConnectionReader(PartitionReader[Any]):
         self._pause = min(2 * self._pause, LONGEST)
 
     def watch(self, connection: socket.socket) -> None:
-        """Takes note of the socket that is to be shut down; of one that is not wanted any more, at once."""
+        """Notes the socket that is to be shut down; shuts it down at once where the reader was closed."""
         keep_alive(connection)
         with self._lock:
             self._socket = connection
@@ -245,7 +246,7 @@ class ConnectionReader(PartitionReader[Any]):
 
         Args:
             call: The call, which ends by itself at some time.
-            drop: Lets go of what the call has got, and is called by its thread, when it is not wanted.
+            drop: Releases the result of the call, and is called by its thread, when the result is not needed.
 
         Raises:
             Lost: If it is not wanted any more; the thread is left behind.
@@ -257,7 +258,7 @@ class ConnectionReader(PartitionReader[Any]):
         def run() -> None:
             try:
                 answer: tuple[Any, BaseException | None] = (call(), None)
-            except BaseException as error:  # it belongs to who called
+            except BaseException as error:  # it belongs to the caller
                 answer = (None, error)
             with lock:
                 said.append(answer)
@@ -302,13 +303,13 @@ def keep_alive(connection: socket.socket) -> None:
             if hasattr(socket, name):  # where the system has it
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     except OSError:
-        pass  # it has gone already, or is no connection of TCP
+        pass  # it has closed already, or is no TCP connection
 
 
 def wake(connection: socket.socket | None) -> None:
     """Ends whatever waits for a socket.
 
-    Under TLS, too, whose own shutdown would take its state from under who reads.
+    Under TLS, too, whose own shutdown would remove its state while another thread reads.
     """
     if connection is not None:
         try:

@@ -25,26 +25,26 @@ PIECE = 256 * 1024
 class TCPLineSource(Source[str]):
     r"""Lines of text that servers send: each address is connected to, and is a partition.
 
-    Lines end with a line feed, or a carriage return and a line feed, which they are given without. A
-    connection has no offsets: what the other side does not send again is not read again.
+    Lines end with a line feed, or a carriage return and a line feed, which are removed. A connection has no
+    offsets: data that the other side does not send again is not read again.
 
     Args:
         addresses: ``host:port``, or several.
-        hello: What is sent first on each connection, as a subscription.
+        hello: Bytes that are sent first on each connection, for example a subscription.
         encoding: Of the text.
         max_line: Bytes of a line at most.
         tls: For TLS; `ssl.create_default_context()` checks the certificate and the name.
         reconnect: Whether to connect again when a connection ends or breaks; else an end is the partition's
-            end. What has come of a line is dropped then, with a `TruncatedWarning`.
-        silence: Seconds without a byte after which a connection is taken as lost; None for never. A machine
-            that has gone without a word is noticed by the system, after about a minute.
-        patience: Seconds of attempts in vain after which a connection that was there is given up.
-        on_error: What becomes of lines that are too long, or no text: as of `CSVSource`.
-        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, the
-            source needs it: what was received and not logged before a failure is lost.
+            end. An incomplete line is dropped then, with a `TruncatedWarning`.
+        silence: Seconds without a byte after which a connection counts as lost; None for never. The system
+            detects a machine that has disappeared, after about a minute.
+        patience: Seconds of failed attempts after which a connection that existed is given up.
+        on_error: The treatment of lines that are too long, or no text: as in `CSVSource`.
+        journal: Whether lines are logged beside the checkpoints before they are sent. With checkpoints, the
+            source needs it: lines that were received and not logged before a failure are lost.
 
     Raises:
-        ValueError: For what is no address.
+        ValueError: For an invalid address.
 
     Examples:
         A server that sends two lines:

@@ -42,8 +42,8 @@ OURS = {
 class WebSocketSource(Source[Any]):
     """Messages that come by WebSockets: each URL is connected to, and is a partition.
 
-    Text messages are str, others bytes. A connection has no offsets: what the other side does not send again
-    is not read again.
+    Text messages are str, others bytes. A connection has no offsets: data that the other side does not send
+    again is not read again.
 
     Args:
         urls: ``ws://...`` or ``wss://...``, or several.
@@ -53,14 +53,14 @@ class WebSocketSource(Source[Any]):
         tls: For ``wss``; left out, certificates are checked as the system says.
         reconnect: Whether to connect again when a connection ends or breaks; else an end is the partition's
             end.
-        patience: Seconds of attempts in vain after which a connection that was there is given up.
-        on_error: What becomes of messages that are too long, or text that is not UTF-8: as of `CSVSource`. By
-            the protocol such a message ends its connection: where it is no error, another one is made.
-        journal: Whether what comes is logged beside the checkpoints before it is sent. With checkpoints, the
-            source needs it: what was received and not logged before a failure is lost.
+        patience: Seconds of failed attempts after which a connection that existed is given up.
+        on_error: The treatment of messages that are too long, or text that is not UTF-8: as in `CSVSource`.
+            By the protocol such a message ends its connection: where it is no error, another one is made.
+        journal: Whether messages are logged beside the checkpoints before they are sent. With checkpoints,
+            the source needs it: messages that were received and not logged before a failure are lost.
 
     Raises:
-        ValueError: For what is no such URL.
+        ValueError: For an invalid URL.
 
     Examples:
         >>> from pointstamp.connectors.network import WebSocketSource
@@ -178,7 +178,7 @@ class _Reader(ConnectionReader):
             pass  # that is all for now
         except self._errors.ConnectionClosed as error:
             if messages:
-                return messages  # and what was wrong is said again
+                return messages  # and the error is reported again
             self._explain(error)
             if isinstance(error, self._errors.ConnectionClosedOK):
                 return None
@@ -188,8 +188,7 @@ class _Reader(ConnectionReader):
     def _first(self) -> Any:
         """The next message, once there is one.
 
-        A connection that we end is over when the other side agrees, which one that goes on sending never
-        does.
+        A connection that we end is over when the other side agrees; one that keeps sending never does.
         """
         ending = False
         while True:

@@ -1,7 +1,7 @@
 """PostgreSQL: a source of changes by logical replication, and a sink with a transaction for each time.
 
-Needs ``pointstamp[postgres]``. `sink` has what writes; `source` what reads, over `stream`, the connection
-that changes come by, and `pgoutput`, which decodes them.
+Needs ``pointstamp[postgres]``. `sink` writes; `source` reads, over `stream`, the connection for changes, and
+`pgoutput`, which decodes them.
 """
 
 from pointstamp.connectors.postgres.pgoutput import Change

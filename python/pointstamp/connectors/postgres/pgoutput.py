@@ -25,14 +25,14 @@ class Change(NamedTuple):
     Attributes:
         kind: "insert", "update", "delete" or "truncate"; "read" for a row that was there at first.
         table: The table, as ``schema.table``.
-        row: The row's columns after the change; None where it has gone. Of an update that leaves a large
-            value as it was, PostgreSQL does not send it: it is taken from `old`, or is not there.
-        old: What the server tells of the row before an update or a delete: by default its key, of an update
-            only if that changed; all columns where the table has ``replica identity full``. None if nothing
-            is told.
-        lsn: Where in the log the change's transaction was committed. All changes of a transaction have the
-            same, and those of later ones a greater one. Rows that were there at first have one that is less
-            than all.
+        row: The row's columns after the change; None where it was deleted. For an update that leaves a large
+            value as it was, PostgreSQL does not send the value: it is taken from `old`, or missing.
+        old: The row's columns before an update or a delete, as the server sends them: by default its key, for
+            an update only if that changed; all columns where the table has ``replica identity full``. None if
+            nothing is sent.
+        lsn: The position in the log at which the change's transaction was committed. All changes of a
+            transaction have the same, and later transactions a greater one. Rows of the initial snapshot have
+            one that is less than all.
 
     Examples:
         >>> from pointstamp.connectors.postgres import Change

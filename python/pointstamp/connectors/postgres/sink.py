@@ -1,9 +1,9 @@
-"""`PostgresSink`: a time, or what a checkpoint covers, in one transaction, with its position, by ``copy``.
+"""`PostgresSink`: a time, or the results of a checkpoint, in one transaction, with its position, by ``copy``.
 
 Invariant: a time is in the table ``pointstamp_times``, or a checkpoint in ``pointstamp_checkpoints``, if and
 only if its records are in the sink's table. The name of the sink is locked meanwhile, so two programs that
-write under one name cannot both write the same. A connection that is lost, or goes silent, is made again, and
-the table of positions says whether the transaction had been committed; one that the server still has open is
+write under one name cannot both write the same. A lost or silent connection is made again, and the table of
+positions shows whether the transaction had been committed; a transaction that the server still has open is
 ended first, as it has the lock.
 """
 
@@ -40,25 +40,24 @@ class PostgresSink(Sink):
     All records go to the first worker.
 
     Args:
-        conninfo: How to connect, as ``host=... dbname=...`` or a URL.
-        table: The table, which must be there when the dataflow is built, as its types are the program's
-            choice; ``schema.table`` for one that is not on the search path.
+        conninfo: The connection string, as ``host=... dbname=...`` or a URL.
+        table: The table, which must exist when the dataflow is built, as its types are the program's choice;
+            ``schema.table`` for one that is not on the search path.
         columns: The names of its columns that are written. Records are mappings with these keys, or sequences
             in their order.
         key: Columns with a unique index: a record replaces the row that has its key, and of several of one
             time the last. None: rows are added.
         name: A name that no other sink of the database has; the table's if it is left out.
-        patience: Seconds for which a server is waited for that has gone, or does not answer. After half of
-            them a connection counts as lost, and another is tried: that is more than the server needs for
-            the records of one time.
+        patience: Seconds that the sink waits for a server that has left, or does not answer. After half of
+            them a connection counts as lost, and another is tried: that is more than the server needs for the
+            records of one time.
 
     Raises:
         TypeError: If `columns` or `key` is one name, and not a list of names.
         ValueError: If there are no columns, the key is not some of them, or `patience` is not more than 0.
-        PointstampError: When the dataflow is built, if there is no such table, or it has not these columns
-            or this key; it says what to create.
-        psycopg.OperationalError: When the dataflow is built, if the server cannot be reached; later, if it
-            cannot for `patience`.
+        PointstampError: When the dataflow is built, if there is no such table, or it has not these columns or
+            this key; the message says what to create. psycopg.OperationalError: When the dataflow is built,
+            if the server cannot be reached; later, if it cannot for `patience`.
 
     Examples:
         >>> from pointstamp.connectors.postgres import PostgresSink
@@ -116,12 +115,12 @@ class _Writer(SinkWriter):
         """The server's process and the beginning of a transaction that may be open there."""
 
     def begin(self) -> None:
-        """Connects, and sees that the table is as it is wanted."""
+        """Connects, and checks the table."""
         self._connect()
         try:
             self._check()
         except BaseException:
-            self.close()  # now: who keeps the exception keeps this frame
+            self.close()  # now: an exception that is kept keeps this frame
             raise
 
     def write(self, time: Time, batch: Any) -> None:
@@ -273,7 +272,7 @@ class _Writer(SinkWriter):
         """Sees that the table, its columns and its key are there.
 
         Raises:
-            PointstampError: If not; it says what to create.
+            PointstampError: If not; the message says what to create.
         """
         name = self._place(self._table).as_string(self._connection)
         ask = self._connection.execute
@@ -313,7 +312,7 @@ class _Writer(SinkWriter):
                     count += 1
 
     def _upsert(self, batches: list[Any]) -> None:
-        """Copies to a table of its own, and from there what is last of each key."""
+        """Copies to a temporary table, and from there the last row of each key."""
         sql = client().sql
         own, number = sql.Identifier("pointstamp_batch"), sql.Identifier("pointstamp_number")
         table = self._place(self._table)

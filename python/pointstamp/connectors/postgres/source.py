@@ -1,12 +1,12 @@
 """`PostgresSource`: the rows of tables and then every change to them, by logical replication.
 
-A replication slot is what the server keeps changes for, so the slot is the source's one partition, and
-offsets are places in the log (LSNs). Reading begins with the rows that are there: the server makes the slot
-and a snapshot at the same place, so nothing is missed or seen twice between the two.
+The server keeps changes for a replication slot, so the slot is the source's one partition, and offsets are
+positions in the log (LSNs). Reading begins with the existing rows: the server makes the slot and a snapshot
+at the same position, so nothing is missed or seen twice between the two.
 
-Invariant: the slot `NAME` is there if and only if all rows of the snapshot have left a dataflow for good.
-Until then changes come from the slot `NAME_snapshot`, which is copied when the snapshot is durable. Who dies
-before that begins with a new snapshot; who dies later goes on where the slot was told last.
+Invariant: the slot `NAME` exists if and only if all rows of the snapshot have left a dataflow durably. Until
+then changes come from the slot `NAME_snapshot`, which is copied when the snapshot is durable. A run that ends
+before that begins with a new snapshot; a later run continues at the last acknowledged position.
 """
 
 from __future__ import annotations
@@ -44,43 +44,40 @@ CHANGES = 4096
 """Changes that one `read` returns at about: more only where a message has several."""
 
 TELL = 10.0
-"""Seconds after which the server is told that the source is there, and asked whether it is: it ends
-connections that are silent for 60.
+"""The interval of status messages to the server, which ends connections that are silent for 60 s.
 """
 
 GOODBYE = 5.0
-"""Seconds for which a reader that is closed tries to tell the server what is durable."""
+"""Seconds in which a closed reader tries to acknowledge the durable position."""
 
 RETRY = 0.25
 """Seconds between attempts to connect again."""
 
 FOR_GOOD = ("55000", "53400", "28", "3D")
-"""Codes of what trying again does not change: a server or slot that is not set up for this, as many slots as
-there may be, a user or a database that is refused.
+"""Codes of permanent failures: a wrong set-up, too many slots, a refused user or database.
 """
 
 
 class PostgresSource(Source[Change]):
-    """Changes to the tables of a publication: first the rows that are there, then what is done to them.
+    """Changes to the tables of a publication: first the existing rows, then later changes.
 
-    Each transaction has a time of its own, its place in the server's log, unless `read` is told otherwise
-    (`every=`, `time=`). What has left the dataflow and was committed by its sinks is told to the server,
-    which keeps the rest: after a failure another run with the same slot goes on, and loses nothing. A
-    connection that is lost, or goes silent, is made again.
+    Each transaction has a time of its own, its position in the server's log, unless `read` is given another
+    (`every=`, `time=`). Changes that have left the dataflow and were committed by its sinks are acknowledged
+    to the server, which keeps the rest: after a failure another run with the same slot continues, and loses
+    nothing. A lost or silent connection is made again.
 
-    With checkpoints, the rows that are there at first are held in memory until all are read, and the server
-    is told of changes that a checkpoint covers.
+    With checkpoints, the existing rows are held in memory until all are read, and the changes that a
+    checkpoint covers are acknowledged.
 
-    Values have the types that psycopg gives them, those of a domain the types of its base, in the rows that
-    are there as in changes.
+    Values have psycopg's types, values of a domain the types of its base, in existing rows as in changes.
 
     The server needs ``wal_level = logical``, a publication (``create publication NAME for table ...``), and
     two free replication slots while the snapshot is read. A slot that is not used any more keeps the server's
     log from being cleaned: drop it with ``select pg_drop_replication_slot('NAME')``.
 
     Args:
-        conninfo: How to connect, as ``host=... dbname=...`` or a URL. The user needs the right to replicate,
-            and to read the tables.
+        conninfo: The connection string, as ``host=... dbname=...`` or a URL. The user needs the right to
+            replicate, and to read the tables.
         publication: The publication's name.
         slot: The slot's name: small letters, digits and underscores. It is made if it is not there.
         snapshot: Whether to begin with the rows that are there when the slot is made.
@@ -88,7 +85,7 @@ class PostgresSource(Source[Change]):
         patience: Seconds without an answer of the server after which the source gives up. After half of them
             a connection counts as lost, and another is tried: that is more than the server needs for a query
             of the snapshot, and to pass over its largest transaction of other tables.
-        out_of_range: What becomes of a value that Python's type cannot hold, such as ``date 'infinity'`` or
+        out_of_range: The treatment of a value that Python's type cannot hold, such as ``date 'infinity'`` or
             a year before 1: "raise" an error that names the table, the column and the row's key, or "text",
             the value as the server writes it, as a str.
 
@@ -135,7 +132,7 @@ class PostgresSource(Source[Change]):
         return [self._slot]
 
     def recorded(self, partition: str, journal: Path) -> None:
-        """Has the rows that are there at first read as one batch: their snapshot cannot be gone on with."""
+        """Reads the existing rows as one batch: their snapshot cannot be resumed."""
         self._whole = True
 
     def open(self, partition: str) -> PartitionReader[Change]:
@@ -160,9 +157,9 @@ def _lsn(change: Change) -> int:
 class _Reader(PartitionReader[Change]):
     """Reads a slot.
 
-    The lock is held by who uses the connection, and never while waiting for changes: the thread that reads,
-    and in the end who closes. `durable` only leaves the offset for that thread; where it has ended, `close`
-    tells the server.
+    The lock is held by the thread that uses the connection, and never while waiting for changes: the thread
+    that reads, and in the end the one that closes. `durable` only leaves the offset for that thread; where it
+    has ended, `close` acknowledges it.
     """
 
     def __init__(
@@ -189,7 +186,7 @@ class _Reader(PartitionReader[Change]):
         self._lock = threading.Lock()
         self._closed = False
         self._ends = 0.0
-        """Until when `close` goes on."""
+        """The time until which `close` continues."""
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(self._wake, False)
@@ -201,22 +198,22 @@ class _Reader(PartitionReader[Change]):
         self._offset = 0
         self._durable = 0
         self._acknowledged = 0
-        """The last durable offset that the server was told."""
+        """The last offset that was acknowledged to the server."""
         self._told = 0.0
         self._asked: float | None = None
         """Since when the server owes an answer."""
         self._former = 0
         """The server's process that a lost connection may have left behind."""
         self._error: PointstampError | None = None
-        # Of the transaction under way: its place, and how many of its changes were given out. What the server
-        # sends again after a lost connection is skipped.
+        # The current transaction: its position, and the number of its changes that were returned. Changes
+        # that the server sends again after a lost connection are skipped.
         self._open: int | None = None
         self._given = (0, 0)
         self._count = 0
         self._over = False
         self._since = 0.0
 
-    # ------------------------------------------------------------ what the protocol asks
+    # ------------------------------------------------------------ the protocol of readers
 
     def read(self) -> Any:
         while True:
@@ -239,8 +236,8 @@ class _Reader(PartitionReader[Change]):
     def offset(self) -> int | dict[str, int]:
         """A place in the log; 0 while the rows that were there at first are read.
 
-        Within a transaction, a dict with the place before it, the transaction's own, and how many of its
-        changes were read.
+        Within a transaction, a dict with the position before it, the transaction's own, and the number of its
+        changes that were read.
         """
         place, given = self._given
         if self._open is not None and self._open == place:
@@ -253,7 +250,7 @@ class _Reader(PartitionReader[Change]):
         return self._offset
 
     def seek(self, offset: Any) -> None:
-        """Goes to an offset; of a transaction the server sends all, and what was read is skipped."""
+        """Seeks to an offset; within a transaction, changes that were already read are skipped."""
         of, what = f"slot {self._slot}", "a place in the server's log"
         if isinstance(offset, dict):
             place = number_of(offset.get("transaction"), of, what, 1 << 64)
@@ -262,7 +259,7 @@ class _Reader(PartitionReader[Change]):
         self._offset = number_of(offset, of, what, 1 << 64)
 
     def durable(self, offset: int | dict[str, int]) -> None:
-        """Leaves the offset for the thread that reads, which tells the server."""
+        """Leaves the offset for the thread that reads, which acknowledges it to the server."""
         if isinstance(offset, dict):
             offset = offset["before"]
         if offset > self._durable:
@@ -287,17 +284,17 @@ class _Reader(PartitionReader[Change]):
             os.write(self._wake, b".")
 
     def _is_unwanted(self) -> bool:
-        """Whether who uses the connection is to give up."""
+        """Returns whether the user of the connection is to give up."""
         return self._closed and clock.monotonic() > self._ends
 
-    # ------------------------------------------------------------ what is durable
+    # ------------------------------------------------------------ acknowledgements
 
     def _may_settle(self) -> bool:
         """Whether the snapshot is durable, and the slot not yet there that says so."""
         return 0 < self._begins <= self._durable
 
     def _acknowledge(self) -> None:
-        """Tells the server what is durable, if it was not told."""
+        """Acknowledges the durable offset to the server, if it was not acknowledged."""
         if self._may_settle():
             self._lose()
             self._connect()  # which makes the slot
@@ -305,7 +302,7 @@ class _Reader(PartitionReader[Change]):
             self._tell()
 
     def _tell_last(self) -> None:
-        """Tells the server what is durable, where no thread reads any more."""
+        """Acknowledges the durable offset to the server, where no thread reads any more."""
         # A connection that was lost before the end is not made again for this.
         while self._durable and (self._over or self._stream is not None):
             try:
@@ -368,11 +365,11 @@ class _Reader(PartitionReader[Change]):
         return ChangeStream(self._conninfo, self._patience, self._is_unwanted)
 
     def _every(self) -> float:
-        """Seconds between two times that the server is told and asked."""
+        """The interval of status messages, in seconds."""
         return RETRY if self._bounded else min(TELL, self._patience * SILENT / 3)
 
     def _connect(self) -> None:
-        """Connects to the slot, or to the one that is there while the snapshot is not durable."""
+        """Connects to the slot, or to the temporary one while the snapshot is not durable."""
         with self._control() as control:
             self._end_former(control)
             slots = self._slots(control)
@@ -546,7 +543,7 @@ class _Reader(PartitionReader[Change]):
             except client().OperationalError:
                 if not batch and self._offset == before:
                     raise
-                self._lose()  # after what it gave
+                self._lose()  # after its changes
                 return batch
             if frame is None:
                 break
@@ -556,7 +553,7 @@ class _Reader(PartitionReader[Change]):
             except PointstampError as error:
                 if not batch:
                     raise
-                self._error = error  # after what came before it
+                self._error = error  # after the earlier changes
                 return batch
         now = clock.monotonic()
         if self._asked is not None and now - self._asked > self._patience * SILENT:

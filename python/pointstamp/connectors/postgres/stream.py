@@ -1,11 +1,11 @@
 """Connections to PostgreSQL, and the one by which a server sends changes: its commands and its frames.
 
-Every wait on these connections has a limit. A connection on which nothing comes and nothing goes for that
-long raises `psycopg.OperationalError` and is closed: TCP reports a link that has gone only after hours, and a
-Unix socket to a server that was stopped never does.
+Every wait on these connections has a limit. A connection without traffic for that long raises
+`psycopg.OperationalError` and is closed: TCP reports a lost link only after hours, and a Unix socket to a
+server that was stopped never does.
 
 `ChangeStream` owns one replication connection of libpq, over psycopg, which has no interface of its own for
-it. `take` does not wait: it gives what has come.
+it. `take` does not wait: it returns the changes that have arrived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPOCH = 946_684_800
 """Seconds from 1970 to 2000, which is when the server begins to count."""
 
 GOODBYE = 1.0
-"""Seconds that the end waits for the server to have heard what it was told last."""
+"""Seconds that the end waits for the server to receive the last acknowledgement."""
 
 LOST = "the server closed the connection"
 
@@ -57,10 +57,10 @@ def checked_patience(patience: float) -> float:
 
 
 def connected(conninfo: str, patience: float, closed: Callable[[], bool] = bool, **options: Any) -> Any:
-    """Makes a connection that has no transactions of its own, and whose waits have a limit.
+    """Makes a connection in autocommit mode, whose waits have a limit.
 
     Args:
-        conninfo: How to connect. What it says of timeouts and TCP's keepalives is left as it is.
+        conninfo: The connection string. Its settings of timeouts and TCP's keepalives take precedence.
         patience: Seconds for which a server is waited for, over several connections. Half of them without a
             byte from or to it end a wait, and the connection.
         closed: Whether the connection is not wanted any more, asked ten times a second while it waits.
@@ -140,7 +140,7 @@ def _gives_up(why: str) -> Exception:
 
 
 def lsn_of(text: str) -> int:
-    """A place in the log, from how the server writes it."""
+    """Returns a position in the log from the server's text."""
     high, _, low = text.partition("/")
     return (int(high, 16) << 32) | int(low, 16)
 
@@ -154,7 +154,7 @@ class ChangeStream:
     """A replication connection.
 
     Args:
-        conninfo: How to connect.
+        conninfo: The connection string.
         patience: As for `connected`.
         closed: As for `connected`.
     """
@@ -202,7 +202,7 @@ class ChangeStream:
 
     @property
     def connection(self) -> Any:
-        """Psycopg's connection, whose settings say how values are written."""
+        """Psycopg's connection, whose settings determine the text of values."""
         return self._connection
 
     def take(self) -> memoryview | None:
@@ -226,14 +226,14 @@ class ChangeStream:
         return None
 
     def tell(self, durable: int, received: int, *, answer: bool = False) -> None:
-        """Tells the server how far all has been received, and how far it need not be kept."""
+        """Sends the server the position up to which all was received, and the durable one."""
         now = int((clock.time() - EPOCH) * 1_000_000)
         status = struct.pack("!cQQQqB", b"r", received, durable, durable, now, answer)
         self._link.put_copy_data(status)
         self._link.flush()
 
     def close(self) -> None:
-        """Ends the connection, after the server has heard what it was told."""
+        """Ends the connection, after the server has received the acknowledgements."""
         if self._started and self._link.status == self._pq.ConnStatus.OK:
             until = clock.monotonic() + GOODBYE
             try:

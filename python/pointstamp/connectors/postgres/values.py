@@ -1,9 +1,9 @@
 """Python's values of the texts that a server sends, the same in the snapshot and in changes.
 
-A column of a domain has its base type's values, and an array of a domain those of an array of the base
-type: the server names the base type in the results of queries, and the domain in changes. A value that
-Python's type cannot hold (``date 'infinity'``, years before 1 or after 9999) is an error that names the
-table, the column and the row, or the server's text where the program has asked for it.
+A column of a domain has its base type's values, and an array of a domain those of an array of the base type:
+the server names the base type in the results of queries, and the domain in changes. A value that Python's
+type cannot hold (``date 'infinity'``, years before 1 or after 9999) is an error that names the table, the
+column and the row, or the server's text where the program has requested it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Values:
     """Makes rows of the texts of one server.
 
     Args:
-        out_of_range: "raise" or "text": what becomes of values that Python's types cannot hold.
+        out_of_range: "raise" or "text": the treatment of values that Python's types cannot hold.
     """
 
     def __init__(self, out_of_range: str = "raise") -> None:
@@ -56,7 +56,7 @@ class Values:
         self._transformer: Any = None
 
     def of(self, connection: Any) -> None:
-        """Loads values as this connection sends them: its settings say how dates are written."""
+        """Converts values as this connection sends them: its settings determine the text of dates."""
         self._transformer = client().adapt.Transformer(connection)
 
     def learn(self, connection: Any) -> None:
