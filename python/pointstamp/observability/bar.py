@@ -22,15 +22,15 @@ EVERY = 0.1
 
 @contextmanager
 def progress_bar(probe: ProbeHandle, *, total: int, name: str = "", **options: Any) -> Iterator[Any]:
-    """Shows how far a probe has come, for as long as the block runs. It needs the package `tqdm`.
+    """Shows the progress of a probe, for as long as the block runs. It needs the package `tqdm`.
 
     The bar counts in times: it stands where the least first coordinate of the frontier is, and at the end
     when no time is possible any more. A thread looks at the probe ten times a second; no worker is asked.
 
     Args:
-        probe: What is followed.
-        total: The time at which all is done: how many times there are, where they are counted from 0.
-        name: What stands before the bar.
+        probe: The probe.
+        total: The time at which everything is done: the number of times, where they are counted from 0.
+        name: The text before the bar.
         options: For `tqdm`, such as ``unit="days"`` or ``disable=worker.index > 0``.
 
     Raises:

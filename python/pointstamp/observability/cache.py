@@ -1,4 +1,4 @@
-"""A cache of the workers' answers: a worker's last answer stands in for one that does not arrive.
+"""A cache of the workers' answers: a worker's last answer replaces one that does not arrive.
 
 Owns the cache, one for each computation that is observed. Without it a counter, which is a sum over the
 workers, would go down while one of them runs the program's own code, and a rate would jump.
@@ -35,8 +35,8 @@ class AnswerCache:
     def state(self) -> dict[str, Any]:
         """Returns the present state, see `state_of`; for threads that are no worker's. It is read-only.
 
-        The workers are asked once at a time: else an earlier answer could be remembered in place of a later
-        one. All who come meanwhile share the next answer, so that each waits for two at most.
+        The workers are asked once at a time: else an earlier answer could replace a later one in the cache.
+        All callers that come meanwhile share the next answer, so that each waits for two at most.
         """
         with self._lock:
             answer, first = self._next, self._next is None
@@ -60,7 +60,7 @@ class AnswerCache:
                 self._next = None
 
     def remembered(self, data: Sequence[Said]) -> list[Said]:
-        """Returns the workers' answers; for those that did not answer, as ``last``, their last ones."""
+        """Returns the workers' answers; for workers that did not answer, their last answers, as ``last``."""
         for one in data:
             if "silent" not in one:
                 self._last[one["process"], one["worker"]] = one

@@ -1,7 +1,7 @@
 """Collects the statistics of every worker, in this process and in the others.
 
 Owns `Collector`, one for each computation of this process. A worker answers between two steps, and also while
-it sleeps. A worker that runs the program's own code cannot answer; the collector then looks up the line that
+it sleeps. A worker that runs the program's own code cannot answer; the collector then finds the line that
 runs. Other processes are asked over the cluster's own connections, and answer for all their workers.
 """
 
@@ -47,8 +47,8 @@ class Collector:
     Args:
         cluster: The workers of this process.
         process: Its number.
-        processes: How many there are.
-        workers: How many workers each has.
+        processes: The number of processes.
+        workers: The number of workers of each process.
 
     Attributes:
         patience: Seconds after which a wait of `main` for inputs that it left open itself is reported; None
@@ -84,8 +84,8 @@ class Collector:
 
         Args:
             worker: The worker on whose thread this is called; None on any other thread.
-            seconds: How long the workers of this process have to answer.
-            distance: How many seconds more those of other processes have.
+            seconds: The time that the workers of this process have to answer.
+            distance: The additional seconds for workers of other processes.
         """
         return [teller(one) for one in self.data(worker, seconds, distance)]
 
@@ -132,7 +132,7 @@ class Collector:
         return data
 
     def _elsewhere(self, number: int, worker: _core.Worker | None, seconds: float) -> list[dict[str, Any]]:
-        """Returns the answers of the other processes, and names those that have not answered."""
+        """Returns the answers of the other processes, and names processes that have not answered."""
         end = time.monotonic() + seconds
         with self._arrived:
             answers = self._answers[number]
@@ -141,7 +141,7 @@ class Collector:
                 if worker is not None:
                     self._arrived.release()
                     try:
-                        worker.answer()  # who is asked may wait for this worker in turn
+                        worker.answer()  # another worker may wait for this one in turn
                     finally:
                         # No limit: its lock is held for a few instructions.
                         self._arrived.acquire()
@@ -154,7 +154,7 @@ class Collector:
         return data
 
     def _hear(self, process: int, what: bytes) -> None:
-        """Takes what another process says; on a thread of its own."""
+        """Takes a message of another process; on a thread of its own."""
         import json
 
         said = json.loads(what)
@@ -197,14 +197,14 @@ def _lines(threads: list[int | None]) -> list[tuple[str, bool]]:
     try:
         return [_line(None if thread is None else frames.get(thread)) for thread in threads]
     finally:
-        frames.clear()  # its own is one of them: what all threads hold would stay until a collection
+        frames.clear()  # this frame is one of them: the frames of all threads would stay until a collection
 
 
 def _line(frame: FrameType | None) -> tuple[str, bool]:
-    """The innermost line of a thread's that is the program's own, and whether a step called what it is in.
+    """Returns the innermost line of the program on a thread, and whether a step called it.
 
-    The line is empty where there is none. What this package or an installed one runs was called from there.
-    Beyond `execute` lies what called it.
+    The line is empty where there is none. Code of this package or an installed one was called from there.
+    Beyond `execute` is its caller.
     """
     at, called = "", None
     while frame is not None and frame.f_code.co_filename != _EXECUTION:

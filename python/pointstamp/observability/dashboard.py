@@ -1,8 +1,9 @@
 """The live page: a small web server of this process, for people and for Prometheus.
 
-It serves one page that fetches nothing from elsewhere, the state as JSON, what the dataflows wait for as a
-text, and metrics. On the loopback interface it answers requests that were meant for it (another site in the
-same browser is refused by its name); on any other, only those that bring the token of its address.
+It serves one page that fetches nothing from elsewhere, the state as JSON, the reasons why the dataflows wait
+as a text, and metrics. On the loopback interface it answers requests with its own host name (a request of
+another site in the same browser has another name); on any other interface, only requests with the token of
+its address.
 
 Connections are bounded in number, and each of them in time and in bytes as a whole, however slowly it speaks.
 """
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Answers", "Page", "announce", "as_json", "document"]
 
 Answers = dict[str, Callable[[dict[str, str]], tuple[str, str]]]
-"""By path, what is answered: a function of the query that returns a kind of content and a text."""
+"""By path, the answer: a function of the query that returns a kind of content and a text."""
 
 PAGE = Path(__file__).with_name("page")
 """Its parts: markup, style, and the script in the order of `SCRIPTS`. They are sent as one file."""
@@ -46,7 +47,7 @@ PAGE = Path(__file__).with_name("page")
 SCRIPTS = ("base.js", "layout.js", "page.js")
 
 PATIENCE = 10.0
-"""Seconds that a browser has to say what it wants, once it has connected, and then to take each part of the
+"""Seconds that a browser has to send its request, once it has connected, and then to take each part of the
 answer.
 """
 
@@ -151,7 +152,7 @@ class _Server(ThreadingHTTPServer):
         self._gate.send_away_older(PATIENCE)
 
     def heard(self, request: Any) -> bool:
-        """Says that a connection has said what it wants; whether it is answered."""
+        """Notes that a connection has sent its request; returns whether it is answered."""
         self._guests[request].proved = True
         with self._lock:
             self._answered += 1
@@ -195,9 +196,9 @@ class Page:
 
     Args:
         host: The interface to listen on.
-        port: The port; 0 takes one that is free.
-        answers: By path, what is answered: a function of the query that returns a kind of content and a text.
-        told: How the program told the port, for errors.
+        port: The port; 0 takes a free one.
+        answers: By path, the answer: a function of the query that returns a kind of content and a text.
+        told: The program's argument for the port, for errors.
 
     Raises:
         ConfigError: If it cannot listen there.
@@ -269,7 +270,7 @@ class Page:
 
 
 def document(nonce: str) -> str:
-    """The page as one file, whose style and script are let in by a random nonce."""
+    """Returns the page as one file, whose style and script are permitted by a random nonce."""
     parts = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
     text = parts["page.html"].replace("NONCE", nonce).replace("STYLE\n", parts["page.css"])
     return text.replace("SCRIPT\n", '"use strict";\n' + "\n".join(parts[name] for name in SCRIPTS))
@@ -310,7 +311,7 @@ def _send(
         request.end_headers()
         request.wfile.write(body)
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the browser has gone
+        pass  # the browser has closed the connection
 
 
 def as_json(value: Any) -> tuple[str, str]:

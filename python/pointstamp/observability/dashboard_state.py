@@ -1,7 +1,7 @@
 """The state of a computation, for the live page and for metrics: the answers of all workers, put together.
 
 Owns the form of a state: a `dict` for JSON. Numbers of operators are sums over the workers. Outstanding
-pointstamps and frontiers are those of one worker, which are equal on all once their progress has arrived.
+pointstamps and frontiers are one worker's, which are equal on all once their progress has arrived.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ TOTALS = ("runs", "nanoseconds", "records_in", "records_out", "batches_in", "bat
 
 
 def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state that follows from what the workers said.
+    """Returns the state that follows from the workers' answers.
 
     Args:
-        data: What `Collector.data` returned. Of a worker that did not answer, ``last`` is what it said
-            before, where that is known (see `AnswerCache`): it counts on.
+        data: The result of `Collector.data`. For a worker that did not answer, ``last`` is its previous
+            answer, where there is one (see `AnswerCache`), which counts instead.
     """
     workers = []
     dataflows: dict[int, dict[str, Any]] = {}
@@ -60,7 +60,7 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             paused.update(tuple(address) for address in dataflow["paused"])
             if number not in dataflows:
                 dataflows[number] = _dataflow(number, dataflow)
-    if not any("silent" not in said for said in data):  # else who answers knows what there is
+    if not any("silent" not in said for said in data):  # else an answering worker knows the dataflows
         for known in (known for said in data if not said["ended"] for known in said.get("last", ())):
             for number, dataflow in known["dataflows"]:
                 if number not in dataflows:
@@ -84,7 +84,7 @@ def _add(
     held: dict[tuple[int, ...], int],
     kept: dict[tuple[int, ...], list[int]],
 ) -> None:
-    """Adds what a worker says of its operators to the sums over the workers."""
+    """Adds a worker's numbers of its operators to the sums over the workers."""
     for address, runs, nanoseconds, records, batches in said.get("totals", ()):
         done = totals.setdefault(tuple(address), [0] * len(TOTALS))
         for index, value in enumerate((runs, nanoseconds, *records, *batches)):
@@ -138,10 +138,10 @@ def _dataflow(number: int, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lags(dataflow: dict[str, Any]) -> None:
-    """Says how far the frontier of each operator of a dataflow is behind the one that has come farthest.
+    """Computes how far the frontier of each operator of a dataflow is behind the greatest one.
 
-    Frontiers are compared by the first coordinate, of which scopes inside have the same. One that is empty
-    has no lag: nothing comes any more.
+    Frontiers are compared by the first coordinate, which nested scopes share. An empty frontier has no lag:
+    nothing comes any more.
     """
     entries = (*dataflow["operators"], *dataflow["scopes"])
     for entry in entries:

@@ -1,9 +1,9 @@
-"""Passes messages of the engine on to `logging`: for people who look for a fault.
+"""Passes messages of the engine on to `logging`, for debugging.
 
-Its loggers are below ``pointstamp``, named for the place: ``pointstamp.engine.cluster``, say. The engine
-keeps what is at the level that ``pointstamp`` has when a computation begins, or above; below it nothing is
-done. Workers pass it on before their next step, and `execute` at its end. No thread of the engine waits for
-the interpreter.
+Its loggers are below ``pointstamp``, named for the module: ``pointstamp.engine.cluster``, for example. The
+engine keeps messages at the level that ``pointstamp`` has when a computation begins, or above; messages below
+it cost nothing. Workers pass them on before their next step, and `execute` at its end. No thread of the
+engine waits for the interpreter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROOT = "pointstamp"
 
 
 def keep() -> None:
-    """Keeps what the loggers want, from now on."""
+    """Begins to keep messages at the loggers' levels."""
     import logging  # needed by a computation, not by `import pointstamp`
 
     level = logging.getLogger(ROOT).getEffectiveLevel()
@@ -26,7 +26,7 @@ def keep() -> None:
 
 
 def pass_on() -> None:
-    """Gives `logging` what was kept."""
+    """Passes the kept messages to `logging`."""
     import logging
 
     texts, lost = _core.take_diagnostics()

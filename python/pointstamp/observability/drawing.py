@@ -1,6 +1,6 @@
 """Pictures of a dataflow's graph: Mermaid, DOT, and SVG for notebooks.
 
-Names are shown as they are, whatever they contain: each form escapes what it would take for its own.
+Names are shown verbatim: each form escapes its own special characters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Why a time is still possible at a probe: who holds what, on which worker, and what to do about it.
+"""Explanations why a time is still possible at a probe: the holders, their workers, and the remedies.
 
 Owns `Explanation` and its `Holder`s. A time is possible because of pointstamps that could result in it:
-messages that have not been taken, and capabilities. Those that no other of them could have led to are the
-causes; the rest waits for them, and is listed after them. What a cause is follows from what each worker says
-it has of it.
+messages that have not been taken, and capabilities. The causes are the ones that no other of them could have
+led to; the rest waits for them, and is listed after them. The description of a cause follows from each
+worker's statistics.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Explanation:
 
     Attributes:
         time: The time that was asked about, or None.
-        causes: What holds it.
-        waiting: What waits for the causes in turn, and holds it, too.
+        causes: The holders.
+        waiting: Holders that wait for the causes in turn.
         silent: Workers that have not answered, which therefore may hold it.
 
     Examples:
@@ -129,16 +129,16 @@ def explain(
     frontier: Sequence[Time] = (),
     beyond: Sequence[Time] | None = None,
 ) -> Explanation:
-    """Explains what is possible at places, or, without places, what all dataflows wait for.
+    """Explains why times are possible at places, or, without places, why all dataflows wait.
 
     Args:
-        tellers: What each worker said, and who said nothing.
-        own: The worker whose view of what is outstanding counts.
+        tellers: The answer of each worker, and the workers without one.
+        own: The worker whose view of outstanding pointstamps counts.
         at: The places.
-        before: The time that is asked about: what is less than it is explained. None asks about the frontier.
+        before: Times less than it are explained. None explains the frontier.
         frontier: The least times that are possible there, where it is a probe.
-        beyond: What is at or after one of these times there is not asked about; all else is, with or without
-            `before` and a frontier.
+        beyond: Times at or after one of these are not explained; all others are, with or without `before` and
+            a frontier.
     """
     said = {teller.worker: teller for teller in tellers if isinstance(teller, Statistics)}
     silent = [teller for teller in tellers if isinstance(teller, Silent)]
@@ -167,7 +167,7 @@ def explain(
 def _asked(
     before: Time | None, frontier: Sequence[Time], beyond: Sequence[Time] | None
 ) -> Callable[[tuple[int, ...]], bool]:
-    """Whether a time at a place is one that is asked about."""
+    """Whether a time at a place is to be explained."""
     if beyond is not None:
         passed = [coordinates(time) for time in beyond]
         return lambda result: not any(less_equal(time, result) for time in passed)
@@ -181,12 +181,12 @@ def _asked(
 def _found(
     standing: Standing, places: Sequence[Place] | None, asked: Callable[[tuple[int, ...]], bool]
 ) -> Iterator[Stamp]:
-    """The pointstamps that hold what is asked about."""
+    """Returns the pointstamps that hold the times in question."""
     graph = standing.graph
     outstanding = [
         (place, time, count)
         for (place, time), count in standing.pointstamps.items()
-        # What is at a scope as a whole is counted inside it, too.
+        # Pointstamps at a scope as a whole are counted inside it, too.
         if count > 0 and place.address[-1] != 0 and place.address not in graph.scopes
     ]
     outstanding.sort(key=lambda stamp: (stamp[1], stamp[0]))

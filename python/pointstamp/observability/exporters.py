@@ -65,7 +65,7 @@ class Exporters:
         self._stack.close()
 
     def _begin(self) -> None:
-        # What starts a thread is to be ended however far it came: an interruption may come anywhere.
+        # A started thread must be ended at any stage: an interruption may come anywhere.
         if self._config.log is not None:
             from pointstamp.observability.log import Writer
 
@@ -91,7 +91,7 @@ class Exporters:
                 self._stack.enter_context(watch(self.collector))
 
     def _state(self) -> dict[str, Any]:
-        return self._steady.state()  # type: ignore[no-any-return]  # what watches shares one
+        return self._steady.state()  # watchers share one
 
     def _answers(self) -> Any:
         from pointstamp.observability.dashboard import as_json

@@ -1,9 +1,9 @@
-"""The graph of a dataflow as data, and what could result in what.
+"""The graph of a dataflow as data, and the could-result-in relation of its pointstamps.
 
 Owns `Graph`. It is flat: the operators of all scopes, and between their ports the steps that a timestamp
 takes. A step keeps some coordinates of a time, adds to them, and appends others; an edge changes nothing,
-entering a scope appends zeros, leaving it cuts them off. Searches visit each port once for each time that
-nothing before it dominates: they are for people, who ask now and then.
+entering a scope appends zeros, leaving it removes them. Searches visit each port once for each time that no
+earlier one dominates: they are for people, who ask now and then.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Operator(NamedTuple):
     Attributes:
         address: The path to it: dataflow, scopes, its number in the scope.
         name: Its name.
-        inputs: How many inputs it has.
-        outputs: How many outputs.
+        inputs: The number of inputs.
+        outputs: The number of outputs.
         made: Where the program made it, as ``"file.py:12"``; empty where that is not known.
-        steps: From input to output, what happens to a time: ``(input, output, keep, increments)``.
+        steps: From input to output, the effect on a time: ``(input, output, keep, increments)``.
 
     Examples:
         >>> import pointstamp as ps
@@ -72,8 +72,8 @@ class Operator(NamedTuple):
 class Edge(NamedTuple):
     """An edge within a scope, between the numbers of operators there; 0 is the scope's boundary.
 
-    `pact` says how records move: ``"pipeline"``, ``"exchange"``, ``"broadcast"``, across a boundary
-    (``"enter"``, ``"leave"``), or not at all (``"watch"``: the frontier alone).
+    `pact` is the way in which records move: ``"pipeline"``, ``"exchange"``, ``"broadcast"``, across a
+    boundary (``"enter"``, ``"leave"``), or not at all (``"watch"``: the frontier alone).
 
     Examples:
         >>> import pointstamp as ps
@@ -93,7 +93,7 @@ class Edge(NamedTuple):
 
 
 class ScopeOf(NamedTuple):
-    """A scope: a dataflow, or a part of one that is an operator to what is around it.
+    """A scope: a dataflow, or a part of one that is an operator in the scope around it.
 
     Examples:
         >>> import pointstamp as ps

@@ -1,8 +1,8 @@
 """Explanations that operators of this library give for the times that they hold.
 
-A program that uses such an operator has no capability to drop: only the operator knows what the program can
-do. The explanation is called on any thread, and removed with its dataflow. Workers are identified by their
-threads as well as by number, since each computation of a process numbers its workers from 0.
+A program that uses such an operator has no capability to drop: only the operator knows the remedy. The
+explanation is called on any thread, and removed with its dataflow. Workers are identified by their threads as
+well as by number, since each computation of a process numbers its workers from 0.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Speaks(Protocol):
     """Explains why an operator holds its times."""
 
     def holding(self) -> tuple[str, str]:
-        """Why times are held, and what the program can do: a sentence or two each."""
+        """The reasons why times are held, and the remedies: a sentence or two each."""
 
 
 _speakers: WeakValueDictionary[tuple[int, int, Address], Speaks] = WeakValueDictionary()
 
 
 def speaks(info: OperatorInfo, speaker: Speaks) -> None:
-    """Has an operator answered for by what has its times. Called on the thread of its worker."""
+    """Registers the object that explains an operator's held times. Called on the thread of its worker."""
     _speakers[threading.get_ident(), info.index, tuple(info.address)] = speaker
 
 

@@ -1,7 +1,8 @@
-"""Names who has a pointstamp, why, and what to do about it: the operator, the time and the line.
+"""Names the holders of a pointstamp, the reasons, and the remedies: the operator, the time and the line.
 
-Owns `Holder` and `Look`, which finds the holders of a pointstamp in what the workers say. A sentence is for
-people who have not read the book: it says what there is and what to change in the program.
+Owns `Holder` and `Look`, which finds the holders of a pointstamp in the workers' statistics. The sentences
+are for people who have not read the book: they describe the state, and the change of the program that mends
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Holder", "Look", "Stamp", "called", "outside", "silence", "written"]
 
 STILL = 0.1
-"""Seconds since an operator last ran after which it does not read what waits, and is not just about to."""
+"""Seconds since an operator last ran after which it counts as not reading its waiting messages."""
 
 ENDLESS = (
     "If it should have ended: end the turn of a collection with distinct, min or consolidate; of a stream, "
@@ -33,20 +34,19 @@ class Holder(NamedTuple):
 
     Attributes:
         kind: ``"input"`` (one that `main` drives), ``"source"``, ``"capability"``, ``"unread"`` (messages
-        that
-            an operator does not read), ``"messages"`` (that are waiting or on their way), ``"loop"`` (records
-            that go round), ``"pressure"`` (a source that pauses), or ``"worker"`` (one that does not step).
+            that an operator does not read), ``"messages"`` (waiting or in flight), ``"loop"`` (records that
+            circulate), ``"pressure"`` (a source that pauses), or ``"worker"`` (one that does not step).
         operator: The name of the operator.
         address: Its address; empty where it is a worker as a whole.
         port: The number of the output, or, of messages, the input.
         time: The time that is held; None where it is a worker as a whole.
         worker: The worker; None where it is not known.
         process: Its process.
-        amount: How many capabilities, or records.
-        seconds: For how long, where that is known.
+        amount: The number of capabilities, or records.
+        seconds: The duration, where that is known.
         made: The line of the program that made it, as ``"file.py:12"``; empty where that is not known.
-        what: What holds the time, in a sentence or two.
-        cure: What to do about it.
+        what: The holder of the time, in a sentence or two.
+        cure: The remedy.
         way: The names of the operators from there to the probe.
 
     Examples:
@@ -77,7 +77,7 @@ class Holder(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """A pointstamp that is outstanding, and what it could result in."""
+    """A pointstamp that is outstanding, and the times that it could result in."""
 
     place: Place
     time: tuple[int, ...]
@@ -96,7 +96,7 @@ class Look:
         self._silent = silent
 
     def holders(self, stamp: Stamp) -> list[Holder]:
-        """Returns who has a pointstamp; at least one, if only an unknown holder."""
+        """Returns the holders of a pointstamp; at least one, if only an unknown one."""
         holders = list(self._capabilities(stamp) if stamp.place.output else self._messages(stamp))
         return [holder._replace(way=stamp.way) for holder in holders]
 
@@ -305,7 +305,7 @@ class Look:
         )
         return self._holder("messages", stamp, told, records, None, made, what, cure)
 
-    # ------------------------------------------------------------ who it may be
+    # ------------------------------------------------------------ candidates for holders
 
     def _elsewhere(self, stamp: Stamp) -> Holder:
         """No worker that answered has it."""

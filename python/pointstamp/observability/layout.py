@@ -1,9 +1,9 @@
 """The layout of a graph's operators and scopes in a picture.
 
-A scope is a box that holds what is in it, laid out in columns from left to right by the longest way from what
-feeds it; an edge that closes a loop goes back and counts for no column. Within a column, what follows is
-beside what it follows. The live page (`page/layout.js`) lays out in the same way, and
-wraps long chains into rows.
+A scope is a box that contains its operators, laid out in columns from left to right by the longest path from
+its sources; an edge that closes a loop goes back and counts for no column. Within a column, operators are
+beside the ones that feed them. The live page (`page/layout.js`) lays out in the same way, and wraps long
+chains into rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def boxes(graph: Graph, root: Address) -> dict[Address, Box]:
 
 
 def links(graph: Graph, root: Address) -> list[tuple[Address, Address, str]]:
-    """Returns pairs of operators that feed each other, through scopes, and how records move there."""
+    """Returns pairs of operators that feed each other, through scopes, and the pact between them."""
     onward: dict[tuple[Address, int], list[tuple[Address, int, str]]] = {}
     ports: dict[Address, set[int]] = {}
     for edge in graph.edges:
@@ -88,7 +88,7 @@ def _stronger(first: str, second: str) -> str:
 
 
 def _place(graph: Graph, scope: Address, placed: dict[Address, Box]) -> None:
-    """Places what is in a scope, relative to the scope, and the scope itself at 0, 0."""
+    """Places the contents of a scope, relative to the scope, and the scope itself at 0, 0."""
     depth = len(scope)
     children = [
         address
@@ -126,7 +126,7 @@ def _place(graph: Graph, scope: Address, placed: dict[Address, Box]) -> None:
 
 
 def _columns(children: list[Address], before: dict[Address, list[Address]]) -> list[list[Address]]:
-    """The children by the longest way to them, without what closes a loop."""
+    """Returns the children by the longest path to them, without edges that close a loop."""
     column: dict[Address, int] = {}
     open_now: set[Address] = set()
 

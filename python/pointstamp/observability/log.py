@@ -1,19 +1,19 @@
-"""Logs: all that the workers do, as Arrow streams in a folder, and what is read from them.
+"""Logs: all events of the workers, as Arrow streams in a folder, and reports derived from them.
 
 A worker's log is `worker-N.arrows`: record batches of the columns
 
-- `at`: nanoseconds since 1970; `worker`; `kind`: what happened;
-- `dataflow`, `operator`: the numbers of what it is about;
+- `at`: nanoseconds since 1970; `worker`; `kind`: the kind of event;
+- `dataflow`, `operator`: the numbers of the object of the event;
 - `edge`; `port` of the operator, or of the node `node` in the scope `operator`; `output`, whether it is one;
 - `time` (coordinates), `count`, `peer`;
-- of what is made: `address` and `name`; of an edge its ends, from `node` and `port` to `target` and
-  `target_port`, and `pact`, how it moves records.
+- for a new object: `address` and `name`; for an edge its ends, from `node` and `port` to `target` and
+  `target_port`, and `pact`, the way in which it moves records.
 
 Kinds: `scope` (`count`: coordinates of its times), `operator`, `edge` (made), `begin`, `end` (an operator
 runs), `send`, `receive` (a batch of `count` records), `capability` (`count` 1: made, 0: moved to `time`, -1:
 dropped), `frontier`, `progress sent`, `progress received` (one row for each change), `held` (a source waits),
-`park`, `unpark`, `shutdown`, and `lost` (`count` events before it were not kept: those that waited were not
-taken, a million of them).
+`park`, `unpark`, `shutdown`, and `lost` (`count` events before it were dropped: a million waiting events were
+not taken).
 
 A folder has the log of one computation. Its files are locked while they are written.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["read_log", "to_perfetto"]
 
 EVERY = 0.2
-"""Seconds between two looks at what the workers did."""
+"""The interval at which the workers' events are written, in seconds."""
 
 ROWS = 1 << 14
 """Events of a batch at most. A file that was cut or damaged is read up to the batch before."""
@@ -58,13 +58,14 @@ _written: set[str] = set()
 
 
 class Writer:
-    """Writes what recorders have to a folder, for as long as the block runs.
+    """Writes the events of recorders to a folder, for as long as the block runs.
 
     Args:
         folder: Where to; it is made where it is missing.
         recorders: Of the workers of this process, by number.
         workers: The numbers of these workers.
-        peers: How many there are in the computation; files of others, of an earlier program, go.
+        peers: The number of workers in the computation; files of further workers, of an earlier program, are
+            removed.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Writer:
                     "a folder of its own, such as Config(log=tempfile.mkdtemp())"
                 )
             for worker in self._workers:
-                # Without a buffer: what is written is there if this program is killed.
+                # Without a buffer: written events are in the file if this program is killed.
                 path = path_of(self._folder, worker)
                 file = self._open.enter_context(open_plain(path, empty=False))
                 _own(file, self._folder)
@@ -158,7 +159,7 @@ class Writer:
         self._unless_it_fails(self._write)
 
     def _unless_it_fails(self, step: Callable[[], None]) -> None:
-        """A step that writes. What cannot be written, as to a full disk, ends the log, not the program."""
+        """A step that writes. A failed write, for example to a full disk, ends the log, not the program."""
         if self._failed:
             return
         try:
@@ -216,14 +217,14 @@ def _lock(file: BinaryIO) -> bool | None:
 def read_log(folder: str | PathLike[str]) -> pa.Table:
     """The events of all workers in a folder, in the order of time.
 
-    A file that was cut, since its program was killed while it wrote, is read as far as it is whole, and so is
-    one whose bytes are damaged; a warning of the logger ``pointstamp.observability.log`` says which, and from
-    which byte on.
+    A truncated file, whose program was killed while it wrote, is read up to its last complete batch, and so
+    is a file with damaged bytes; a warning of the logger ``pointstamp.observability.log`` names the file, and
+    the byte from which it is damaged.
 
     Raises:
         PointstampError: If there is no log, or a file cannot be read.
-        CodecError: If a file is something else, or its events contradict each other or say what cannot be; it
-            names the file and the row.
+        CodecError: If a file is something else, or its events contradict each other or are impossible; the
+            message names the file and the row.
 
     Examples:
         >>> import tempfile
@@ -250,15 +251,15 @@ def read_log(folder: str | PathLike[str]) -> pa.Table:
     if not batches:
         raise PointstampError(f"the log in {str(folder)!r} holds no whole batch of events")
     table = pa.Table.from_batches(batches)
-    order = pc.sort_indices(table, sort_keys=[("at", "ascending")])  # what a worker says stays in its order
+    order = pc.sort_indices(table, sort_keys=[("at", "ascending")])  # the events of a worker stay in order
     return table.take(order)
 
 
 def to_perfetto(folder: str | PathLike[str], target: str | PathLike[str]) -> int:
-    """Writes a log as a trace that ui.perfetto.dev and chrome://tracing open: what ran when on which worker.
+    """Writes a log as a trace that ui.perfetto.dev and chrome://tracing open: the runs on each worker.
 
     Returns:
-        How many events the trace has.
+        The number of events in the trace.
 
     Examples:
         >>> import os, tempfile

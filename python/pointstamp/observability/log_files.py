@@ -1,8 +1,9 @@
-"""The files of a log, one for each worker: which they are, and what is whole in them.
+"""The files of a log, one for each worker: their names, and their complete batches.
 
-A file is an Arrow stream that a program may have been killed over. It is read batch by batch, each is checked
-before it is used, and what comes after the first that is not whole is left out. Memory follows the size of
-the file: it is read as a whole, columns are views into it, and no number in it is one to allocate by.
+A file is an Arrow stream whose program may have been killed while it wrote. It is read batch by batch, each
+is checked before it is used, and everything after the first incomplete one is left out. Memory follows the
+size of the file: it is read as a whole, columns are views into it, and no number in it determines an
+allocation.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _NEEDED = {
     "capability": _CHANGE,
     "frontier": (*_CHANGE, "node", "output"),
 }
-"""The columns without which an event of a kind says nothing; those of other kinds need none."""
+"""The columns without which an event of a kind is meaningless; other columns are optional."""
 
 _ALWAYS = ("at", "worker", "kind")
 """The columns that every event has."""
@@ -88,16 +89,16 @@ def files_of(folder: Path) -> list[tuple[Path, int]]:
 
 
 def batches_of(path: Path, worker: int, made: Made) -> Iterator[pa.RecordBatch]:
-    """The batches of a worker's file as far as it is whole; what is missing is said to `logging`.
+    """Yields the complete batches of a worker's file; missing ones are reported to `logging`.
 
     Args:
         path: The file.
         worker: The number of the worker.
-        made: What the files before it say is made; what this one says is added.
+        made: The objects of the earlier files; the objects of this file are added.
 
     Raises:
         PointstampError: If it cannot be read.
-        CodecError: If it is no log, or its events say what cannot be.
+        CodecError: If it is no log, or has impossible events.
     """
     import pyarrow as pa
 
@@ -163,8 +164,8 @@ def _next_batch(messages: pa.ipc.MessageReader, schema: pa.Schema) -> pa.RecordB
     """The next batch; None at the end of the stream.
 
     Raises:
-        ValueError: If it is one that no log has: with dictionaries, or compressed, so that a few bytes may
-            say that they are any number.
+        ValueError: If it has features that no log has: dictionaries, or compression, by which a few bytes may
+            claim any size.
     """
     import pyarrow as pa
 
@@ -182,9 +183,9 @@ def _next_batch(messages: pa.ipc.MessageReader, schema: pa.Schema) -> pa.RecordB
 def _is_compressed(message: bytes) -> bool:
     """Whether the message of a batch, a table of FlatBuffers, says that the buffers are compressed.
 
-    A table begins with the distance back to the list of its fields' places, which is two lengths and a place
-    for each field, 0 for one that is not there. The header is the third field of a message, and how buffers
-    are compressed the fourth of a batch's header.
+    A table begins with the distance back to the list of its fields' positions, which is two lengths and a
+    position for each field, 0 for an absent one. The header is the third field of a message, and the
+    compression of buffers the fourth of a batch's header.
     """
 
     def field(table: int, index: int) -> int:
@@ -222,7 +223,7 @@ class Made:
         """Checks the events of a batch, behind so many others of its file.
 
         Raises:
-            CodecError: If one says what cannot be; it names the file and the row.
+            CodecError: If an event is impossible; the message names the file and the row.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -267,7 +268,7 @@ class Made:
 
 
 def _check(path: Path, schema: pa.Schema) -> None:
-    """Checks that a file's columns are those of a log of this version."""
+    """Checks that a file's columns are the columns of this version's logs."""
     columns = [(field.name, str(field.type)) for field in schema]
     required = [field.name for field in schema if not field.nullable]
     if columns == list(_COLUMNS.items()) and not required:

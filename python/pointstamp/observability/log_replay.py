@@ -1,8 +1,8 @@
 """The replay of a log on the live page: states at moments spread evenly over the time that the log covers.
 
-Owns `Replay`. It reads a log once, adds up the numbers of each operator, and keeps a state for each
-moment, in the form of `dashboard_state`. The records that wait at an operator are those sent along its edges
-and not received.
+Owns `Replay`. It reads a log once, adds up the numbers of each operator, and keeps a state for each moment,
+in the form of `dashboard_state`. The waiting records of an operator are the records sent along its edges and
+not received.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Replay:
 
     Args:
         folder: Where `Config(log=...)` wrote it.
-        moments: How many states there are.
+        moments: The number of states.
 
     Raises:
         PointstampError: If there is no log.
@@ -84,13 +84,13 @@ class Replay:
         if kind in ("scope", "operator"):
             address = tuple(row["address"])
             if len(address) > 1 and address[:-1] not in self._scopes:
-                return  # what made its scope may be lost
+                return  # the event of its scope may be lost
             self._addresses[who] = address
             self._names[address] = row["name"]
             self._graphs.pop(address[0], None)
             if kind == "scope":
                 self._scopes[address] = row["count"]
-        elif kind == "edge" and who in self._addresses:  # what made its scope may be lost
+        elif kind == "edge" and who in self._addresses:  # the event of its scope may be lost
             ends = (row["node"], row["port"], row["target"], row["target_port"])
             key = (row["dataflow"], row["edge"])
             self._edges[key] = (self._addresses[who], ends, row["pact"])

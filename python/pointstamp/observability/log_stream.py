@@ -1,8 +1,8 @@
 """A worker's log as a stream of one of its own dataflows: `Worker.new_log`.
 
-An operator takes what the recorder has, every so often, and sends it as a record batch. Dataflows that read a
-log are in no log: their events would be events in turn, for ever. A log ends when its handle is closed and no
-other dataflow is left on its worker; what it then still has is sent before.
+At an interval, an operator takes the recorder's events and sends them as a record batch. Dataflows that read
+a log are in no log: their events would be events in turn, for ever. A log ends when its handle is closed and
+no other dataflow is left on its worker; its remaining events are sent before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Metrics: numbers that follow from a state, with their names, for Prometheus and for OpenTelemetry.
 
-Owns the names. Those of Prometheus end in the unit, and counters in ``_total``; OpenTelemetry has dots
-between the parts, and the unit beside the name. A number that an operator does not have (it keeps no state,
-say) has no sample.
+Owns the names. Prometheus' names end in the unit, and counters in ``_total``; OpenTelemetry has dots between
+the parts, and the unit beside the name. A number that an operator does not have (it keeps no state, for
+example) has no sample.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Family(NamedTuple):
     """A metric, with a number for each operator, worker or process.
 
     Attributes:
-        of: What has the numbers: ``"operator"``, ``"worker"`` or ``"process"``.
-        name: Its name, without what it is of and without the unit.
+        of: The object with the numbers: ``"operator"``, ``"worker"`` or ``"process"``.
+        name: Its name, without the object and without the unit.
         kind: ``"counter"`` or ``"gauge"``.
         unit: ``"s"``, ``"By"`` or empty, as OpenTelemetry names them.
         about: A sentence for people.
         key: Which number of a state it is.
-        scale: What that is multiplied by.
+        scale: The factor that converts it to the unit.
     """
 
     of: str
@@ -52,13 +52,13 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family("operator", "runs", "counter", "", "How often an operator ran.", "runs"),
+    Family("operator", "runs", "counter", "", "The number of runs of an operator.", "runs"),
     Family(
         "operator",
         "",
         "counter",
         "s",
-        "For how long an operator ran, what is in it included.",
+        "The time that an operator ran, including nested operators.",
         "nanoseconds",
         1e-9,
     ),
@@ -100,7 +100,7 @@ FAMILIES = (
         "frontier_lag",
         "gauge",
         "",
-        "How far that is behind the operator of the dataflow that has come farthest, in units of its times.",
+        "The distance of that time behind the dataflow's most advanced operator, in units of its times.",
         "lag",
     ),
     Family(
@@ -128,11 +128,11 @@ FAMILIES = (
         "rejected",
     ),
     Family("worker", "up", "gauge", "", "Whether a worker answers between its steps.", "up"),
-    Family("worker", "parked", "counter", "s", "For how long a worker slept.", "parked", 1e-9),
+    Family("worker", "parked", "counter", "s", "The time that a worker slept.", "parked", 1e-9),
     Family("process", "in_flight", "gauge", "By", "Bytes on their way in a process.", "in_flight"),
     Family("process", "resident_memory", "gauge", "By", "Bytes of memory that a process holds.", "memory"),
 )
-"""All metrics, in the order in which they are listed."""
+"""All metrics, in the order of the list."""
 
 
 def samples(family: Family, state: Mapping[str, Any]) -> Iterator[Sample]:

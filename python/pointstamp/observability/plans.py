@@ -1,8 +1,8 @@
 """Views of a dataflow's plan: as text, and as pictures.
 
-A plan is shown as it was written, a node for each call of a method, or as it was lowered: functions that
-follow one another are one, exchanges that move nothing are gone, and arrangements and other conversions stand
-where they are made.
+A plan is shown as it was written, a node for each call of a method, or as it was lowered: consecutive
+functions are one step, exchanges that move nothing are left out, and arrangements and other conversions are
+shown where they are made.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class PlannedNode(NamedTuple):
 
     Attributes:
         identity: Its name in every run of the program, on any number of workers: the scopes' names, and its
-            own or that of its kind, with a number where there are several.
-        kind: What it does.
-        state: What its operator keeps: ``"none"``, ``"by key"``, ...
+            own or its kind's, with a number where there are several.
+        kind: The kind of operation.
+        state: The kind of its operator's state: ``"none"``, ``"by key"``, ...
         line: Where the program made it, as ``"file.py:12"``; empty where that is not known.
         reads: The identities of the nodes that it reads.
 
@@ -59,7 +59,7 @@ class PlanView:
     """A plan, to be printed or drawn: `Scope.plan` makes it.
 
     Attributes:
-        nodes: The nodes, each after those that it reads, but for the ends of loops.
+        nodes: The nodes, each after its inputs, except the ends of loops.
         digest: A text that is equal for equal plans, and differs where a name, a kind, a schema or an edge
             does. Functions are not compared.
 
@@ -117,7 +117,7 @@ class PlanView:
         rows = []
         numbers: dict[Read, int] = {}
         begun: dict[Node, int] = {}
-        for number, step in enumerate(self._steps, 1):  # an operator may be built after what reads it
+        for number, step in enumerate(self._steps, 1):  # an operator may be built after its readers
             numbers.update(dict.fromkeys(step.makes, number))
             begun.update(dict.fromkeys(step.nodes, number))
         for number, step in enumerate(self._steps, 1):
@@ -177,7 +177,7 @@ class PlanView:
 
 
 class _Drawing:
-    """Makes a graph of steps: each is an operator, and what crosses a boundary is a port of the scope."""
+    """Makes a graph of steps: each is an operator, and edges across a boundary are ports of the scope."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
@@ -185,8 +185,8 @@ class _Drawing:
         self._children: dict[tuple[int, ...], int] = {}
         self._ports: dict[tuple[tuple[int, ...], str], int] = {}
         self._operators: list[Operator] = []
-        # What reads an output, by which the edge from it is made when all operators are there: an operator of
-        # one's own may be built after what reads it.
+        # The readers of an output, from which edges are made when all operators exist: a custom operator may
+        # be built after its readers.
         self._reading: list[tuple[Read, Callable[[int, int], Edge]]] = []
         # Where an output is made, in the scope that it is of: the number of an operator there, and its port.
         self._made: dict[Read, tuple[int, int]] = {}
@@ -229,7 +229,7 @@ class _Drawing:
         return port
 
     def _reads(self, read: Read, scope: tuple[int, ...], target: int, port: int, pact: str) -> None:
-        """Notes an edge in a scope, from what makes an output to an operator."""
+        """Notes an edge in a scope, from the operator of an output to its reader."""
         self._reading.append((read, lambda source, made: Edge(scope, source, made, target, port, pact)))
 
     def _enter(self, step: Step) -> None:

@@ -53,14 +53,14 @@ class Drawable(BuildingScope):
         return root._graph
 
     def plan(self, *, lowered: bool = False) -> PlanView:
-        """The plan of the dataflow so far: what its methods have added, which can be printed and drawn.
+        """The plan of the dataflow so far: the nodes of its method calls, which can be printed and drawn.
 
         Args:
             lowered: Shows the steps that became operators, once the dataflow's block has ended: functions
                 that follow one another are one step, and arrangements stand where they are made.
 
         Raises:
-            GraphError: If it is to be shown as it is lowered, and has not been yet.
+            GraphError: If the lowered plan is requested, and the dataflow has not been lowered yet.
 
         Examples:
             >>> import pointstamp as ps

@@ -1,8 +1,8 @@
-"""Saying what a computation waits for: when it is asked, interrupted, or stands still.
+"""Reports of the reasons why a computation waits: on request, on interruption, and when it stalls.
 
-Owns who asks, and where the answer goes: an `Explanation` to the program, a note on a `KeyboardInterrupt`, a
-text on standard error for signals and for `stall_report=`. Signals are only taken over where the program has
-no handler of its own.
+Owns the requests, and the destinations of the answer: an `Explanation` to the program, a note on a
+`KeyboardInterrupt`, a text on standard error for signals and for `stall_report=`. Signals are only handled
+where the program has no handler of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STUCK = 5
 """Seconds after SIGTERM in which the main thread has to come to its handler; else the program just ends."""
 
 SAYING = 15
-"""Seconds that the handler has to say what is waited for."""
+"""Seconds that the handler has for its report."""
 
 STOPPING = 120
 """Seconds that a last checkpoint may take; then the program just ends."""
@@ -69,13 +69,13 @@ Asked = list[tuple[ProbeHandle, "Time | None"]]
 def explained(
     collector: Collector, worker: _core.Worker | None, probes: Asked, seconds: float | None = None
 ) -> Explanation:
-    """Asks every worker, and explains what probes wait for, or without probes what all dataflows do.
+    """Asks every worker, and explains why probes wait, or without probes why all dataflows do.
 
     Args:
-        collector: Who is asked.
+        collector: The collector.
         worker: The worker on whose thread this is called, whose view counts.
         probes: The probes, and the times that are asked about.
-        seconds: How long the workers of this process have to answer.
+        seconds: The time that the workers of this process have to answer.
     """
     from pointstamp.observability.explanation import explain  # explaining takes more modules than running
     from pointstamp.observability.graph import Place
@@ -104,7 +104,7 @@ class Awaited(NamedTuple):
     """A wait until nothing is possible at some places but at or after some times.
 
     Attributes:
-        places: The places, as `ProbeHandle.places` tells them.
+        places: The places, from `ProbeHandle.places`.
         times: The times; where there are none, that nothing is possible at all.
     """
 
@@ -115,14 +115,14 @@ class Awaited(NamedTuple):
 def what_holds(
     collector: Collector, worker: _core.Worker | None, awaited: Awaited | None, seconds: float | None = None
 ) -> Explanation:
-    """Asks every worker, and explains what holds up what is waited for, or without it what all dataflows do.
+    """Asks every worker, and explains why the awaited probes wait, or without them all dataflows.
 
     Args:
-        collector: Who is asked.
+        collector: The collector.
         worker: The worker on whose thread this is called.
-        awaited: What is waited for.
-        seconds: How long the workers of this process have to answer, and those of others then; None for as
-            long as they usually need.
+        awaited: The awaited probes.
+        seconds: The time that the workers of this process have to answer, and then the others; None for the
+            usual time.
     """
     from pointstamp.observability.explanation import explain
     from pointstamp.observability.graph import Place
@@ -139,7 +139,7 @@ def what_holds(
 
 
 def probes_of(condition: Callable[[], Any]) -> Asked:
-    """The probes that a condition refers to: what it closes over, globals, attributes of these."""
+    """Returns the probes that a condition refers to: in its closure, its globals, or attributes of these."""
     found: dict[int, ProbeHandle] = {}
     values: list[Any] = [getattr(condition, "__self__", None)]
     for cell in getattr(condition, "__closure__", None) or ():
@@ -175,13 +175,13 @@ def waits_for_probes(condition: Callable[[], Any]) -> bool:
 def say_forgotten(collector: Collector, worker: _core.Worker, condition: Callable[[], Any] | None) -> bool:
     """Says on standard error that a wait of `main` cannot end, since it has left inputs open.
 
-    Of several workers, the first that has such an input says it. Nothing is said where something else is
-    waited for, too: a source, an operator, or a worker that runs the program's own code.
+    With several workers, the first one with such an input reports it. Nothing is reported where the worker
+    also waits for something else: a source, an operator, or a worker that runs the program's own code.
 
     Args:
         collector: Asks the workers.
         worker: The worker of this thread.
-        condition: What `step_while` waits for; None for `run`.
+        condition: The condition of `step_while`; None for `run`.
 
     Returns:
         Whether there is nothing to be said any more.
@@ -207,22 +207,22 @@ def say_forgotten(collector: Collector, worker: _core.Worker, condition: Callabl
 
 
 def interrupted(collector: Collector, worker: _core.Worker | None, error: BaseException) -> None:
-    """Notes on Ctrl-C what was waited for, once.
+    """Adds a note on Ctrl-C with the reason of the wait, once.
 
     Args:
-        collector: Who is asked.
+        collector: The collector.
         worker: The worker on whose thread this is called; None on any other thread.
-        error: What interrupted the wait.
+        error: The exception that interrupted the wait.
     """
     if isinstance(error, KeyboardInterrupt) and not getattr(error, "__notes__", None):
         note(error, str(explained(collector, worker, [], QUICK)))
 
 
 class Report:
-    """Says on standard error what a computation waits for, where the program has not asked from inside.
+    """Reports on standard error why a computation waits, when the program has not asked itself.
 
     Args:
-        collector: Who is asked.
+        collector: The collector.
         worker: The worker of the main thread, once there is one; None where workers have threads of their
         own.
     """
@@ -237,16 +237,16 @@ class Report:
         self.terminated = False  # whether it was called
 
     def text(self, *, here: bool, seconds: float | None = None) -> str:
-        """Explains what all dataflows wait for; `here` on the thread of the worker that is known."""
+        """Explains why all dataflows wait; `here` on the thread of a known worker."""
         worker = self.worker if here else None
         return str(explained(self._collector, worker, [], seconds))
 
     def on_interruption(self, error: BaseException) -> None:
-        """Notes on Ctrl-C what was waited for."""
+        """Adds a note on Ctrl-C with the reason of the wait."""
         interrupted(self._collector, self.worker, error)
 
     def on_terminate(self, number: int, frame: object) -> None:
-        """Says what is waited for, and ends as the signal would have ended this process; another does now.
+        """Reports why the program waits, and ends it as the signal would have; a second signal ends it now.
 
         Where checkpoints are made, it has one made after which all workers end.
 
@@ -267,7 +267,7 @@ class Report:
         signal.raise_signal(number)
 
     def on_request(self, number: int, frame: object) -> None:
-        """Says what is waited for, when the workers have come to the end of their steps."""
+        """Reports why the program waits, when the workers have reached the end of their steps."""
         if os.getpid() == self._process:
             answering = Helper(self._answer, "pointstamp-report", daemon=True)
             self._answering = [*(one for one in self._answering if one.is_alive()), answering]
@@ -282,7 +282,7 @@ class Report:
         join(self._answering, 0.1)
 
     def watch(self, seconds: float, ended: threading.Event) -> None:
-        """Says what is waited for whenever nothing has moved for so long and something is outstanding."""
+        """Reports the reason whenever nothing has moved for so long and something is outstanding."""
         from pointstamp.observability.explanation import explain
         from pointstamp.observability.statistics import Statistics
 
@@ -304,12 +304,12 @@ class Report:
 def standing(tellers: Sequence[Statistics | Silent], idle: set[int]) -> object:
     """Returns a value that changes whenever something moves; it is empty where nothing is outstanding.
 
-    A worker that does not answer stands still while it is at one line. What it has outstanding is not known:
-    in an operator there is something, and in `main` there may be, unless there was nothing when it last
-    answered.
+    A worker that does not answer counts as stalled while it is at one line. Its outstanding pointstamps are
+    unknown: in an operator there are some, and in `main` there may be, unless there were none at its last
+    answer.
 
     Args:
-        tellers: What each worker said, and who said nothing.
+        tellers: The answer of each worker, and the workers without one.
         idle: The workers that had nothing outstanding when they last answered; kept up to date.
     """
     from pointstamp.observability.statistics import Statistics
@@ -333,8 +333,8 @@ def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[N
     """While the block runs, signals are answered, and a standstill is reported.
 
     Args:
-        report: Who answers.
-        stall: After how many seconds without movement to report by oneself; None for never.
+        report: The reporter.
+        stall: The seconds without movement after which to report without a request; None for never.
         alone: Whether this is the process that reports for all.
     """
     taken = _take_signals(report)
@@ -357,7 +357,7 @@ def reporting(report: Report, stall: float | None, *, alone: bool) -> Iterator[N
 
 
 def _take_signals(report: Report) -> dict[int, Any]:
-    """Handles signals that have no handler yet; those that it took, with what was there."""
+    """Handles signals that have no handler yet, and restores the previous state afterwards."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     taken: dict[int, Any] = {}
@@ -379,6 +379,6 @@ def say(text: str) -> None:
 
 
 def note(error: BaseException, text: str) -> None:
-    """Adds a note to an exception; where tracebacks do not show notes, it is said at once."""
+    """Adds a note to an exception; where tracebacks do not show notes, it is printed at once."""
     if not add_note(error, text):
         say(text)

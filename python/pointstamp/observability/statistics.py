@@ -24,11 +24,11 @@ class Standing(NamedTuple):
 
     Attributes:
         graph: Its graph.
-        pointstamps: What is outstanding on all workers, as this one knows: at a place and time, how much.
-        queued: By operator and input, the times and numbers of records that wait there on this worker; of
-        those
-            that other workers sent it is only known that there are some: None, and 0.
-        held: By operator, output and time, how many capabilities there are on this worker.
+        pointstamps: The outstanding pointstamps on all workers, as this one knows them: the count at a place
+            and time.
+        queued: By operator and input, the times and numbers of waiting records on this worker; for records of
+            other workers it is only known that there are some: None, and 0.
+        held: By operator, output and time, the number of capabilities on this worker.
         paused: Sources that do not run on this worker, since too much is on its way.
     """
 
@@ -40,7 +40,7 @@ class Standing(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A capability that Python code holds: for which output, its time, for how many seconds, and its line."""
+    """A capability that Python code holds: its output, its time, its age in seconds, and its line."""
 
     address: Address
     port: int
@@ -50,9 +50,9 @@ class Held(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """Runs of an operator's Python logic: how many, how long ago the last, and which thread asked for it.
+    """Runs of an operator's Python logic: their number, the age of the last, and the activating thread.
 
-    The thread's name is empty where none did; `alive` says whether it still runs.
+    The thread's name is empty where there was none; `alive` says whether it still runs.
     """
 
     times: int
@@ -67,16 +67,16 @@ class Statistics(NamedTuple):
     Attributes:
         worker: Its number.
         process: Its process.
-        dataflows: Those that it has installed, by number.
+        dataflows: The dataflows that it has installed, by number.
         numbers: By dataflow and number in it, the addresses of operators.
-        capabilities: Those that its Python code holds.
+        capabilities: The capabilities that its Python code holds.
         inputs: The inputs that `main` drives and has not closed: their operators and times.
-        ran: By operator, how its logic ran.
+        ran: By operator, the runs of its logic.
         busy: Whether it has something to do at once.
         in_flight: Bytes on their way in its process.
-        high_water: Above how many of them sources pause.
+        high_water: The number of bytes above which sources pause.
         at: Where its Python code is, as ``"file.py:12 in main"``; empty where it runs none.
-        own: By operator of this library, why it holds times, and what to do about it.
+        own: By operator of this library, the reason why it holds times, and the remedy.
     """
 
     worker: int
@@ -94,7 +94,7 @@ class Statistics(NamedTuple):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], at: str = "") -> Statistics:
-        """Reads what a worker said."""
+        """Reads a worker's answer."""
         return cls(
             data["worker"],
             data["process"],
@@ -120,10 +120,10 @@ class Silent(NamedTuple):
     Attributes:
         worker: Its number.
         process: Its process.
-        seconds: For how long it was waited for.
+        seconds: The time that was waited for it.
         at: Where its Python code is, as ``"file.py:12 in main"``; empty where that is not known.
         ended: Whether it has ended, which is why.
-        inside: Whether what it runs there was called by a step: a function of an operator, then.
+        inside: Whether a step called the running code: a function of an operator, then.
         operator: The name of that operator; empty where it is not known.
 
     Examples:

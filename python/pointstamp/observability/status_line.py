@@ -1,7 +1,7 @@
-"""The line that `python -m pointstamp run` shows on a terminal: for how long it runs, and how far it is.
+"""The line that `python -m pointstamp run` shows on a terminal: the time that it runs, and its progress.
 
 The workers are asked twice a second, between their steps; nothing is recorded. `tqdm` draws the line, and
-takes it away at the end. Where a launcher joins what several processes write, the first of them sends it the
+removes it at the end. Where a launcher joins the output of several processes, the first of them sends it the
 text, on a line of standard error that begins with `MARK`, and the launcher draws.
 """
 
@@ -135,7 +135,7 @@ class _Above:
         return len(text)
 
     def end(self) -> None:
-        """Writes what has not ended."""
+        """Writes the remaining incomplete line."""
         self._stream.write(self._open)
         self._open = ""
 

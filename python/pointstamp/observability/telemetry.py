@@ -1,4 +1,4 @@
-"""Metrics for OpenTelemetry: what `/metrics` has for Prometheus, through its API.
+"""Metrics for OpenTelemetry: the metrics of `/metrics` for Prometheus, through its API.
 
 The program sets up a meter provider, as for everything else that it measures; without one nothing happens.
 The instruments are made once for a program, since they cannot be taken back. They are observed for the
