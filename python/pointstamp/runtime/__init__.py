@@ -1,1 +1,1 @@
-"""Workers and what runs them: threads, processes, sessions."""
+"""Workers and their runtimes: threads, processes, sessions."""

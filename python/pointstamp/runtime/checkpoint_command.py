@@ -41,9 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, about in (
         ("list", "list the checkpoints that are kept"),
-        ("show", "list what a checkpoint has of each operator"),
-        ("verify", "read every byte, and say what is damaged or missing"),
-        ("prune", "remove what no kept checkpoint needs"),
+        ("show", "list the state of each operator in a checkpoint"),
+        ("verify", "read every byte, and report damaged or missing parts"),
+        ("prune", "remove files that no kept checkpoint needs"),
     ):
         action = actions.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
         action.add_argument("location", help="the folder of the checkpoints")

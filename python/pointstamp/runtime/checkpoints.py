@@ -21,7 +21,7 @@ def checkpoints_of(config: Config) -> _core.Checkpoints | None:
     """Begins an execution at the location of a configuration; None where no checkpoints are made.
 
     Raises:
-        CheckpointError: If the location cannot be gone on from.
+        CheckpointError: If the checkpoints of the location cannot be restored.
     """
     asked = config.checkpoint
     return None if asked is None else begin(asked, config.process)
@@ -31,7 +31,7 @@ def begin(asked: Checkpoint, process: int, turns: _core.WriterTurns | None = Non
     """Begins an execution in a process, where it is the first.
 
     Raises:
-        CheckpointError: If the location cannot be gone on from.
+        CheckpointError: If the checkpoints of the location cannot be restored.
     """
     return _core.Checkpoints(
         asked.location,

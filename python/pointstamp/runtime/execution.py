@@ -1,8 +1,8 @@
 """Running a computation: this process's workers, and its part in the end of all.
 
 With one worker `main` runs in the calling thread, so that a debugger works; with several, each runs on a
-thread of its own and the caller waits. The first exception, in `main` or in an operator, stops every
-worker, in every process, and is raised here as it is. No thread or connection outlives the call.
+thread of its own and the caller waits. The first exception, in `main` or in an operator, stops every worker,
+in every process, and is raised here unchanged. No thread or connection outlives the call.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def execute(
 ) -> list[R]:
     """Runs ``main(worker)`` on each local worker and returns their results, in worker order.
 
-    When `main` returns, the inputs that it left open are closed, and the worker goes on stepping until its
-    dataflows are complete. With one worker, `main` runs in the calling thread. Ctrl-C stops every worker.
+    When `main` returns, the inputs that it left open are closed, and the worker steps until its dataflows are
+    complete. With one worker, `main` runs in the calling thread. Ctrl-C stops every worker.
 
     With several processes, each calls it with its own number in the configuration, and otherwise the same; it
     returns in each when the workers of all have ended. It may be called again, for another cluster.
@@ -69,21 +69,21 @@ def execute(
     With `processes`, it starts so many processes of this machine, each with as many workers, and returns the
     results of all. Python functions then run on as many cores. `main` may be any function, also one of a
     script, a notebook or the prompt: where other processes cannot import it, cloudpickle (which must be
-    installed) packs it with what it refers to, and each process has its own copy of that. Results are
-    pickled. The processes end with this call, and with this program.
+    installed) packs it with the objects that it refers to, and each process has its own copy of these.
+    Results are pickled. The processes end with this call, and with this program.
 
     Args:
         main: Builds and drives the dataflows; the same on every worker.
         workers: Worker threads; in place of a configuration.
         processes: Processes to start on this machine. Other settings may be given in a configuration of one
             process.
-        config: How many workers there are and how they reach each other.
+        config: The number of workers, and the connections between their processes.
         listener: A socket that listens on this process's address already, such as `pointstamp.cluster.bind`
             returns; it is taken over, and closed.
-        stall_report: After how many seconds in which nothing moves, although something is outstanding, to say
-            on standard error what is waited for. None says so after 10 seconds where `Worker.run`, or a
-            `Worker.step_while` of probes, waits for nothing but inputs that `main` has left open, and not
-            where a source, an operator or `main` itself may still move something. False never does.
+        stall_report: The number of seconds without movement, while something is outstanding, after which the
+            reason is reported on standard error. None reports after 10 seconds where `Worker.run`, or a
+            `Worker.step_while` of probes, waits only for inputs that `main` has left open, and not where a
+            source, an operator or `main` itself may still move something. False never does.
         restart: With `processes` and checkpoints: has all of them started again from the last checkpoint when
             one is lost; left out, as the configuration says.
 
@@ -119,7 +119,7 @@ def execute(
         return _on_processes(main, processes, workers, config, listener, stall_report, restart)
     if restart is not None:
         raise ConfigError("restart= starts processes again: say with processes= how many there are")
-    with listener if listener is not None else nullcontext():  # closed, however this goes
+    with listener if listener is not None else nullcontext():  # closed in any case
         main_of("execute", main)
         if config is None:
             config = Config(workers=workers)
@@ -178,7 +178,7 @@ def _on_processes(
             "processes= starts the processes itself: leave out listener=, and give no processes or addresses "
             "in the config; or start each process yourself, with a config that says which it is"
         )
-    Config(processes=processes)  # which says what is wrong with the number
+    Config(processes=processes)  # checks the number
     from pointstamp.runtime.launcher.spawning import run_on_processes
 
     run = partial(run_on_processes, main, processes, config, stall_report)
@@ -219,7 +219,7 @@ def _run(
             early.tell()
             return [result]
         finally:
-            raise_deferred()  # what has interrupted the end of its dataflows
+            raise_deferred()  # exceptions at the end of its dataflows
 
     if config.processes == 1:
         return run()
@@ -271,8 +271,8 @@ def _run_on_threads(
             ended.release()
 
     first = config.process * config.workers
-    # They are daemons only where this thread is: the user's code may start threads, which take after them,
-    # and the interpreter is to wait for those as it does where one worker runs in the main thread.
+    # They are daemons only where this thread is: the user's code may start threads, which inherit that, and
+    # the interpreter must wait for those as it does where one worker runs in the main thread.
     threads = [
         Helper(partial(run, index), f"pointstamp-worker-{first + index}") for index in range(config.workers)
     ]
@@ -282,9 +282,9 @@ def _run_on_threads(
         for _ in threads:
             _wait(ended, cluster, alone=config.processes == 1)
     except BaseException as error:
-        # An interruption of this thread, or a thread that could not be started: no worker goes on alone.
-        # Saying why takes a while, and may be interrupted in turn: SIGINT often comes twice, to a whole group
-        # and from the one who leads it.
+        # An interruption of this thread, or a thread that could not be started: no worker continues alone.
+        # Reporting the reason takes a while, and may be interrupted in turn: SIGINT often comes twice, to a
+        # whole group and from its leader.
         reason = type(error).__name__
         try:
             try:
@@ -300,10 +300,10 @@ def _run_on_threads(
 
 
 def _wait(ended: threading.Semaphore, cluster: _core.Cluster, *, alone: bool) -> None:
-    """Waits until one more worker has ended; interrupts those that do not stop when they should."""
+    """Waits until another worker has ended; interrupts workers that do not stop when they should."""
     while True:
         stopped = cluster.stopped
-        # What stops the workers of one process alone is the end of one of them.
+        # A process all of whose workers were stopped has ended because another process did.
         if ended.acquire(timeout=_LOOK if alone and not stopped else _PATIENCE):
             return
         if stopped:
@@ -315,8 +315,8 @@ def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = 
 
     Args:
         main: As for `execute`.
-        argv: The arguments, without the program's name; left out: the command line's. Those that are not ours
-            are left for the program; see `Config.from_args`.
+        argv: The arguments, without the program's name; the command line's by default. Unknown ones are left
+            for the program; see `Config.from_args`.
 
     Raises:
         ConfigError: If the arguments cannot work.
@@ -349,11 +349,11 @@ def _say_who_is_waited_for(config: Config) -> None:
 
 
 def example(build: Callable[[Scope], R], *, dims: int = 1) -> R:
-    """Builds one dataflow on one worker in this thread, runs it to completion, returns what `build` returned.
+    """Builds one dataflow on one worker in this thread, runs it to completion, returns the result of `build`.
 
     Args:
         build: Builds the dataflow in the scope that it is given.
-        dims: How many coordinates timestamps have.
+        dims: The number of coordinates of timestamps.
 
     Examples:
         >>> import pointstamp as ps

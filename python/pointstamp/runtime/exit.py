@@ -1,13 +1,14 @@
 """Computations that still run when the program ends, on threads that the interpreter does not wait for.
 
-CPython before 3.14 ends such a thread where it next asks for the interpreter, and unwinds its native frames:
-where these are the engine's, the process dies by a signal. So computations on other threads than the main one
-are listed while they run, and stopped by `atexit`, as one is that is lost: workers end at their next step,
-and Python code is interrupted. The program's end waits for them, for `PATIENCE` at most. A thread that is
-blocked in native code for longer stays there, and is gone with the process.
+CPython before 3.14 ends such a thread where it next takes the interpreter, and unwinds its native frames:
+where these are the engine's, the process is ended by a signal. So computations on other threads than the main
+one are listed while they run, and stopped by `atexit`, in the way of a lost computation: workers end at their
+next step, and Python code is interrupted. The program's end waits for them, for `PATIENCE` at most. A thread
+that is blocked in native code for longer stays there, and ends with the process.
 
-`atexit` calls last what was registered first. This is registered when the package is imported: a function of
-the program's that is registered after that runs before, and may end a computation in its own way.
+`atexit` calls functions in reverse order of registration. This one is registered when the package is
+imported: a function of the program that is registered after that runs before, and may end a computation in
+its own way.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Listed:
         raise _leaving()
 
     def ended(self, running: _Running) -> None:
-        """Takes a computation out, whose threads run nothing of the engine any more."""
+        """Removes a computation, whose threads run nothing of the engine any more."""
         with self._lock:
             self._running.discard(running)
         running.over.set()
@@ -127,7 +128,7 @@ class StoppedAtExit:
         if self._running is None:
             return
         try:
-            # What is raised of another process here, which was stopped first, says no more than this.
+            # An exception of another process here, which was stopped first, has no further information.
             if self._running.stopped and (error is None or isinstance(error, WorkerStopped | ClusterError)):
                 raise _leaving() from None
         finally:

@@ -16,7 +16,7 @@ Limits, which are equal for all channels:
   `Gate`, and each has a thread: a silent or slow one does not block others. A flood of them delays
   members, and does not make them fail. The logger "pointstamp.channel" gets a warning of each rejection.
 - After the handshake there is no time limit: the next message may be the end of a long computation. TCP's
-  keepalive ends a channel to a machine that is gone, and the end of a process ends its channels.
+  keepalive ends a channel to a lost machine, and the end of a process ends its channels.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ class MessageChannel:
             EOFError: If the other end has closed between two messages.
             OSError: If the channel broke inside a message, the message has more than `LIMIT` bytes, or it was
                 changed on the way. The channel has ended.
-            Exception: If the message cannot be unpickled here. The channel goes on with the next one.
+            Exception: If the message cannot be unpickled here. The channel continues with the next one.
         """
-        # No limit: the next message may be the end of a long computation. The system ends a link to a machine
-        # that is gone.
+        # No limit: the next message may be the end of a long computation. The system ends a link to a lost
+        # machine.
         data = self._link.receive(LIMIT)
         if data is None:
             raise EOFError("the other process has closed the channel")
@@ -147,7 +147,7 @@ def pair() -> tuple[MessageChannel, socket.socket]:
 
 
 def inherited(descriptor: int) -> MessageChannel:
-    """Returns the channel of a descriptor that this process has inherited, and owns from now on.
+    """Returns the channel of a descriptor that this process has inherited, and takes over.
 
     Raises:
         OSError: If it is not a socket.

@@ -1,13 +1,12 @@
 """Threads that are waited for, whatever interrupts the waiting thread.
 
-Ctrl-C raises `KeyboardInterrupt`, and a signal handler of the user's own whatever it likes, between any two
-instructions of the main thread, also inside
-`Thread.start`, where nothing says whether the thread will run, and inside `Thread.join`, after which
-CPython before 3.13 takes a thread that runs for one that has ended. So each thread says itself whether it
-has begun, and when it ends.
+Ctrl-C raises `KeyboardInterrupt`, and a signal handler of the user's own any exception, between any two
+instructions of the main thread. That includes `Thread.start`, where nothing shows whether the thread will
+run, and `Thread.join`, after which CPython before 3.13 takes a running thread for one that has ended. So each
+thread itself notes whether it has begun, and when it ends.
 
-What is raised in `__del__` Python prints and forgets. Where an operator waits for its threads there, the
-interruption is kept until its worker is out of it.
+Python prints and drops exceptions of `__del__`. Where an operator waits for its threads there, the
+interruption is kept until its worker has left it.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _deferred: list[BaseException] = []
 
 @contextmanager
 def raised_later() -> Iterator[None]:
-    """For the body of `__del__`: what interrupts it is raised where the worker is next.
+    """For the body of `__del__`: an exception that interrupts it is raised at the worker's next step.
 
     Raises:
-        BaseException: What is no interruption, which Python prints.
+        BaseException: Other exceptions than interruptions, which Python prints.
     """
     try:
         yield
@@ -46,7 +45,7 @@ def raised_later() -> Iterator[None]:
 
 
 def raise_deferred() -> None:
-    """Raises what has interrupted a `__del__` of this run's.
+    """Raises an exception that has interrupted a `__del__` of this run.
 
     Raises:
         BaseException: The first such.
@@ -92,7 +91,7 @@ class Helper(threading.Thread):
         return True
 
     def _begins(self, wish: bool) -> bool:
-        # Who comes first decides, in one step, and hears the same if interrupted and asking again.
+        # The first caller decides, in one step, and gets the same result if interrupted and asking again.
         return self._verdict.setdefault("begins", wish)
 
 
@@ -103,19 +102,19 @@ def join(
     *,
     patience: float = math.inf,
 ) -> bool:
-    """Waits until threads have ended that were told to, and calls `press` every so many seconds meanwhile.
+    """Waits until threads that should end have ended, and calls `press` at intervals meanwhile.
 
     Args:
-        threads: What is waited for.
+        threads: The threads.
         every: Seconds between calls of `press`.
-        press: What may make them end.
+        press: The call that may make them end.
         patience: Seconds to wait at most.
 
     Returns:
         Whether they have ended.
 
     Raises:
-        BaseException: What interrupts the wait: when it is over, or long after it has begun.
+        BaseException: The exception that interrupts the wait: when it is over, or long after it has begun.
     """
     begin = time.monotonic()
     interruption, over = None, False

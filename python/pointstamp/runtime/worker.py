@@ -39,7 +39,7 @@ class Worker:
 
     Attributes:
         index: Its number, from 0.
-        peers: How many workers there are, in all processes.
+        peers: The number of workers in all processes.
 
     Examples:
         >>> import pointstamp as ps
@@ -68,7 +68,7 @@ class Worker:
 
         Args:
             name: For messages.
-            dims: How many coordinates its timestamps have.
+            dims: The number of coordinates of its timestamps.
 
         Raises:
             GraphError: At the end of the block, if the graph cannot run or another worker's differs.
@@ -111,7 +111,7 @@ class Worker:
         """Steps; where there is nothing to do, sleeps first until there is.
 
         Args:
-            timeout: How many seconds to sleep at most; None waits for an event.
+            timeout: The maximum number of seconds to sleep; None waits for an event.
 
         Returns:
             False once no dataflow is left.
@@ -134,11 +134,11 @@ class Worker:
 
         Args:
             condition: Called before each step.
-            timeout: For how many seconds at most; None for as long as it holds.
+            timeout: The maximum number of seconds; None for as long as the condition holds.
 
         Raises:
-            StallError: When the condition still holds after that time. It says what is waited for: which
-                input, operator or worker holds which time, since when, and what to do about it.
+            StallError: When the condition still holds after that time. The message has the reason: the input,
+                operator or worker that holds a time, since when, and the remedy.
 
         Examples:
             >>> import pointstamp as ps
@@ -159,7 +159,7 @@ class Worker:
         """
         try:
             over = self._engine.step_while(condition, timeout, self._lasting(condition))
-        except KeyboardInterrupt as error:  # of the condition; that of a sleep has been noted
+        except KeyboardInterrupt as error:  # of the condition; one during a sleep has been noted
             interrupted(self._collector, self._engine, error)
             raise
         if not over:
@@ -169,14 +169,16 @@ class Worker:
             )
 
     def explain(self, probe: ProbeHandle, time: Time | None = None) -> Explanation:
-        """Says why a time is still possible at a probe: who holds it, where, and what to do about it.
+        """Explains why a time is still possible at a probe: its holders, their workers, and the remedies.
 
-        All workers are asked, also those that sleep and those of other processes. One that runs the program's
-        own code does not answer, and is named with the line that it runs. Call it outside of operators.
+        All workers are asked, also sleeping ones and those of other processes. A worker that runs the
+        program's own code does not answer, and is named with the line that it runs. Call it outside of
+        operators.
 
         Args:
-            probe: What waits.
-            time: Explains why ``probe.less_than(time)`` holds; left out, what holds the probe's frontier.
+            probe: The probe that waits.
+            time: Explains why ``probe.less_than(time)`` holds; by default, the holders of the probe's
+                frontier.
 
         Returns:
             The explanation, whose `str` is for people.
@@ -222,15 +224,15 @@ class Worker:
             self._logs.close()
         try:
             self._engine.run(self._lasting(None))
-        except KeyboardInterrupt as error:  # of a step; that of a sleep has been noted
+        except KeyboardInterrupt as error:  # of a step; one during a sleep has been noted
             interrupted(self._collector, self._engine, error)
             raise
 
     def _lasting(self, condition: Callable[[], bool] | None) -> tuple[float, Callable[[], bool]] | None:
-        """After how many seconds a wait is looked at, and by what.
+        """Returns the seconds after which a wait is examined, and the function that does it.
 
         Args:
-            condition: That of `step_while`; None for `run`.
+            condition: The condition of `step_while`; None for `run`.
         """
         patience = self._collector.patience
         if patience is None or (condition is not None and not waits_for_probes(condition)):
@@ -238,18 +240,18 @@ class Worker:
         return patience, partial(say_forgotten, self._collector, self._engine, condition)
 
     def new_log(self, scope: Scope, *, every: float = 0.1, name: str = "log") -> tuple[Log, ArrowStream]:
-        """A stream of record batches of what this worker does from now on, in one of its dataflows.
+        """Returns a stream of record batches of this worker's later events, in one of its dataflows.
 
-        `pointstamp.observability.log` says what the columns are. Dataflows that were installed before have no
-        rows that name their operators. Those that read a log are in none: they would have to read of
-        themselves for ever. A batch has the events of some `every` seconds; its time counts these.
+        `pointstamp.observability.log` describes the columns. Dataflows that were installed before have no
+        rows that name their operators. Dataflows that read a log are in none: they would have to read their
+        own events for ever. A batch has the events of some `every` seconds; its time counts these.
 
         The log ends when it was closed, `run` was called, or `main` has returned, and no other dataflow is
         left on this worker.
 
         Args:
-            scope: Of a dataflow of this worker, whose times have one coordinate.
-            every: After how many seconds events are sent.
+            scope: A scope of a dataflow of this worker, whose times have one coordinate.
+            every: The interval in seconds at which events are sent.
             name: The operator's name.
 
         Returns:
@@ -311,11 +313,11 @@ class Worker:
             [[]]
         """
         self._engine.drop_dataflow(dataflow)
-        raise_deferred()  # what has interrupted an operator's end
+        raise_deferred()  # exceptions at an operator's end
 
     @property
     def resumed(self) -> Resumed | None:
-        """The checkpoint that this run goes on from; None where it starts from the beginning."""
+        """The checkpoint from which this run resumes; None where it starts from the beginning."""
         recording = self._engine.recording
         if recording is None or recording.resumed is None:
             return None
@@ -331,8 +333,8 @@ class Worker:
 
         Args:
             stop: Ends all workers once the checkpoint is made, without ending sources and inputs: the next
-                run takes what has come since. `main` is left in its next step, and `execute` has None for
-                its result.
+                run takes later records. `main` is left in its next step, and `execute` has None for its
+                result.
 
         Raises:
             CheckpointError: If no checkpoints are made: see `Config`.
@@ -374,7 +376,7 @@ class Worker:
             >>> ps.execute(main, workers=2)
             [2, 2]
         """
-        # A dataflow of its own each time: one that stayed would keep `run` from ever returning.
+        # A dataflow of its own each time: a permanent one would keep `run` from ever returning.
         arrived: InputHandle[Any] = InputHandle()
         probe = ProbeHandle()
         with self.dataflow("Barrier") as scope:
@@ -387,7 +389,7 @@ class Worker:
     @overload
     def sequencer(self, *, of: type[T]) -> Sequencer[T]: ...
     def sequencer(self, *, of: Any = None) -> Sequencer[Any]:
-        """One total order, seen by every worker, of what any worker pushes. Every worker must make it.
+        """One total order, seen by every worker, of the values that any worker pushes; each must make it.
 
         Args:
             of: The type of the items, as in `Scope.new_input`.
@@ -457,7 +459,7 @@ class _Building:
             self.discard()
 
     def lower(self) -> None:
-        """Makes operators of what the block has appended.
+        """Makes operators of the nodes that the block has appended.
 
         Raises:
             GraphError: If something is missing, as the other end of a loop: the dataflow is given up.
@@ -496,7 +498,7 @@ class _Building:
 
 @suggesting
 class Sequencer(Generic[T]):
-    """One total order, seen by every worker, of what any worker pushes.
+    """One total order, seen by every worker, of the values that any worker pushes.
 
     Worker 0 decides the order and sends it to all. Items arrive while the worker steps; `next` returns them
     one at a time.

@@ -1,11 +1,11 @@
-"""The connections at a listener whose other end has yet to prove itself, bounded in number and in time.
+"""The connections at a listener whose other end has not proved its identity, bounded in number and in time.
 
-At most `HEARD` such guests are heard at once. Beyond that the first to have come is sent away, but not before
-it has had `GRACE`: until then further ones wait in the operating system's queue. So a flood of strangers
-makes those who belong here wait, and does not make them fail. A guest that has proved itself is not sent
-away. Guests that were turned away are logged: the first ones one by one, then in sums.
+At most `HEARD` such guests are heard at once. Beyond that the oldest is closed, but not before it has had
+`GRACE`: until then further ones wait in the operating system's queue. So a flood of strangers makes
+legitimate peers wait, and does not make them fail. A guest that has proved its identity is not closed. Closed
+guests are logged: the first ones one by one, then in sums.
 
-The rule is that of the cluster's own listener, `crates/net/src/gate.rs`.
+The rule is the one of the cluster's own listener, `crates/net/src/gate.rs`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAUSE = 0.05
 
 
 class Guest:
-    """A connection whose other end has yet to prove itself.
+    """A connection whose other end has not proved its identity.
 
     Attributes:
         origin: Where it comes from, for the log.
@@ -55,13 +55,13 @@ class Guest:
         self.sent_away: str | None = None
 
     def send_away(self, why: str) -> None:
-        """Ends the connection, and the wait of the thread that hears it."""
+        """Ends the connection, and the wait of the thread that reads it."""
         self.sent_away = why
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def forget(self) -> None:
-        """Lets go of the connection, which stays as it is."""
+        """Releases the connection, which stays as it is."""
         self._connection.close()
 
 
@@ -69,8 +69,8 @@ class Gate:
     """The guests of one listener.
 
     Args:
-        where: What they have connected to, for the log.
-        log: Where those who were turned away are logged.
+        where: The server that they have connected to, for the log.
+        log: The log of closed guests.
     """
 
     def __init__(self, where: str, log: logging.Logger) -> None:
@@ -80,7 +80,7 @@ class Gate:
         self._closed = False
 
     def make_room(self) -> bool:
-        """Waits until one more can be heard; sends the first of too many strangers away. False at the end."""
+        """Waits until another guest can be heard; closes the oldest of too many. False at the end."""
         with self._changed:
             while not self._closed:
                 strangers = [guest for guest in self.guests if not guest.proved]
@@ -95,7 +95,7 @@ class Gate:
         return False
 
     def enter(self, connection: socket.socket, origin: str) -> Guest:
-        """Takes note of who has connected.
+        """Notes a new connection.
 
         Raises:
             OSError: If there are too many open files.
@@ -108,7 +108,7 @@ class Gate:
         return guest
 
     def leave(self, guest: Guest) -> None:
-        """Says that a guest is heard no longer: it has proved itself, or has gone."""
+        """Removes a guest: it has proved its identity, or has closed."""
         with self._changed:
             if guest in self.guests:
                 self.guests.remove(guest)
@@ -116,11 +116,11 @@ class Gate:
             self._changed.notify_all()
 
     def send_away_older(self, seconds: float) -> None:
-        """Sends away strangers who have had so many seconds to prove themselves."""
+        """Closes strangers who have had so many seconds to prove their identity."""
         with self._changed:
             for guest in self.guests:
                 if not guest.proved and guest.sent_away is None and time.monotonic() - guest.since > seconds:
-                    guest.send_away(f"it had not said what it wants within {seconds:g} s")
+                    guest.send_away(f"it had not proved its identity within {seconds:g} s")
 
     def turned_away(self, origin: str, why: object) -> None:
         """Logs a guest that was no member."""
@@ -141,7 +141,7 @@ class Gate:
 
 
 class Strangers:
-    """Says who was turned away: the first ones one by one, then in sums."""
+    """Logs closed guests: the first ones one by one, then in sums."""
 
     def __init__(self, where: str, log: logging.Logger) -> None:
         self._where = where

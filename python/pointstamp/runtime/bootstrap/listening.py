@@ -1,4 +1,4 @@
-"""A port of this host, listened on before others hear of it."""
+"""A port of this host, bound before its number is sent to others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["listening"]
 
 
 def listening(host: str, *, or_all: bool = False) -> tuple[socket.socket, str]:
-    """A socket that listens on a free port of an interface, and how others reach it: ``"host:port"``.
+    """A socket that listens on a free port of an interface, and its address for others: ``"host:port"``.
 
     Args:
         host: The interface, by a name or address that others have for it.
-        or_all: Whether to listen on all interfaces where the name is none of this host's own, but one that
-            others know it by, as in a container.
+        or_all: Whether to listen on all interfaces where the name is not one of this host's own, but one by
+            which others reach it, as in a container.
 
     Raises:
         OSError: If the host is not one of this machine's.

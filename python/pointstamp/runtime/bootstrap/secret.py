@@ -50,7 +50,7 @@ def user_secret() -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    # Looked at through what is open, so that it is the file that is read.
+    # Checked through the open descriptor, so that the checked file is the one that is read.
     with open(path, "rb", opener=_no_link) as file:
         status = os.fstat(file.fileno())
         if os.name == "posix":

@@ -18,7 +18,7 @@ _MODES = {mode.label: mode for mode in (_core.ProgressMode.DEMAND, _core.Progres
 
 
 def form(config: Config, listener: socket | None) -> _core.Cluster:
-    """The workers that a configuration asks for, connected to those of the other processes.
+    """The workers of a configuration, connected to the workers of the other processes.
 
     The listener, where there is one, is taken over when connections are made.
 

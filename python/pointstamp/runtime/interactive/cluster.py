@@ -1,9 +1,9 @@
 """The workers of a session: threads of this program, or processes that it starts.
 
-Owns their life. They run in the background, on a thread that is never waited for by the interpreter, and end
-when they are told to; those that do not (they run the program's own code) are interrupted, and processes are
-killed. Why they end is kept from the moment that it is known, and raised by every later call: nothing is sent
-to workers that do not read it any more.
+Owns the life of the workers. They run in the background, on a thread for which the interpreter never waits,
+and end on request; workers that do not (they run the program's own code) are interrupted, and processes are
+killed. The reason of the end is kept from the moment that it is known, and raised by every later call:
+nothing is sent to workers that do not read it any more.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PATIENCE = 1.0
 """Seconds that workers have to end by themselves."""
 
 FORCE = 5.0
-"""Seconds for which those that do not are interrupted, before they are left to themselves."""
+"""Seconds for which workers that do not end are interrupted, before they are abandoned."""
 
 ADVICE = (
     "every dataflow of the session ended with it. The next session.dataflow(...) starts new workers: build "
@@ -63,13 +63,13 @@ class SessionWorkers:
     """Workers in the background, from when it is made until `close`.
 
     Attributes:
-        workers: How many there are.
+        workers: The number of workers.
         separate: Whether they are in processes of their own.
         failure: Why they have ended, or are about to; None while they work.
 
     Args:
-        config: How many workers there are, in each process.
-        processes: How many processes to start; None for threads of this one.
+        config: The number of workers in each process, and further settings.
+        processes: The number of processes to start; None for threads of this one.
         timeout: Seconds for which calls without a timeout wait; None for as long as it takes.
     """
 
@@ -120,13 +120,14 @@ class SessionWorkers:
         return pack(function) if self.separate else function
 
     def ask(self, what: str, *arguments: Any, worker: int | None = None) -> Future[list[Any]]:
-        """Tells one worker or all, and returns what becomes of it.
+        """Sends a command to one worker or all, and returns the future of its answers.
 
-        It does not wait, however much was told and not yet read: who waits for the answer says how long.
+        It does not wait, however many commands are unread: the caller that waits for the answer decides how
+        long.
 
         Raises:
             PointstampError: On a worker of this cluster, which would wait for itself.
-            BaseException: What has ended the workers, or what one of them raised since this was last asked.
+            BaseException: The reason why the workers have ended, or an exception of one since the last call.
         """
         if threading.get_ident() in self._threads:
             raise PointstampError(
@@ -140,7 +141,7 @@ class SessionWorkers:
         return future
 
     def forget(self, future: Future[list[Any]]) -> None:
-        """Tells the workers that nobody waits until its time has come. What they do at once is answered."""
+        """Cancels a waiting request on the workers. Requests that they answer at once are answered."""
         number = self._replies.number_of(future)
         if number is not None:
             self._forget(number)
@@ -150,7 +151,7 @@ class SessionWorkers:
             self.tell("forget", number, wait=False)
 
     def tell(self, what: str, *arguments: Any, worker: int | None = None, wait: bool = True) -> None:
-        """Tells one worker or all, without an answer.
+        """Sends a command to one worker or all, without an answer.
 
         Raises:
             StallError: If there is no room for so long as the session's timeout says.
@@ -159,15 +160,15 @@ class SessionWorkers:
         if wait:
             self.raise_error()
         if threading.get_ident() in self._threads:
-            wait = False  # it is what would make room
+            wait = False  # this command is the one that would make room
         if not self._commands.put(Command(worker, None, what, arguments), wait=wait, seconds=self.timeout):
             raise StallError(
                 f"the workers have not read {MOST} commands within {self.timeout:g} s (timeout= of the "
-                f"session), and this one was not told them\n{self.explain()}"
+                f"session), and this one was not sent\n{self.explain()}"
             )
 
     def raise_error(self) -> None:
-        """Raises what has gone wrong since this was last asked: the first error, which notes the others."""
+        """Raises errors since the last call: the first one, with a note of the others."""
         others = self._replies.errors()
         if self.failure is not None:
             error = self.failure.with_traceback(self._traceback)  # which each raising makes longer
@@ -192,11 +193,11 @@ class SessionWorkers:
         return errors
 
     def explain(self, awaited: Awaited | None = None, seconds: float | None = None) -> str:
-        """Explains what the workers wait for, also when one of them does not answer.
+        """Explains why the workers wait, also when one of them does not answer.
 
         Args:
-            awaited: What is to be explained; None for all that they wait for.
-            seconds: How long that may take; None for as long as workers usually need.
+            awaited: The probes to explain; None for all.
+            seconds: The time that it may take; None for the usual time of workers.
         """
         if self._collector is not None:
             return str(what_holds(self._collector, None, awaited, seconds))
@@ -210,9 +211,9 @@ class SessionWorkers:
             return "Worker 0 does not answer: it runs the program's own code."
 
     def end(self, why: str) -> None:
-        """Tells the workers to end, and from now on everyone who asks why. Waits for nothing.
+        """Requests the end of the workers, and keeps the reason for later callers. Waits for nothing.
 
-        The first reason for which they end stays the one that is raised. It has a note of each later one.
+        The first reason for their end stays the one that is raised. It has a note of each later one.
         """
         if self._told is None:
             self._told = monotonic()
@@ -229,21 +230,21 @@ class SessionWorkers:
         self._commands.put(Command(None, None, "end", ()), wait=False)
 
     def interrupt(self) -> None:
-        """Interrupts workers that were told to end, whatever they run: once more, if one goes on."""
+        """Interrupts workers that should end, whatever they run: once more, if one continues."""
         if self._collector is not None:
             self._collector.stop("the session has ended")
         self._kill()
 
     def close(self, force: float | None = None) -> bool:
-        """Waits for workers that were told to end, and interrupts those that do not; whether they have ended.
+        """Waits for workers that should end, and interrupts those that do not; returns whether they ended.
 
-        One that runs native code cannot be interrupted. It ends when that returns.
+        A worker in native code cannot be interrupted. It ends when that returns.
 
         Args:
-            force: Seconds for which they are interrupted, from a second after they were told to end.
+            force: Seconds for which they are interrupted, from a second after the request to end.
         """
         if threading.get_ident() in self._threads:
-            return False  # it ends when what it runs has returned
+            return False  # it ends when its code has returned
         until = PATIENCE + (monotonic() if self._told is None else self._told)
         if self._thread.ends(max(0.0, until - monotonic())):
             return True
@@ -256,12 +257,12 @@ class SessionWorkers:
                 return False
 
     def wait(self, seconds: float) -> bool:
-        """Waits for the end of workers that were told to; whether they have ended."""
+        """Waits for the end of workers that should end; returns whether they have."""
         self.interrupt()
         return self._thread.ends(seconds)
 
     def _fails(self, failure: BaseException) -> None:
-        """Keeps the first reason for which the workers end, and gives it to all who wait for an answer."""
+        """Keeps the first reason of the end, and gives it to all callers that wait for an answer."""
         with self._failing:
             if self.failure is None:
                 self._traceback = failure.__traceback__
@@ -329,10 +330,10 @@ class SessionWorkers:
                 channel.close()
             for thread in self._lines:  # the processes have ended
                 thread.ends(PATIENCE)
-            self._lines.clear()  # which lets go of the channels' descriptors
+            self._lines.clear()  # which releases the channels' descriptors
 
     def _send(self, worker: int, channel: MessageChannel) -> None:
-        """Passes on what a worker of another process is told."""
+        """Passes on commands to a worker of another process."""
         with suppress(OSError):
             # No limit: a line waits for as long as its worker is there; the end of commands ends it.
             while self._commands.wait(worker) and not self._commands.ended:
@@ -348,7 +349,7 @@ class SessionWorkers:
                 channel.send_pickled(message)
 
     def _hear(self, worker: int, channel: MessageChannel) -> None:
-        """Takes what a worker of another process answers."""
+        """Takes the answers of a worker of another process."""
         earlier = Taken([])
         with suppress(OSError, EOFError):
             while True:
@@ -460,7 +461,7 @@ def _answers(number: int | None, well: bool, value: Any) -> Iterator[bytes]:
 
 
 def _serve_there(descriptors: list[int], worker: Worker) -> None:
-    # It is closed with the process, whose thread reads from it to the end.
+    # It is closed with the process: the process's thread reads from it to the end.
     serve(worker, _ProcessChannel(inherited(descriptors[worker.index])))
 
 
@@ -506,7 +507,7 @@ def _unreadable(worker: int, error: Exception) -> TypeError:
 
 
 def _told(error: BaseException) -> tuple[bytes | None, str]:
-    """An exception as it travels: as it is, where that can be, and in words."""
+    """An exception in transit: the object itself, where that can be pickled, and its text."""
     words = in_words(error, error.__traceback__)
     try:
         packed = pickle.dumps(error)

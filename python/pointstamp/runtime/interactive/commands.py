@@ -1,9 +1,9 @@
 """Commands on their way from a session to its workers, and the answers.
 
-Owns the one order of commands that all workers see: a command is put there in one step, for one worker or for
-all, so that an interruption leaves no worker without what the others have. Each worker reads at its own pace;
-what all have read is forgotten. Who puts a command waits while `MOST` are not yet read; a question, whose
-answer is waited for anyway, does not.
+Owns the one order of commands that all workers see: a command is added in one step, for one worker or for
+all, so that an interruption leaves no worker without a command that the others have. Each worker reads at its
+own pace; commands that all have read are removed. A caller that adds a command waits while `MOST` are unread;
+a question, whose answer is waited for anyway, does not.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["Command", "Commands", "Replies", "Taken", "in_short"]
 
 TOLD = 3
-"""Errors that are told in words where there are many."""
+"""The number of errors that are quoted where there are many."""
 
 MOST = 1024
 """Commands that wait for the slowest worker at most."""
 
 LOOK = 0.5
-"""Seconds after which who waits looks again."""
+"""The polling interval of waiters, in seconds."""
 
 
 class Command(NamedTuple):
@@ -37,7 +37,7 @@ class Command(NamedTuple):
     Attributes:
         target: The worker; None for all.
         number: Under which number it answers; None where no answer is wanted.
-        what: What it is to do: a function of `serving`.
+        what: The operation: a function of `serving`.
         arguments: For that.
     """
 
@@ -48,11 +48,11 @@ class Command(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Records that a worker hands out of an output, and keeps no longer.
+    """Records of an output that a worker returns, and no longer keeps.
 
     Attributes:
         kept: The records, or batches of columns, with their times.
-        refused: Why there are others, which are gone; None where there are none.
+        refused: The reason why other records are lost; None where there are none.
     """
 
     kept: list[tuple[Time, Any]]
@@ -72,7 +72,7 @@ class Commands:
         self.ended = False
 
     def put(self, command: Command, *, wait: bool = True, seconds: float | None = None) -> bool:
-        """Adds a command; waits while there are too many, unless told not to.
+        """Adds a command; waits while there are too many, unless `wait` is false.
 
         Returns:
             Whether it was added: not, where there were too many for so many seconds.
@@ -118,7 +118,7 @@ class Commands:
             )
 
     def end(self) -> None:
-        """Nothing is read any more: who waits goes on."""
+        """Notes that nothing is read any more: waiting callers continue."""
         with self._changed:
             self.ended = True
             self._bells = [None] * len(self._bells)
@@ -136,7 +136,7 @@ class Replies:
         self._errors: list[BaseException] = []
 
     def ask(self, workers: int) -> tuple[int, Future[list[Any]]]:
-        """A number for a question to so many workers, and what becomes of it: their answers in order."""
+        """Returns a number for a question to so many workers, and the future of their answers in order."""
         future: Future[list[Any]] = Future()
         with self._lock:
             self._numbers += 1
@@ -148,12 +148,12 @@ class Replies:
         return number, future
 
     def number_of(self, future: Future[list[Any]]) -> int | None:
-        """The number of a question whose answers have not all come; None for others."""
+        """Returns the number of a question whose answers are incomplete; None for others."""
         with self._lock:
             return next((number for number, entry in self._open.items() if entry[0] is future), None)
 
     def hear(self, worker: int, number: int | None, well: bool, value: Any) -> None:
-        """Takes an answer; one without a request is an error, which is kept for the next who asks."""
+        """Takes an answer; an error without a request is kept for the next caller."""
         with self._lock:
             if number is None:
                 self._errors.append(value)
@@ -168,7 +168,7 @@ class Replies:
         self._settle(number, errors[0] if errors else [value for _, (_, value) in sorted(answers.items())])
 
     def errors(self) -> list[BaseException]:
-        """Takes the errors of commands that were not reported yet, in the order in which they came."""
+        """Takes the errors of commands that were not reported yet, in order of arrival."""
         with self._lock:
             errors, self._errors = self._errors, []
         return errors
@@ -194,7 +194,7 @@ class Replies:
 
 
 def in_short(errors: list[BaseException]) -> str:
-    """The first few of some errors in words, and how many others there are."""
+    """Formats the first few of some errors, and the number of others."""
     words = [f"{type(error).__name__}: {error}" for error in errors[:TOLD]]
     if len(errors) > TOLD:
         words.append(f"{len(errors) - TOLD} more")

@@ -1,7 +1,7 @@
-"""A dataflow of a session, as its handles share it, and waiting for what its workers answer.
+"""The state of a session's dataflow that its handles share, and the wait for answers of its workers.
 
-Owns how long is waited, and what is said when that was not enough. What is said takes part of the time that
-there is for waiting, and no more: the workers are asked before it is over.
+Owns the time limits of waits, and the explanation when a limit has passed. The explanation takes part of the
+time that there is for waiting, and no more: the workers are asked before it is over.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["Flow", "Waiting", "result_of"]
 
 LOOK = 0.2
-"""Seconds after which who waits looks again: a Ctrl-C that comes just before the main thread waits does not
-wake it."""
+"""The polling interval of waiters, in seconds: a Ctrl-C that comes just before the main thread waits does
+not wake it."""
 
 SAYING = 1.0
-"""Seconds at the end of a wait in which the workers are asked what holds it up; half of a shorter wait."""
+"""Seconds at the end of a wait in which the workers are asked for the reason; half of a shorter wait."""
 
 
 def result_of(
@@ -39,7 +39,7 @@ def result_of(
 
     Raises:
         StallError: When they do not come in time.
-        BaseException: What a worker raised.
+        BaseException: An exception of a worker.
     """
     seconds = cluster.timeout if timeout is None else timeout
     return Waiting(what, seconds, lambda seconds: cluster.explain(None, seconds))(future)
@@ -49,10 +49,10 @@ class Waiting:
     """Waits for answers of workers, one after the other, for so many seconds altogether.
 
     Args:
-        what: What is waited for.
-        timeout: For how many seconds at most; None for as long as it takes.
-        explain: Says in so many seconds at most what holds it up.
-        forget: Is told of an answer that is not waited for any longer.
+        what: The awaited result.
+        timeout: The maximum number of seconds; None without a limit.
+        explain: Returns the reason of the wait, in so many seconds at most.
+        forget: Is called with an answer that is not awaited any longer.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Waiting:
 
         Raises:
             StallError: When it does not come in time.
-            BaseException: What a worker raised.
+            BaseException: An exception of a worker.
         """
         try:
             while True:
@@ -101,7 +101,7 @@ class Waiting:
         raise StallError(f"{self._what} is not over after {self._timeout:g} s\n{said}")
 
     def _left(self, less: float) -> float:
-        """For how long it may still be waited."""
+        """Returns the remaining time of the wait."""
         if self._until is None:
             return float("inf")
         return max(0.0, self._until - less - monotonic())
@@ -124,7 +124,7 @@ class Flow:
         name: Its name.
         times: Where its inputs stand that are open, by name.
         unfinished: The open inputs that were given something at the time where they stand.
-        places: Where its outputs are watched, by name: as a probe tells its places.
+        places: The places that watch its outputs, by name: in the form of a probe's places.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Flow:
         return not self._ends.alive or self.cluster.over
 
     def end(self, why: str = CLOSED) -> None:
-        """Ends it on the workers, unless it has ended. Who uses it from now on is told why."""
+        """Ends it on the workers, unless it has ended. Later calls raise the reason."""
         if not self.over:
             self._why = why
             self._ends()
@@ -159,7 +159,7 @@ class Flow:
         self._end_if_replaced()
 
     def unheld(self) -> None:
-        """Notes that the program has let go of it. It may still hold inputs and outputs."""
+        """Notes that the program has released it. It may still hold inputs and outputs."""
         self._is_held = False
         self._end_if_replaced()
 
@@ -168,17 +168,17 @@ class Flow:
             self.end(REPLACED)
 
     def ask(self, what: str, *arguments: Any, worker: int | None = None) -> Future[list[Any]]:
-        """Tells all workers something of this dataflow, or asks one."""
+        """Sends all workers, or one, a command about this dataflow."""
         self.check()
         return self.cluster.ask(what, self._number, *arguments, worker=worker)
 
     def tell(self, worker: int | None, *arguments: Any) -> None:
-        """Tells one worker, or all, something of an input, without an answer."""
+        """Sends one worker, or all, a command about an input, without an answer."""
         self.check()
         self.cluster.tell("input", self._number, *arguments, worker=worker)
 
     def waiting(self, what: str, timeout: float | None, names: list[str] | None = None) -> Waiting:
-        """Waits for outputs, all or those of these names; says what holds them, where it takes too long.
+        """Waits for outputs, all or those of these names; reports the holders, where it takes too long.
 
         No timeout is the session's.
         """
@@ -197,7 +197,7 @@ class Flow:
         """For waiting until nothing is on its way: says so where the dataflow has ended meanwhile.
 
         Raises:
-            BaseException: As `check`, and what a command before this one raised.
+            BaseException: Exceptions of `check`, and of earlier commands.
         """
         try:
             yield
@@ -212,7 +212,7 @@ class Flow:
 
         Raises:
             PointstampError: If it was closed or replaced, or the session closed, restarted or interrupted.
-            BaseException: What has ended the workers.
+            BaseException: The reason why the workers have ended.
         """
         if not self._ends.alive:
             raise PointstampError(f"dataflow {self.name!r} {self._why}")

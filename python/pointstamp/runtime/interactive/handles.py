@@ -25,9 +25,9 @@ INPUTS = ("InputHandle", "ArrowInput", "CollectionInput", "ColumnInput")
 class Live:
     """A dataflow of a session. `Interactive.dataflow` makes it.
 
-    What the function that built it returned is reached by name, as an attribute or by ``[...]``: `LiveInput`
-    and `LiveOutput`. ``await dataflow`` is `settle`. In a notebook it is shown as a picture. It ends when
-    nothing refers to it any more, too.
+    The results of the function that built it are available by name, as an attribute or by ``[...]``:
+    `LiveInput` and `LiveOutput`. ``await dataflow`` is `settle`. In a notebook it is shown as a picture. It
+    also ends when nothing refers to it any more.
 
     Attributes:
         name: Its name.
@@ -82,12 +82,12 @@ class Live:
         is waited for to its end.
 
         Args:
-            timeout: For how many seconds at most; None for as long as it takes.
+            timeout: The maximum number of seconds; None without a limit.
 
         Raises:
-            StallError: When it is not over in time; it says what is waited for.
+            StallError: When the time is over; the message has the reason.
             PointstampError: If the dataflow is closed meanwhile, by another thread.
-            BaseException: What the dataflow, or a command before this one, raised.
+            BaseException: An exception of the dataflow, or of an earlier command.
 
         Examples:
             >>> import pointstamp as ps

@@ -1,8 +1,8 @@
 """An input of a session's dataflow, as a notebook or the prompt holds it.
 
-What is sent goes to the workers in turn, without an answer; all of a strict input goes to one worker, which
-counts its records. Changes that bring their times along go in
-portions, each to one worker, which answers how far it has come; then the others follow.
+Records go to the workers in turn, without an answer; all of a strict input go to one worker, which counts its
+records. Changes with their own times go in portions, each to one worker, which answers the time that it has
+reached; then the others follow.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ DIFFS = {"insert_many": 1, "remove_many": -1, "update_many": None}
 
 
 class LiveInput:
-    """An input of a session's dataflow. Records go to the workers in turn; times are those of all.
+    """An input of a session's dataflow. Records go to the workers in turn; times are the same on all.
 
-    The records of a strict input of a collection all go to worker 0, which counts them: what was inserted may
-    be removed. An input is used as what it is on the workers: an `InputHandle`, an `ArrowInput`, a
-    `CollectionInput` or a `ColumnInput`. What a worker refuses is raised by what is asked of the session
-    next, with a note of what else was refused meanwhile.
+    The records of a strict input of a collection all go to worker 0, which counts them, because inserted
+    records may be removed. An input has the methods of its object on the workers: an `InputHandle`, an
+    `ArrowInput`, a `CollectionInput` or a `ColumnInput`. An error of a worker is raised by the next call of
+    the session, with a note of other errors meanwhile.
 
     Attributes:
         name: Its name.
-        kind: What it is on the workers, such as ``"InputHandle"``.
-        time: The time of what is sent now.
+        kind: Its class on the workers, such as ``"InputHandle"``.
+        time: The time of records that are sent now.
 
     Examples:
         >>> import pointstamp as ps
@@ -65,7 +65,7 @@ class LiveInput:
         self._flow = flow
         self._workers = 1 if strict else flow.cluster.workers
         self._turn = -1
-        # A portion of `play` whose answer was not waited for, since that was interrupted.
+        # A portion of `play` whose answer was not waited for, because the wait was interrupted.
         self._played: tuple[int, Future[list[Any]]] | None = None
         flow.times[name] = self.time
 
@@ -88,12 +88,12 @@ class LiveInput:
         self._flow.check()
 
     def _next(self) -> int:
-        """The worker whose turn it is."""
+        """Returns the worker whose turn it is."""
         self._turn = (self._turn + 1) % self._workers
         return self._turn
 
     def _tell(self, worker: int | None, method: str, *arguments: Any) -> None:
-        """Tells one worker or all."""
+        """Sends a command to one worker or all."""
         self._catch_up()
         self._flow.tell(worker, self.name, method, arguments)
         if worker is not None:
@@ -247,8 +247,8 @@ class LiveInput:
     ) -> None:
         """Makes changes that bring their times along, in the order of times, and waits for them to be made.
 
-        As `CollectionInput.play` of triples ``(record, time, diff)``, or `ColumnInput.play` of columns. What
-        one worker makes in one go is at most 4,096 changes, or a batch of columns.
+        Plays as `CollectionInput.play` does with triples ``(record, time, diff)``, or `ColumnInput.play` with
+        columns. A worker makes at most 4,096 changes, or a batch of columns, in one step.
 
         Args:
             changes: The changes.
@@ -292,7 +292,7 @@ class LiveInput:
                 self._play(portion, columns)
                 continue
             for at, run in rows_by_time(portion, time) if columns else changes_by_time(portion):
-                if at != self.time and self._is_ahead(at):  # what else it is, its worker says
+                if at != self.time and self._is_ahead(at):  # its worker checks other times
                     self.advance_to(at)
                     self._wait(self._flow.ask("pass", watched, at, worker=0), f"the probe {watched!r}")
                 self._play(run, columns)
@@ -361,7 +361,7 @@ class LiveInput:
         self.time = self._flow.times[self.name] = time
 
     def flush(self) -> None:
-        """Sends what waits, on every worker.
+        """Sends the waiting records, on every worker.
 
         Examples:
             >>> import pointstamp as ps
@@ -415,12 +415,12 @@ def is_time(time: Any) -> bool:
 
 
 def portions_of(changes: Iterable[Any]) -> Iterator[list[Any]]:
-    """Lists of so many changes; where the iterable fails, those before are the last portion."""
+    """Yields lists of so many changes; where the iterable fails, the earlier ones are the last portion."""
     waiting, failure = iter(changes), None
     while failure is None:
         portion: list[Any] = []
         try:
-            portion.extend(islice(waiting, PORTION))  # it keeps what came before an error
+            portion.extend(islice(waiting, PORTION))  # it keeps the items before an error
         except BaseException as error:
             failure = error
         if portion:
@@ -431,7 +431,7 @@ def portions_of(changes: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def changes_by_time(portion: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
-    """The changes of a portion, one time after the other; what is no change has the time None."""
+    """Yields the changes of a portion, one time after the other; other items have the time None."""
 
     def time_of(change: Any) -> Any:
         return change[1] if isinstance(change, tuple | list) and len(change) == 3 else None
@@ -440,7 +440,7 @@ def changes_by_time(portion: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def batches_of(data: Any) -> Iterator[Any]:
-    """Data in columns as record batches; what is none stays what it is, for the worker to refuse."""
+    """Yields data in columns as record batches; other data stays as it is, for the worker to refuse."""
     import pyarrow as pa
 
     if hasattr(data, "__arrow_c_stream__"):
@@ -452,7 +452,7 @@ def batches_of(data: Any) -> Iterator[Any]:
 
 
 def rows_by_time(batch: Any, column: str) -> Iterator[tuple[Any, Any]]:
-    """The rows of a batch, one time after the other; where there is no such column, at the time None."""
+    """Yields the rows of a batch, one time after the other; without the column, at the time None."""
     if column not in getattr(getattr(batch, "schema", None), "names", ()):
         yield None, batch
         return

@@ -28,7 +28,7 @@ class LiveOutput:
 
     Attributes:
         name: Its name.
-        kind: What it is on the workers, such as ``"Stream"``.
+        kind: Its class on the workers, such as ``"Stream"``.
 
     Examples:
         >>> import pointstamp as ps
@@ -45,7 +45,7 @@ class LiveOutput:
         self.name = name
         self.kind = kind
         self._flow = flow
-        # What was asked for by a call that ended before it was returned: the next call returns it.
+        # The answer to a call that ended before it was returned: the next call returns it.
         self._left: deque[Future[Any]] = deque()
 
     @property
@@ -63,7 +63,7 @@ class LiveOutput:
 
         Raises:
             TimeError: If it is no time of the place that is watched.
-            BaseException: What the dataflow, or a command before this one, raised.
+            BaseException: An exception of the dataflow, or of an earlier command.
 
         Examples:
             >>> import pointstamp as ps
@@ -81,7 +81,7 @@ class LiveOutput:
 
         Raises:
             TimeError: If it is no time of the place that is watched.
-            BaseException: What the dataflow, or a command before this one, raised.
+            BaseException: An exception of the dataflow, or of an earlier command.
 
         Examples:
             >>> import pointstamp as ps
@@ -120,20 +120,20 @@ class LiveOutput:
         """Returns the unread records of complete times, once all times are that the inputs have left behind.
 
         Args:
-            timeout: For how many seconds at most; None for as long as it takes.
+            timeout: The maximum number of seconds; None without a limit.
 
         Returns:
             Times in order, each with its records, sorted where they can be; of a collection its changes
             ``(record, diff)``; of columns a list of record batches.
 
         Warns:
-            UsageWarning: If there is nothing, and an input has not left the time of what was sent.
+            UsageWarning: If there are no records, and an input has not advanced past the time of sent ones.
 
         Raises:
-            StallError: When it is not over in time; it says what is waited for. Nothing is lost.
-            TypeError: If a record cannot be sent from its process. It is gone; the others come with the
-                next call.
-            BaseException: What the dataflow, or a command before this one, raised. Nothing is lost.
+            StallError: When the time is over; the message has the reason. Nothing is lost.
+            TypeError: If a record cannot be sent from its process. It is lost; the others come with the next
+                call.
+            BaseException: An exception of the dataflow, or of an earlier command. Nothing is lost.
 
         Examples:
             >>> import pointstamp as ps
@@ -172,7 +172,7 @@ class LiveOutput:
         return self._read(False, None)
 
     async def next(self) -> list[tuple[Time, Any]]:
-        """Reads as `read`, with `await`. The next call returns what a cancelled one leaves.
+        """Reads as `read`, with `await`. The next call returns the rest of a cancelled one.
 
         Examples:
             >>> import asyncio
@@ -201,7 +201,7 @@ class LiveOutput:
     def _read(self, wait: bool, timeout: float | None) -> list[tuple[Time, Any]]:
         kept, wait_for = self._kept(), self._waiting(timeout)
         if wait:
-            with self._flow.settling():  # which raises errors of what was sent before taking anything
+            with self._flow.settling():  # raises earlier errors before anything is taken
                 wait_for(self._flow.ask("settle", kept))
         frontier = wait_for(self._flow.ask("frontier", self.name, worker=0))[0]
         asked: list[Future[Any]] = []
@@ -214,22 +214,22 @@ class LiveOutput:
             raise
 
     def _ask(self, frontier: list[Time], asked: list[Future[Any]]) -> None:
-        """Asks all workers for what is there before a frontier, behind what was asked for and not taken.
+        """Asks all workers for the records before a frontier, after requests that were not taken.
 
-        One worker has seen the frontier, so that nothing before it is on its way to any: all hand out
-        the same times, each of which is whole.
+        One worker has seen the frontier, so that nothing before it is in flight to any: all return the same
+        times, each of which is complete.
         """
         asked.append(self._flow.ask("read", self.name, frontier))  # may fail, before anything is taken up
         while self._left:
             asked.append(self._left.popleft())
 
     def _leave(self, asked: list[Future[Any]]) -> None:
-        """Keeps what was asked for and is not returned, for the next call."""
+        """Keeps requested records that are not returned, for the next call."""
         failed = (future.done() and (future.cancelled() or future.exception()) for future in asked)
         self._left.extend(future for future, has in zip(asked, failed, strict=True) if not has)
 
     def _handed(self, taken: list[Taken], asked: list[Future[Any]]) -> list[tuple[Time, Any]]:
-        """Returns what all workers kept; if some of it was refused, the rest is left in `asked`, alone."""
+        """Returns the records of all workers; if some of them were refused, the rest is left in `asked`."""
         refused = next((part.refused for part in taken if part.refused is not None), None)
         if refused is None:
             return self._joined([part.kept for part in taken])
@@ -247,7 +247,7 @@ class LiveOutput:
         return self.name
 
     def _joined(self, parts: list[list[tuple[Time, Any]]]) -> list[tuple[Time, Any]]:
-        """Returns what all workers kept, by time."""
+        """Returns the records of all workers, by time."""
         by_time: dict[Time, list[Any]] = {}
         for time, what in (pair for part in parts for pair in part):
             by_time.setdefault(time, []).append(what)
@@ -269,7 +269,7 @@ def _summed(changes: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 def _sorted(records: list[Any]) -> list[Any]:
-    # Records without an order stay in that of their arrival. How they say so is theirs: comparing arrays
+    # Records without an order stay in the order of arrival. They signal it in their own way: comparing arrays
     # raises ValueError.
     with suppress(Exception):
         return sorted(records)

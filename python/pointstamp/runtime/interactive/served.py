@@ -37,7 +37,7 @@ class Reached(NamedTuple):
 
     Attributes:
         name: Its name.
-        kind: What it is on the workers, such as ``"InputHandle"``.
+        kind: Its class on the workers, such as ``"InputHandle"``.
         strict: Whether it is an input that counts its records, to refuse counts below zero.
     """
 
@@ -64,7 +64,7 @@ class Served:
 
     Args:
         scope: Its scope, while it is being built.
-        returned: What was returned by the function that built it.
+        returned: The result of the function that built it.
 
     Raises:
         TypeError: If it returned something that a session cannot reach.
@@ -133,7 +133,7 @@ class Served:
         self._probes[name] = probe
 
     def release(self) -> None:
-        """Closes its inputs, and keeps nothing any more for who may read."""
+        """Closes its inputs, and keeps no more records for readers."""
         for handle in self.inputs.values():
             handle.close()
         self._is_read = False
@@ -165,7 +165,7 @@ class Served:
 
 
 def by_own_time(batch: Any) -> Iterator[tuple[Time, Any]]:
-    """The rows of changes in columns by the times that they tell, which are at or after their message's.
+    """Yields the rows of changes in columns by their own times, which are at or after their message's.
 
     Times and diffs are in the last two columns: the collection may have others of these names.
     """

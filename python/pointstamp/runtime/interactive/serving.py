@@ -1,7 +1,7 @@
 """The loop of each worker of a session: it runs commands, and steps its dataflows meanwhile.
 
-An exception of a command is its answer, and the worker goes on. An exception of an operator ends the
-computation, as it does in `execute`. A dataflow is built in two turns, so that all workers have it or none:
+An exception of a command is its answer, and the worker continues. An exception of an operator ends the
+computation, as it does in `execute`. A dataflow is built in two steps, so that all workers have it or none:
 each builds, and installs it when every other could build it, too.
 """
 
@@ -29,7 +29,7 @@ AT_ONCE = 256
 """Commands that are done between two steps at most."""
 
 IDLE = 0.2
-"""Seconds that a worker without a dataflow sleeps at most; one that has some sleeps until something comes."""
+"""The maximum sleep of a worker without dataflows, in seconds; one with some has no limit."""
 
 
 class CommandChannel(Protocol):
@@ -49,7 +49,7 @@ class CommandChannel(Protocol):
 
 
 def serve(worker: Worker, channel: CommandChannel) -> None:
-    """Runs a worker of a session, until it is told to end."""
+    """Runs a worker of a session, until its end is requested."""
     channel.ring(lambda: worker._collector.wake(worker.index))
     serving = _Serving(worker, channel)
     while not serving.ended:
@@ -78,7 +78,7 @@ class _Serving:
         self._waiting: list[tuple[int, int, Callable[[], bool]]] = []
 
     def do_some(self) -> bool:
-        """Does what there is to do, but not for ever; whether there was anything."""
+        """Executes waiting commands, for a bounded time; returns whether there were any."""
         for done in range(AT_ONCE):
             command = self._channel.take()
             if command is None or self.ended:
@@ -88,7 +88,7 @@ class _Serving:
                 value = do(command.number, *command.arguments)
             except WorkerStopped:
                 raise
-            except BaseException as error:  # the program's own: for who asked, or who asks next
+            except BaseException as error:  # the program's own: for the caller, or the next one
                 self._channel.answer(command.number, False, error)
             else:
                 if command.number is not None and value is not _LATER:
@@ -96,7 +96,7 @@ class _Serving:
         return True
 
     def look(self) -> None:
-        """Answers those whose time has come."""
+        """Answers requests whose time has come."""
         for entry in list(self._waiting):
             number, _flow, is_over = entry
             if is_over():
@@ -116,7 +116,7 @@ class _Serving:
         for number, *_ in refused:
             self._channel.answer(number, False, error)
 
-    # ------------------------------------------------------------ what workers are told
+    # ------------------------------------------------------------ commands
 
     def do_build(self, _: int | None, flow: int, build: Any, name: str, dims: int) -> Any:
         building = self._worker.dataflow(name, dims=dims)
@@ -139,7 +139,7 @@ class _Serving:
         if building is not None:
             building.discard()
         else:
-            self.do_drop(None, flow)  # it was installed, and who asked did not hear of it
+            self.do_drop(None, flow)  # it was installed, and the caller has no handle
 
     def do_drop(self, _: int | None, flow: int) -> None:
         served = self._flows.pop(flow, None)
@@ -147,7 +147,7 @@ class _Serving:
             return
         self._refuse(PointstampError("the dataflow was closed"), lambda _, about: about == flow)
         self._ending.append(served)
-        # It goes on while others import its traces, and completes, since nothing comes into it any more.
+        # It continues while others import its traces, and completes, since nothing comes into it any more.
         served.release()
         while True:
             imported = {

@@ -1,4 +1,4 @@
-"""`Interactive`: what a notebook or the prompt holds of a cluster in the background."""
+"""`Interactive`: the handle of a notebook or the prompt to a cluster in the background."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class Interactive:
     are sent as `execute(main, processes=)` does. They end with the ``with`` block or `close`, when nothing
     refers to the session any more, and with the program.
 
-    An exception of an operator ends the workers, with all their dataflows; it is raised by what is asked
-    next. The next `dataflow` starts new workers. An interrupted wait (Ctrl-C) interrupts nothing else.
+    An exception of an operator ends the workers, with all their dataflows; it is raised by the next call. The
+    next `dataflow` starts new workers. An interrupted wait (Ctrl-C) interrupts nothing else.
 
     Args:
         workers: Worker threads, in each process; in place of a configuration.
         processes: Processes to start; None for threads of this program.
         config: Other settings, of one process: a dashboard, say.
-        timeout: Seconds for which a call that is given no timeout of its own waits for the workers, before
-            it raises `StallError`, with what they wait for; None for as long as it takes.
+        timeout: Seconds for which a call without a timeout of its own waits for the workers, before it raises
+            `StallError`, with the reason; None without a limit.
 
     Raises:
         ConfigError: If the configuration cannot work.
@@ -95,7 +95,7 @@ class Interactive:
         if config.processes != 1 or config.addresses:
             raise ConfigError("a session starts its processes itself: give processes= beside the config")
         if processes is not None:
-            Config(processes=processes)  # which says what is wrong with the number
+            Config(processes=processes)  # checks the number
         self._config = config
         self._processes = processes
         self._timeout = timeout
@@ -107,7 +107,7 @@ class Interactive:
         self._cluster()
 
     def _cluster(self) -> SessionWorkers:
-        """The workers; new ones, where those that there were have ended."""
+        """Returns the workers; new ones, where the previous ones have ended."""
         self._check_open()
         from pointstamp.runtime.interactive.cluster import FORCE, SessionWorkers  # with all that it imports
 
@@ -133,13 +133,13 @@ class Interactive:
         """Builds a dataflow on every worker: ``flow = session.dataflow(build)``, or ``@session.dataflow``.
 
         Args:
-            build: Called with the scope on each worker. It returns what is to be reached from here: inputs,
+            build: Called with the scope on each worker. It returns the objects to use from here: inputs,
                 streams, collections, probes; one, a tuple, or a `dict` with names for them.
             name: The dataflow's name; left out, the function's.
-            dims: How many coordinates its timestamps have.
+            dims: The number of coordinates of its timestamps.
 
         Raises:
-            BaseException: What `build` raised on a worker; then none has the dataflow.
+            BaseException: An exception of `build` on a worker; then none has the dataflow.
 
         Examples:
             >>> import pointstamp as ps
@@ -164,7 +164,7 @@ class Interactive:
             name = getattr(build, "__name__", "Dataflow")
         packed = cluster.pack(build)
         building = None
-        # An interruption may come when the workers have been told, or have done, all of it.
+        # An interruption may come when the workers have received, or executed, all of it.
         try:
             building = cluster.ask("build", number, packed, name, dims)
             reached = result_of(cluster, building, f"building {name!r}", None)[0]
@@ -182,7 +182,7 @@ class Interactive:
             raise
 
     def _replaces(self, build: Callable[..., Any], flow: Flow) -> None:
-        """Notes that a dataflow is the newer of those whose function has been defined again, as cells do."""
+        """Notes the newest dataflow of a function that has been defined again, as cells do."""
         if not isinstance(build, FunctionType) or "<" in build.__qualname__:
             return  # functions in functions differ from call to call
         self._built = {key: entry for key, entry in self._built.items() if entry[1]}
@@ -196,13 +196,13 @@ class Interactive:
         flows.add(flow)
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> list[Any]:
-        """Calls ``function(worker, *arguments)`` on every worker; what they return, in their order.
+        """Calls ``function(worker, *arguments)`` on every worker; returns the results, in their order.
 
         Other dataflows of the session run on while it steps the worker.
 
         Raises:
-            StallError: When it is not over after so many seconds; it goes on.
-            BaseException: What it raised on a worker.
+            StallError: When it is not over after so many seconds; it continues.
+            BaseException: An exception on a worker.
 
         Examples:
             >>> import pointstamp as ps
@@ -230,7 +230,7 @@ class Interactive:
             cluster.interrupt()
 
     def explain(self) -> str:
-        """Explains what the workers wait for: who holds which time, and what to do about it.
+        """Explains why the workers wait: the holders of times, and the remedies.
 
         Examples:
             >>> import pointstamp as ps

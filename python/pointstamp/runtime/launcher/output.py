@@ -1,4 +1,4 @@
-"""Joining what several processes write: whole lines, each marked with its process where asked."""
+"""Joining the output of several processes: whole lines, each marked with its process on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pointstamp.observability.status_line import Line
 
 LONGEST = 1 << 20
-"""Bytes that are kept while a line has not ended; one that is longer is passed on in pieces."""
+"""The number of bytes that are kept while a line is incomplete; a longer one is passed on in pieces."""
 
 
 class Lines:
@@ -19,7 +19,7 @@ class Lines:
 
     Args:
         out: The file descriptor that the lines go to.
-        label: What stands before each.
+        label: The text before each.
         line: The status line of this terminal, which makes room.
     """
 
@@ -30,7 +30,7 @@ class Lines:
         self._open = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Takes what was read, and passes on the lines that have ended."""
+        """Takes bytes, and passes on the lines that have ended."""
         self._open += data
         end = self._open.rfind(b"\n") + 1
         if end == 0 and len(self._open) < LONGEST:
@@ -58,7 +58,7 @@ class Lines:
                 rest = rest[os.write(self._out, rest) :]
 
     def _without_status(self, whole: bytes) -> bytes:
-        """Shows what a process says of the computation, and returns the rest."""
+        """Shows a process's status of the computation, and returns the rest."""
         lines = whole.splitlines(keepends=True)
         mark = MARK.encode()
         for line in lines:

@@ -1,4 +1,4 @@
-"""A watch of the parent process: a started process ends, with what it has started, when its parent ends.
+"""A watch of the parent process: a started process ends, with its own child processes, when its parent ends.
 
 The parent holds the other end of a socket and sends nothing on it. The socket is closed when the parent ends,
 also by `kill -9`. (Linux has a signal for this, `PR_SET_PDEATHSIG`; other systems do not.)

@@ -1,10 +1,10 @@
 """A program's function on its way to the processes that `execute(main, processes=)` starts.
 
 A function that another interpreter can import travels as its name. One that it cannot (it is defined in the
-program that runs, in a notebook, at the prompt, or inside another function) travels as its code, with what it
-refers to; `cloudpickle` packs it. The processes do not run the program again, so that it needs no
-``if __name__ == "__main__":``. Instead the classes and functions of ``__main__`` go along, under their names:
-records of such classes are pickled by name when they move between the processes.
+program that runs, in a notebook, at the prompt, or inside another function) travels as its code, with the
+objects that it refers to; `cloudpickle` packs it. The processes do not run the program again, so that it
+needs no ``if __name__ == "__main__":``. Instead the classes and functions of ``__main__`` go along, under
+their names: records of such classes are pickled by name when they move between the processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAIN = "__main__"
 
 
 def pack(main: Callable[..., Any]) -> tuple[bytes, dict[str, bytes]]:
-    """The function as bytes, and what of ``__main__`` it may need, by name.
+    """Returns the function as bytes, and the objects of ``__main__`` that it may need, by name.
 
     Raises:
         ConfigError: If it cannot be packed, or cloudpickle is needed and not installed.

@@ -1,11 +1,12 @@
 """Starting the processes of a cluster on this machine, and watching over them until the last has ended.
 
 Every process gets a listening socket on the loopback interface that is bound already, so that no port can be
-taken by another program in between, and a secret made for this run. Each leads a process group of its own:
-so a signal reaches it once, through the launcher, whether a terminal or a program sent it, and what it has
-started itself goes with it.
+taken by another program in between, and a secret made for this run. Each leads a process group of its own. So
+a signal reaches it once, through the launcher, whether a terminal or a program sent it, and its child
+processes get it, too.
 
-One thread waits for everything: output, signals, and ends, of which the system tells by a signal, too.
+One thread waits for everything: output, signals, and the ends of processes, which the system also reports by
+a signal.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PATIENCE = 5.0
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 CHUNK = 1 << 16
-"""Bytes that are read at once: what a pipe holds."""
+"""The number of bytes that are read at once: the capacity of a pipe."""
 
 LEFT_BEHIND = 1 << 20
 """Bytes that are still taken from a stream after every process has ended."""
@@ -59,8 +60,8 @@ def run(command: Sequence[str], processes: int, *, label: bool, restart: Restart
     It does not return when a signal that was passed on ended the program: then this process ends by it, too.
 
     Args:
-        command: What each process runs; it finds its `Place` in its environment.
-        processes: How many there are.
+        command: The command of each process, which finds its `Place` in its environment.
+        processes: The number of processes.
         label: Whether each line of output is marked with its process.
         restart: When all are started again because one was lost; None for never.
     """
@@ -109,7 +110,7 @@ def _end_as(failures: list[Failure], passed_on: set[int]) -> int:
 
 
 class _Watch:
-    """The processes, and what is waited for."""
+    """The processes, and the event sources of the launcher."""
 
     def __init__(self, arriving: socket.socket, label: bool) -> None:
         self.failures: list[Failure] = []
@@ -126,7 +127,7 @@ class _Watch:
 
     def start(self, command: Sequence[str], processes: int) -> None:
         """Starts all processes."""
-        # What a terminal has is not for processes outside of its session.
+        # A terminal's input is not for processes outside of its session.
         first_input = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None
         secret = secrets.token_hex(32)
         with ExitStack() as stack:  # the listening sockets are the processes': here, they are closed
@@ -158,7 +159,7 @@ class _Watch:
         self._waiting.register(stream, selectors.EVENT_READ, lambda: self._take_output(stream))
 
     def until_all_have_ended(self) -> None:
-        """Returns when the last process has, and what they wrote is passed on."""
+        """Returns when the last process has ended, and its output is passed on."""
         while self._running:
             left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
             for key, _ in self._waiting.select(left):
@@ -168,7 +169,7 @@ class _Watch:
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 self._kill_the_rest()
         for stream in list(self._open):
-            # Not until it ends: what a process has left behind may hold it open, and write on.
+            # Not until it ends: a child of the process may hold it open, and write on.
             for _ in range(LEFT_BEHIND // CHUNK):
                 if not self._take_output(stream):
                     break
@@ -205,7 +206,7 @@ class _Watch:
                 self._send(number)
 
     def _take_output(self, stream: IO[bytes]) -> bool:
-        """Passes on what can be read; whether there was anything."""
+        """Passes on readable output; returns whether there was any."""
         if stream not in self._open:
             return False
         try:
@@ -222,14 +223,14 @@ class _Watch:
                 stream.close()
                 lines.end()
         except BrokenPipeError:
-            # The reader of what we write has gone, as `head` does: there is nothing left to run for.
+            # The reader of our output has closed, as `head` does: there is nothing left to run for.
             if signal.SIGPIPE not in self.passed_on:
                 self.passed_on.add(signal.SIGPIPE)
                 self._send(signal.SIGTERM)
         return bool(data)
 
     def _send(self, number: int) -> None:
-        """Sends a signal to the processes that run, and to what they have started."""
+        """Sends a signal to the processes that run, and to their children."""
         for process in self._running.values():
             # Its number cannot be another's: it has not been waited for yet.
             with suppress(ProcessLookupError, PermissionError):

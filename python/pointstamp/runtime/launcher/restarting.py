@@ -57,7 +57,7 @@ def restarting(run: Callable[[], R], restart: Restart) -> R:
 
     Raises:
         ClusterError: If processes were lost too often.
-        BaseException: What else the computation raises.
+        BaseException: Other exceptions of the computation.
     """
     starts = Starts(restart)
     kinds: tuple[type[BaseException], ...] = (LostProcess, *restart.retry_on)

@@ -1,8 +1,7 @@
 """The main program of a process that `execute(main, processes=)` started.
 
-Two sockets join it to the program. What the process is to do comes in on the first, and the results go out.
-When the program ends, however that came about, the second closes, and the process ends itself and what it has
-started.
+Two sockets join it to the program. Commands for the process come in on the first, and the results go out.
+When the program ends, in any way, the second closes, and the process ends itself and its children.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _take_part(channel: MessageChannel, listener: socket.socket) -> None:
 
 
 def _results(results: list[Any], config: dict[str, Any]) -> bytes:
-    """The results of this process's workers; what cannot be sent is an error that names the worker."""
+    """Returns the results of this process's workers; an unpicklable one raises an error with its worker."""
     try:
         return pickled({"results": results})
     except Exception as error:
@@ -100,7 +99,7 @@ def _travels(result: object) -> bool:
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """An exception, and what it says in words, for a program that cannot make one like it."""
+    """An exception, and its text, for a program that cannot recreate it."""
     trace = error.__traceback__
     words = in_words(error, trace.tb_next if trace is not None else None)
     notes = [note for note in getattr(error, "__notes__", []) if isinstance(note, str)]

@@ -3,10 +3,10 @@
 Each process is an interpreter of its own. It gets a listening socket on the loopback interface that is bound
 already, a secret that was made for this run, and ends of two socket pairs: over the one the function comes to
 it and its results go back; by the other it watches its parent. Nothing is started before every process has
-the function: what cannot be loaded is said at once.
+the function: a function that cannot be loaded is reported at once.
 
 The first failure ends all, and the exception is the one that the function raised, with the traceback of its
-process as its cause. No process outlives the call, nor the program.
+process as its cause. No process outlives the call or the program.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PATIENCE = 5.0
 """Seconds that processes have to end by themselves after the first failure, or an interruption."""
 
 LAST_WORDS = 3.0
-"""Seconds that the first process has to say what is waited for, when the program is to end."""
+"""Seconds that the first process has to report why it waits, when the program is to end."""
 
 LOOK = 0.5
 """Seconds that a wait lasts at most: a signal that comes just before it does not end it."""
@@ -68,8 +68,8 @@ def run_on_processes(
 
     Args:
         main: The function.
-        processes: How many processes there are.
-        config: What holds for each of them: how many workers it has, and the like.
+        processes: The number of processes.
+        config: The settings of each process: its number of workers, and others.
         stall_report: As for `execute`.
         started: Called once they have been started, with a function that ends them at once, from any thread.
         inherited: More descriptors that each process has, under their numbers here.
@@ -107,7 +107,7 @@ class _Processes:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._channels: dict[int, MessageChannel] = {}
         self._watches: dict[int, socket.socket] = {}
-        # By number, what each process sends next; None at the end of its channel.
+        # By number, the next message of each process; None at the end of its channel.
         self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self._receivers: dict[int, Helper] = {}
         self._open: set[int] = set()
@@ -119,7 +119,7 @@ class _Processes:
         self._pumps = _Pumps()
 
     def start(self, config: Config, told: dict[str, Any], more: Sequence[Sequence[int]]) -> None:
-        """Starts the processes, and tells each what to do."""
+        """Starts the processes, and sends each its task."""
         self._records = config.checkpoint is not None
         secret = secrets.token_hex(32)
         with ExitStack() as stack:
@@ -170,7 +170,7 @@ class _Processes:
             self._receivers[number].start()
 
     def _receive(self, number: int, channel: MessageChannel) -> None:
-        """Passes on what a process sends, on a thread of its own: none that is slow holds up the others."""
+        """Passes on a process's messages, on a thread of its own: a slow one does not delay the others."""
         try:
             while True:
                 # No limit: the end of the process closes the channel, and so does `close`.
@@ -186,7 +186,7 @@ class _Processes:
 
     @contextmanager
     def asked(self) -> Iterator[None]:
-        """In the block the processes say on SIGUSR1 and SIGTERM what they wait for, and then go on or end.
+        """In the block the processes report on SIGUSR1 and SIGTERM why they wait, and then continue or end.
 
         Only where the program has no handlers of its own.
         """
@@ -203,11 +203,11 @@ class _Processes:
                 signal.signal(number, before[number])
 
     def _on_request(self, number: int, frame: object) -> None:
-        if os.getpid() == self._process:  # and not in one that the program has forked
+        if os.getpid() == self._process:  # and not in a process that the program has forked
             ask_first(self._running.values())
 
     def _on_terminate(self, number: int, frame: object) -> None:
-        """Has the first process say what is waited for, and ends as the signal would have ended this program.
+        """Lets the first process report why it waits, and ends as the signal would have ended this program.
 
         The others end when this process closes their sockets. A second signal ends it at once.
         """
@@ -255,7 +255,7 @@ class _Processes:
             self._deadline = time.monotonic() + (PATIENCE if self._begun else 0.0)
 
     def raise_failure(self) -> None:
-        """Raises what the first process that failed by itself raised."""
+        """Raises the exception of the first process that failed by itself."""
         for echo in (False, True):
             for number, answer in self._failures:
                 if answer["echo"] == echo:
@@ -300,7 +300,7 @@ class _Processes:
         return error
 
     def interrupt(self, interruption: KeyboardInterrupt) -> None:
-        """Passes an interruption on, and notes on it what the processes were waiting for."""
+        """Passes an interruption on, and adds a note with the reason why the processes were waiting."""
         if not self._begun:
             return
         self._send(signal.SIGINT)
@@ -321,7 +321,7 @@ class _Processes:
         if self._failures or len(self.answers) < self._count:
             until = min(self._deadline or 0.0, time.monotonic() + PATIENCE)
         else:
-            until = time.monotonic() + PATIENCE  # for what it does at its exit
+            until = time.monotonic() + PATIENCE  # for the code at its exit
         try:
             for process in self._running.values():
                 with suppress(subprocess.TimeoutExpired):
@@ -337,7 +337,7 @@ class _Processes:
             for receiver in self._receivers.values():
                 receiver.ends(PATIENCE)
             self._receivers.clear()
-            self._channels.clear()  # which lets go of their descriptors
+            self._channels.clear()  # which releases their descriptors
             self._pumps.close()
 
     def _send(self, number: int) -> None:
@@ -350,7 +350,7 @@ class _Processes:
 def ends(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Waits until a process has ended.
 
-    With a limit, `Popen.wait` looks for that now and then, up to 50 ms apart. Linux tells it at once.
+    With a limit, `Popen.wait` polls, up to 50 ms apart. Linux reports the end at once.
 
     Raises:
         subprocess.TimeoutExpired: It has not, in so many seconds.
@@ -369,7 +369,7 @@ def ends(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 class _Pumps:
-    """Passes on what processes write where this program's output is not the system's: in a notebook, say."""
+    """Passes on the output of processes where this program's output is not the system's, as in a notebook."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -382,7 +382,7 @@ class _Pumps:
         return {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
     def take(self, process: subprocess.Popen[bytes]) -> None:
-        """Passes on what the process writes, line by line."""
+        """Passes on the output of the process, line by line."""
         for stream, out in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
             if stream is None:
                 continue

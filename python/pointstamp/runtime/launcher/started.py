@@ -1,8 +1,8 @@
 """The first steps of a process that was started by the launcher.
 
-It has been handed its place in the cluster in an environment variable, and two sockets: one that listens
-on its address, bound before any other process was told that address, and one by which it watches its parent
-(see `parent_watch`).
+It gets its place in the cluster in an environment variable, and two sockets: one that listens on its address,
+bound before any other process was sent that address, and one by which it watches its parent (see
+`parent_watch`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 def taken() -> Place | None:
     """The place that was handed down; None in a process that the launcher did not start.
 
-    The variable is taken out of the environment: it is not for what this process starts itself.
+    The variable is removed from the environment: it is not for the process's own children.
     """
     text = os.environ.pop(VARIABLE, None)
     return None if text is None else Place(*json.loads(text))
@@ -95,7 +95,8 @@ def run(
         print(f"pointstamp: {error}", file=sys.stderr)
         return 2
     except ClusterError as error:
-        # The traceback of what failed is shown by the process that it failed in; here, a sentence will do.
+        # The traceback of the failure is shown by the process in which it happened; here, a sentence is
+        # enough.
         with suppress(OSError):
             watch.send(ECHO)
         print(f"pointstamp: process {place.process} stops: {str(error).splitlines()[0]}", file=sys.stderr)

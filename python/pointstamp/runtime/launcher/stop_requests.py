@@ -1,4 +1,4 @@
-"""SIGUSR1, which asks a program on several processes what it waits for.
+"""SIGUSR1, which asks a program on several processes for the reason why it waits.
 
 The launcher passes the signal on to the first process, which answers for all. A process starts with the
 signal blocked, and unblocks it when it can answer: the signal ends no process that is just starting.
@@ -33,14 +33,14 @@ def held_back() -> Iterator[None]:
 
 
 def let_in() -> None:
-    """In a process that was started: from now on a request is answered, if only by nothing."""
+    """In a started process: requests are answered afterwards, if only by nothing."""
     if signal.getsignal(REQUEST) == signal.SIG_DFL:
         signal.signal(REQUEST, too_early)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {REQUEST})
 
 
 def ask_first(processes: Iterable[subprocess.Popen[bytes]], number: int = REQUEST) -> None:
-    """Passes a signal on to the first process that runs; not to what it has started, which may end by it."""
+    """Passes a signal on to the first process that runs; not to its children, which it may end."""
     for process in processes:
         if process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):

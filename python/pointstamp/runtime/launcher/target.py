@@ -1,8 +1,8 @@
 """Finds the function to be run: ``module:function``, or ``path/to/file.py:function``.
 
-A target is looked for before anything is started, and without running it: a module may take long to import,
-and doing so in the launcher would repeat whatever it does. So its names are read from its source; where the
-source does not tell (there is none, or it makes names as it runs), the processes find out as they load it.
+A target is searched for before anything is started, and without running it: a module may take long to import,
+and doing so in the launcher would repeat its effects. So its names are read from its source; where the source
+does not show them (there is none, or it makes names as it runs), the processes find out as they load it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Target(NamedTuple):
 
 
 def parse(text: str) -> Target:
-    """Reads what was typed.
+    """Parses the argument.
 
     Raises:
         TargetError: If it does not name a module or file, and a function.
@@ -125,7 +125,7 @@ def load(target: Target) -> Callable[..., Any]:
             f"{target.path or target.module}:{target.function} cannot be run, which is to call it with a "
             f"worker alone: {refused}. A program has a function such as `def main(worker)`"
         )
-    return found  # type: ignore[no-any-return]  # what the user's module holds
+    return found  # an object of the user's module
 
 
 def _refused(function: Callable[..., Any]) -> str | None:
@@ -133,7 +133,7 @@ def _refused(function: Callable[..., Any]) -> str | None:
     try:
         parameters = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
-        return None  # it does not say what they are
+        return None  # the module does not list them
     try:
         parameters.bind(None)
     except TypeError as error:
@@ -151,7 +151,7 @@ def _read(path: Path) -> bytes:
 
 
 def _find(name: str) -> ModuleSpec | None:
-    """The module's spec, without importing what it is in; None where only an import can tell."""
+    """Returns the module's spec, without importing its package; None where only an import can find it."""
     path: list[str] | None = None
     package = ""
     for part in name.split("."):
@@ -188,7 +188,7 @@ def _names(source: bytes, path: str) -> set[str] | None:
         TargetError: If it is not Python.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the process that runs it is told
+        warnings.simplefilter("ignore")  # the running process gets the warning
         try:
             tree = ast.parse(source, path)
             table = symtable.symtable(decode_source(source), path, "exec")
