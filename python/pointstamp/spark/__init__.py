@@ -6,8 +6,8 @@ on every executor.
 
 `run` is a step of a Spark job, from DataFrames to DataFrames. `setup_cluster` keeps the processes resident
 between jobs. `Epochs` is a dataflow that Structured Streaming feeds. `capture_into` writes captured streams
-from inside `run`, and `register_captures` makes captures readable as DataFrames. `explain` says at any moment
-what the dataflows that run wait for.
+from inside `run`, and `register_captures` makes captures readable as DataFrames. `explain` reports at any
+moment why the running dataflows wait.
 """
 
 from pointstamp.spark.calls.clusters import setup_cluster, shutdown_cluster

@@ -68,7 +68,7 @@ class BarrierStage(NamedTuple):
 
     Attributes:
         number: Spark's number for it.
-        tasks: How many tasks it has.
+        tasks: The number of tasks.
         waits: Whether none of them has begun.
         plan: The plan of the query that it is of; empty where it is of none.
     """
@@ -133,15 +133,15 @@ def describe_stage(
     """Gives a stage that has not ended a name, and accumulators.
 
     Spark has no call for the name of one stage: it is taken from the line that submits it. Its own
-    description of the stage is changed, of which all are told when the stage ends; its pages, which have a
-    copy, are told at once.
+    description of the stage is changed, which all listeners receive when the stage ends; its pages, which
+    have a copy, are changed at once.
 
     Args:
         context: Where it runs.
         number: Spark's number for it.
         name: The name.
-        counts: Accumulators: what they count, and how much. Only where no task of the stage is just ending,
-            and so on the thread that the scheduler waits for.
+        counts: Accumulators: their names and values. Only where no task of the stage is just ending, and so
+            on the thread that the scheduler waits for.
     """
     stage = _stage(context, number)
     if stage is None:
@@ -203,7 +203,7 @@ def _scala(context: SparkContext) -> Any:
 
 
 def query_id(context: SparkContext) -> str | None:
-    """The identity, kept in its checkpoint, of the query whose `foreachBatch` this thread is in; or None."""
+    """Returns the checkpointed identity of the query whose `foreachBatch` runs on this thread; or None."""
     found = context.getLocalProperty("sql.streaming.queryId")
     return str(found) if found else None
 
@@ -286,13 +286,13 @@ class _Converter:
 
 
 def convert_exceptions(session: SparkSession, recover: Callable[[str], Any]) -> None:
-    """Has PySpark raise what is made of its exceptions' texts, until the session's context is stopped.
+    """Lets PySpark raise exceptions made from its exceptions' texts, until the session's context is stopped.
 
     PySpark offers no place for that: the function that converts exceptions is replaced, and put back when the
     last session that needs it is stopped.
 
     Args:
-        session: Whose actions are to raise it.
+        session: The session whose actions raise them.
         recover: Given a text; returns the exception to raise in place of Spark's, or None.
     """
     module: Any
@@ -308,7 +308,7 @@ def convert_exceptions(session: SparkSession, recover: Callable[[str], Any]) -> 
 
 
 def _text(error: Any) -> str:
-    """Returns the text of a Java exception, and of those that caused it."""
+    """Returns the text of a Java exception, and of its causes."""
     texts: list[str] = []
     while error is not None and len(texts) < 20:
         texts.append(str(error.toString()))
@@ -323,7 +323,7 @@ class Files:
     """A directory in any file system that Spark reads, by Hadoop's interface to it.
 
     Args:
-        session: Whose configuration says how to get there.
+        session: The session whose configuration has the access settings.
         directory: Its address.
     """
 
@@ -357,7 +357,7 @@ class Files:
             stream.close()
 
     def replace(self, path: str, text: str) -> None:
-        """Writes a file at once: who reads it finds all of the old text or all of the new one."""
+        """Writes a file atomically: readers find all of the old text or all of the new one."""
         made = self._path(f"{path}.{secrets.token_hex(8)}.tmp")
         stream = self._files.create(made, True)
         try:

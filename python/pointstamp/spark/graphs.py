@@ -2,7 +2,7 @@
 
 The functions are those of `pointstamp.graphs`, with the same definitions. Edges are a DataFrame with the
 columns ``src`` and ``dst`` of one type, or of integers of two widths, and the result is a DataFrame. Nothing
-runs before an action asks for it.
+runs before an action.
 
 Each call chooses its program. `connected_components`, `pagerank`, `bfs`, `shortest_paths` and `triangles`
 run as a batch program on columns where nodes are integers or strings: it keeps nothing for later changes, and
@@ -48,7 +48,7 @@ __all__ = [
 
 
 class _Changes(NamedTuple):
-    """The columns of a DataFrame of changes: how often an edge is added, and when, or None for at once."""
+    """Returns the columns of a DataFrame of changes: the diff of an edge, and its time, or None."""
 
     diff: str
     time: str | None
@@ -67,7 +67,7 @@ def bfs(
     Args:
         edges: The edges, followed from ``src`` to ``dst``. Of an undirected graph, each in both directions.
         roots: Nodes.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -107,7 +107,7 @@ def shortest_paths(
             or more. Of an undirected graph, each in both directions.
         roots: Nodes.
         weight: The name of the column of weights.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -142,7 +142,7 @@ def connected_components(
 
     Args:
         edges: The edges. Their direction does not matter.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -174,7 +174,7 @@ def strongly_connected_components(
 
     Args:
         edges: The edges, followed from ``src`` to ``dst``.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -209,7 +209,7 @@ def pagerank(
         tolerance: Ends after a turn that changed all ranks together by this or less, as a part of 1. Left
             out: no turn is left out. With `changes`, it is the step that ranks are rounded to, as in
             `pointstamp.graphs.pagerank`.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -261,7 +261,7 @@ def label_propagation(
     Args:
         edges: The edges, which count in both directions. Of an undirected graph, each once.
         iterations: The number of turns.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -290,7 +290,7 @@ def clustering_coefficients(
 
     Args:
         edges: The edges, from ``src`` to ``dst``. Of an undirected graph, each in both directions.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -318,7 +318,7 @@ def triangles(
 
     Args:
         edges: The edges, in either direction or in both.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -353,7 +353,7 @@ def k_core(
     Args:
         edges: The edges, in either direction or in both.
         k: The least number of neighbours, 1 or more.
-        changes: The column that says how often a row adds its edge; see the module.
+        changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
@@ -439,7 +439,7 @@ def _changes(diff: str | None, time: str | None) -> _Changes | None:
 
 
 def _schema(node: pa.DataType, columns: Mapping[str, str | None]) -> pa.Schema:
-    """The schema of a result; columns without a type have that of the nodes."""
+    """Returns the schema of a result; columns without a type have the type of the nodes."""
     import pyarrow as pa
 
     return pa.schema(
@@ -464,11 +464,11 @@ def _call(
         title: The name of the function.
         edges: The edges.
         function: Computes the result on collections.
-        columns: The columns of the result; those without a type have that of the nodes.
+        columns: The columns of the result; columns without a type have the type of the nodes.
         changes: The columns of changes, or None.
         num_workers: As for `run`.
         weight: The column of weights, or None.
-        batch: Computes the result on columns, of edges and the type of their nodes; None where there is no
+        batch: Computes the result on columns, from edges and the type of their nodes; None where there is no
             such program.
     """
     from pyspark import sql
@@ -535,7 +535,7 @@ def _edge(row: dict[str, Any], weight: str | None) -> tuple[Any, Any]:
 
 
 def _times(row: dict[str, Any], diff: str) -> int:
-    """Returns how often a row adds its edge."""
+    """Returns the diff of a row's edge."""
     times = row[diff]
     if not isinstance(times, int):
         raise ValueError(
@@ -559,7 +559,7 @@ def _check_nodes(edges: DataFrame) -> None:
     """Refuses edges from nodes of one type to nodes of another, which are never the same node.
 
     Raises:
-        TypeError: It names the types, and how to cast one.
+        TypeError: The message names the types, and the cast that mends them.
     """
     from pyspark.sql.types import IntegralType, StringType
 
@@ -575,7 +575,7 @@ def _check_nodes(edges: DataFrame) -> None:
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type of nodes, of those of both columns: of two integers that which holds either."""
+    """Returns the common type of both columns' nodes: for two integer types, one that holds both."""
     import pyarrow as pa
 
     if pa.types.is_integer(one) and pa.types.is_integer(other) and other.bit_width > one.bit_width:

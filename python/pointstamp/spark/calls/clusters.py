@@ -29,10 +29,10 @@ def setup_cluster(
     """Starts a resident cluster.
 
     Args:
-        num_workers: How many tasks it has. Left out: all of Spark's slots but one.
+        num_workers: The number of its tasks. By default, all of Spark's slots but one.
         session: Where; left out: the active session.
-        stall_report: After how many seconds in which nothing moves, although a call waits for a dataflow, the
-            driver says on standard error what is waited for.
+        stall_report: The seconds without movement, while a call waits for a dataflow, after which the driver
+            reports the reason on standard error.
 
     Raises:
         ConfigError: If there are too few slots, there is one already, there is no session of the kind, or
@@ -60,7 +60,7 @@ def setup_cluster(
     checked_stall_report(stall_report)
     if _current is not None and not _current.closed:
         raise ConfigError("there is a resident cluster already: call shutdown_cluster() first")
-    shutdown_cluster()  # one that has failed
+    shutdown_cluster()  # a failed one
     slots = tasks(session, None if num_workers is None else num_workers + 1)
     if slots < 2:
         raise ConfigError(

@@ -1,16 +1,16 @@
 """`Epochs`: a dataflow that Structured Streaming feeds, a micro-batch an epoch.
 
-Owns what is durable, in a directory on any file system that Spark reads:
+Owns the durable state, in a directory on any file system that Spark reads:
 
 - ``description``: which query feeds it, and the schemas; written before all else, and compared with later;
 - ``input/N``: the rows of micro-batch N, as Parquet, written before the dataflow gets them;
-- ``output/NAME/N``: what the dataflow sent for it;
+- ``output/NAME/N``: the dataflow's output for it;
 - ``sealed/N``: an empty file, made last. A micro-batch is sealed once it exists, and never run again.
 
 The dataflow's own state is in memory only. It is recomputed at a start, by running the inputs of the sealed
-micro-batches through the dataflow again; their outputs are dropped, as they are stored. A crash before a
-micro-batch is sealed has Spark send it again, and what was stored of it is overwritten; a crash after that
-has it skipped. So nothing is lost and nothing counts twice, and starting takes as long as all the input does.
+micro-batches through the dataflow again; their outputs are dropped, as they are stored. After a crash before
+a micro-batch is sealed, Spark sends it again, and its stored parts are overwritten; after a later crash it is
+skipped. So nothing is lost and nothing counts twice, and starting takes as long as all the input does.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ __all__ = ["Epochs"]
 
 
 class Epochs:
-    """Feeds micro-batches to a dataflow and stores what it sends: pass it to `foreachBatch`.
+    """Feeds micro-batches to a dataflow and stores its output: pass it to `foreachBatch`.
 
     Micro-batch N is the epoch N: its rows have the timestamp N. A call returns when the epoch is complete and
     sealed, so that Spark then counts the micro-batch as done.
 
     Args:
         session: Where the stream runs.
-        rows: What comes in: a `StructType`, its text, or the streaming DataFrame itself.
+        rows: The schema of the input: a `StructType`, its text, or the streaming DataFrame itself.
         build: Called as ``build(scope, rows)``, on every worker, and once before that to check it, as `run`
             does.
-        schema: Of the output; for several outputs a dict. Left out: that of what `build` returns.
-        directory: Where inputs, outputs and seals are stored. One query's alone: the batches are numbered
-            by it, and go with its checkpoint. Remove both or neither. What `build` does may change from one
-            start to the next, and then applies to what comes; the schemas may not.
+        schema: Of the output; for several outputs a dict. By default, the schemas of the results of `build`.
+        directory: The storage of inputs, outputs and seals. It belongs to one query: the query numbers the
+            batches, and the directory belongs to its checkpoint. Remove both or neither. The function `build`
+            may change from one start to the next, and then applies to later input; the schemas may not.
         time_column: Adds each output row's timestamp, which is the micro-batch's number, under this name.
         workers: Worker threads, where the dataflow runs in this process.
         cluster: The resident cluster to run it on, in place of this process.
 
     Raises:
         ConfigError: Over Spark Connect, or for both `workers` and `cluster`.
-        GraphError: If a schema is not what it should be, or the directory has other ones.
+        GraphError: If a schema is invalid, or the directory has other schemas.
         ClusterError: If the cluster was shut down, or has failed earlier.
-        BaseException: What `build` raises.
+        BaseException: An exception of `build`.
 
     Examples:
         >>> import tempfile
@@ -133,8 +133,8 @@ class Epochs:
 
         Raises:
             GraphError: If the directory belongs to another query or to an earlier checkpoint of this one, the
-                rows are not what was declared, or a later micro-batch is sealed already.
-            BaseException: What the dataflow raised. It has ended then: make another `Epochs`.
+                rows do not have the declared schema, or a later micro-batch is sealed already.
+            BaseException: An exception of the dataflow. It has ended then: make another `Epochs`.
         """
         try:
             with self._lock:
@@ -198,7 +198,7 @@ class Epochs:
         return sorted(self._sealed)
 
     def close(self) -> None:
-        """Ends the dataflow. What is stored stays.
+        """Ends the dataflow. The stored results stay.
 
         Examples:
             >>> import tempfile

@@ -1,4 +1,4 @@
-"""`explain`: what the dataflows that run in Spark wait for, asked on the driver at any moment."""
+"""`explain`: the reasons why the dataflows that run in Spark wait, asked on the driver at any moment."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ _asked: dict[str, Asked] = {}
 
 
 def explain(*, session: SparkSession | None = None, timeout: float = 10.0) -> str:
-    """Explains what the dataflows that run in Spark wait for, as text.
+    """Explains why the dataflows that run in Spark wait, as text.
 
-    For each that runs, `run`'s and those of a resident cluster, what `Worker.explain` would say; of a stage
-    that has not begun, which slots it waits for; and which other stages run, where inputs may still be
-    computed. It is called from another thread than the one that waits for an action. ``kill -USR1`` of the
-    driver writes the same to standard error. So does Ctrl-C while an action runs, of dataflows that run.
+    The explanation has, for each running one (`run`'s and those of a resident cluster), the text of
+    `Worker.explain`; for a stage that has not begun, the slots that it waits for; and other running stages,
+    in which inputs may still be computed. It is called from another thread than the one that waits for an
+    action. ``kill -USR1`` of the driver writes the same to standard error. So does Ctrl-C while an action
+    runs, for running dataflows.
 
     Args:
-        session: Which session's stages; left out: the active one, or the one that runs dataflows.
+        session: The session whose stages are explained; by default the active one, or the one that runs
+            dataflows.
         timeout: Seconds that dataflows have to answer.
 
     Raises:
@@ -64,7 +66,7 @@ def explain(*, session: SparkSession | None = None, timeout: float = 10.0) -> st
 
 
 def answer_signals(session: SparkSession) -> None:
-    """From now on, and until its context is stopped, signals are answered; the first call counts."""
+    """Answers signals until its context is stopped; the first call counts."""
     if compat.is_connect(session):
         return
     context = session.sparkContext
@@ -83,12 +85,12 @@ def answer_signals(session: SparkSession) -> None:
 
 
 def _briefly(seconds: float) -> str:
-    """Explains what the dataflows wait for that have begun."""
+    """Explains why the running dataflows wait."""
     return "\n\n".join([*monitor_server.explanations(seconds).values(), *_resident(seconds)])
 
 
 def _resident(seconds: float) -> list[str]:
-    """Explains what the dataflows of resident clusters wait for."""
+    """Explains why the dataflows of resident clusters wait."""
     texts = []
     for cluster in list(resident.running):
         with suppress(ClusterError):  # it has just ended

@@ -30,7 +30,7 @@ class InProcess:
     """A dataflow that runs in this process until it is closed.
 
     Args:
-        plan: What to build.
+        plan: The plan to build.
         workers: Worker threads.
     """
 
@@ -74,10 +74,10 @@ class InProcess:
     def outputs(
         self, epoch: int, session: SparkSession, schemas: dict[str, StructType]
     ) -> dict[str, DataFrame]:
-        """Returns what the dataflow sent at or before an epoch, once it is complete.
+        """Returns the output of the dataflow at or before an epoch, once it is complete.
 
         Raises:
-            BaseException: What ended the dataflow, as it was raised.
+            BaseException: The exception that ended the dataflow.
         """
         import pyarrow as pa
 
@@ -97,5 +97,5 @@ class InProcess:
     def close(self) -> None:
         """Ends the dataflow, and waits until its thread has."""
         self._feed.end()
-        # No limit: the input has ended, and the dataflow works off what came.
+        # No limit: the input has ended, and the dataflow processes the rest.
         self._thread.join()

@@ -16,9 +16,9 @@ __all__ = ["register_captures"]
 def register_captures(session: SparkSession) -> None:
     """Makes captures readable: ``spark.read.format("pointstamp").load(path)``, and `spark.readStream` so.
 
-    The path is that of a capture, of a folder of captures, or a pattern such as ``"/data/*.events"``; tasks
-    read it, so on several machines it is on a file system that all of them have. The schema is that of the
-    captured columns. What a capture that is still written, or was cut, holds in whole events is read.
+    The path is a capture, a folder of captures, or a pattern such as ``"/data/*.events"``; tasks read it, so
+    on several machines it is on a shared file system. The schema is the schema of the captured columns. A
+    capture that is still written, or was truncated, is read up to its last complete event.
 
     Options:
 

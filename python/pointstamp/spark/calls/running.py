@@ -28,8 +28,8 @@ __all__ = ["Outputs", "run"]
 class Outputs(dict[str, Any]):
     """The outputs of one dataflow, by name: DataFrames that share one run of it.
 
-    The first action on any of them runs the dataflow and stores what it sent, in memory or on disk, as
-    Spark's `persist` does; the others read that. `unpersist` frees it.
+    The first action on any of them runs the dataflow and stores its output, in memory or on disk, as Spark's
+    `persist` does; the others read that. `unpersist` frees it.
 
     Examples:
         >>> import pointstamp.spark
@@ -44,7 +44,7 @@ class Outputs(dict[str, Any]):
         self._stored = stored
 
     def unpersist(self) -> None:
-        """Frees what is stored: an action that comes later runs the dataflow again.
+        """Frees the stored output: a later action runs the dataflow again.
 
         Examples:
             >>> import pointstamp.spark
@@ -87,17 +87,17 @@ def run(
             mistake in it is raised here. Returns an `ArrowStream`, or a dict of them for several outputs.
             It travels pickled, by cloudpickle; modules of yours need `addPyFile` or `addArtifacts`.
         schema: Of the output, a `StructType` or its text (``"word string, n bigint"``); for several outputs a
-            dict. Columns are found by name, put into its order and cast to its types. Left out: that of what
-            `build` returns.
+            dict. Columns are found by name, put into its order and cast to its types. By default, the schemas
+            of the results of `build`.
         time: The integer column that holds each row's timestamp, or for several inputs, one of each by name;
             an input without one has all rows at 0. It remains a column.
         time_column: Adds the timestamp of each output row, under this name, as the last column.
         num_workers: Tasks of the barrier stage, all of which must run at once. Left out: the slots there are.
-        name: What Spark's pages call the dataflow. Left out: the name of `build`.
-        progress: Whether the driver shows a bar while the dataflow runs: of the rows that were packed, how
-            many it has taken. It needs the package `tqdm`.
-        stall_report: After how many seconds in which nothing moves, although something is outstanding, the
-            driver says on standard error what is waited for.
+        name: The name of the dataflow in Spark's pages. By default, the name of `build`.
+        progress: Whether the driver shows a bar while the dataflow runs: the share of the packed rows that it
+            has taken. It needs the package `tqdm`.
+        stall_report: The seconds without movement, while something is outstanding, after which the driver
+            reports the reason on standard error.
 
     Returns:
         A DataFrame; of several outputs, `Outputs`: a dict of DataFrames that share one run.
@@ -105,8 +105,8 @@ def run(
     Raises:
         ConfigError: If Spark cannot run the stage: too few slots, some of which a resident cluster may hold,
             or dynamic allocation; or `progress` or `stall_report` over Spark Connect.
-        GraphError: If an input, a schema or a column is not what it should be.
-        BaseException: What `build` raises. A module that the driver does not have is no mistake where the
+        GraphError: If an input, a schema or a column is invalid.
+        BaseException: An exception of `build`. A module that the driver does not have is no error where the
             schema is given: the executors may have it.
 
     An exception of a task is raised by the action, as it was raised in the task, with the task's traceback in

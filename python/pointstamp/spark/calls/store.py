@@ -1,8 +1,8 @@
-"""The directory of an `Epochs`: what belongs to which micro-batch, and whose it is.
+"""The directory of an `Epochs`: the files of each micro-batch, and the query that owns it.
 
-The file ``description`` says which form the directory has, which query feeds it, and the schemas. It is there
-before anything else is; so a directory is never read with other schemas than it was written with, and never
-fed by a query that numbers its micro-batches anew, whose rows would be taken for those that are sealed.
+The file ``description`` has the form of the directory, the query that feeds it, and the schemas. It is
+written before anything else. So a directory is never read with other schemas than it was written with, and
+never fed by a query that numbers its micro-batches anew, whose rows would be taken for sealed ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Store:
     """A directory in any file system that Spark reads.
 
     Args:
-        session: What reads and writes it.
+        session: The session that reads and writes it.
         directory: Where it is.
         rows: The schema of the input.
         outputs: The schema of each output, by name.
@@ -52,12 +52,12 @@ class Store:
         """The micro-batches that are sealed, of a directory that these schemas fit.
 
         Raises:
-            GraphError: They do not, or it is no such directory.
+            GraphError: The schemas differ, or it is no such directory.
         """
         sealed = self.sealed()
         text = self._files.read(_DESCRIPTION)
         if not sealed:
-            return sealed  # what may be there of a micro-batch that never ended is written again
+            return sealed  # files of an incomplete micro-batch are written again
         if text is None:
             raise GraphError(
                 f"{self.directory} has sealed micro-batches and no description of them: another program or "
@@ -104,8 +104,8 @@ class Store:
         """Sees to it that the directory is fed by one query alone.
 
         Args:
-            query: Spark's identity of the query that feeds it now, which goes with its checkpoint; None where
-                something else does.
+            query: Spark's identity of the query that feeds it now, which belongs to its checkpoint; None
+                without a query.
 
         Raises:
             GraphError: If another one has fed it.
@@ -132,7 +132,7 @@ class Store:
         self._files.touch(f"sealed/{epoch}")
 
     def write(self, rows: DataFrame, what: str, epoch: int) -> None:
-        """Stores what belongs to an epoch, in place of what may be there."""
+        """Stores the rows of an epoch, and replaces earlier ones."""
         rows.write.mode("overwrite").parquet(f"{self.directory}/{what}/{epoch}")
 
     def read(self, what: str, schema: Any, epochs: list[int]) -> DataFrame:
@@ -147,7 +147,7 @@ _REMOVE = "remove both the directory and the query's checkpoint, or use another 
 
 
 def _columns(schema: StructType) -> list[list[str]]:
-    """The columns' names and types; whether they may be null depends on how Spark reads them."""
+    """Returns the columns' names and types; nullability depends on how Spark reads them."""
     return [[field.name, field.dataType.simpleString()] for field in schema.fields]
 
 

@@ -1,8 +1,8 @@
 """Finds captures, and reads their rows as Spark wants them.
 
-A position is ``(offset, counts, mark)``: behind which byte, what the frontier's changes up to there add up
-to, and what tells the file apart from one that was written anew.
-It is at the end of an event always, so what a task reads does not depend on how far a writer has come.
+A position is ``(offset, counts, mark)``: a byte offset, the sums of the frontier's changes up to there, and a
+checksum by which a rewritten file is recognised. It is always the end of an event, so the rows of a task do
+not depend on the progress of a writer.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Captures(NamedTuple):
         return cls(path.removeprefix("file:"), options.get("timeColumn"), said == "true")
 
     def paths(self, *, missing: bool = False) -> list[str]:
-        """The captures' paths, in order. What begins with a dot or an underscore is not yet one.
+        """Returns the captures' paths, in order; names that begin with a dot or an underscore are incomplete.
 
         Args:
             missing: Whether there may be none, yet.
@@ -130,7 +130,7 @@ class Captures(NamedTuple):
         return type(schema)([*schema.fields, StructField(self.time_column, kind)])
 
     def _begin(self, path: str) -> tuple[EventReader, int, pa.Schema | None]:
-        reader = EventReader(path, allow_pickle=True)  # nothing is unpickled before what follows
+        reader = EventReader(path, allow_pickle=True)  # nothing is unpickled before the checks below
         dims, columns = reader._begin()
         if columns is None and not self.pickle:
             reader.close()
@@ -141,7 +141,7 @@ class Captures(NamedTuple):
         """The end of the last event that is whole; None where a capture has none yet.
 
         Raises:
-            CodecError: If what is behind the start is damaged.
+            CodecError: If the bytes after the start are damaged.
         """
         if os.path.getsize(path) == 0:
             return None

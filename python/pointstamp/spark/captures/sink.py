@@ -1,9 +1,9 @@
 """Capturing a stream of a dataflow in Spark: a folder that is there as a whole, or not at all.
 
-Each worker writes a capture of its own into a folder beside the one that was asked for, whose name begins
-with a dot and says which attempt it is of. When the dataflow is complete on every process, the first process
-gives the folder its name, which a file system does at once. Spark may run a stage again, and an action may
-run a dataflow again: the first run that is complete counts, and later ones of the same `run` drop theirs.
+Each worker writes a capture of its own into a folder beside the requested one, whose name begins with a dot
+and contains the attempt. When the dataflow is complete on every process, the first process renames the
+folder, which is atomic. Spark may run a stage again, and an action may run a dataflow again: the first run
+that is complete counts, and later ones of the same `run` drop theirs.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Gathering:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """While the block runs, `capture_into` captures here; what is not published then is removed."""
+        """While the block runs, `capture_into` captures here; an unpublished folder is then removed."""
         global _current
         _current = self
         try:

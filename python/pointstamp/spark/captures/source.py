@@ -1,10 +1,10 @@
 """``spark.read.format("pointstamp")``: captured streams as DataFrames, in batches and as streams.
 
-Every capture is a partition. A batch reads what is whole in each; a stream remembers its position in each,
-which Spark keeps in the query's checkpoint, and takes what was written behind it since, of new captures, too.
-Planning a micro-batch passes over what is new without decoding it; a task reads its own part alone.
+Every capture is a partition. A batch reads the complete events of each; a stream remembers its position in
+each, which Spark keeps in the query's checkpoint, and reads later events, of new captures, too. Planning a
+micro-batch skips over new events without decoding them; a task reads its own part alone.
 
-What is damaged is a `CodecError` in the driver, as an exception of `run` is: it names the file and the byte.
+Damage is a `CodecError` in the driver, as an exception of `run` is: it names the file and the byte.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class CaptureSource(DataSource):
             return self.captures().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads what there is."""
+        """Reads the present events."""
         return _Reader(self.signing, self.captures(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
-        """Reads what there is, and what comes."""
+        """Reads the present events, and later ones."""
         return _StreamReader(self.signing, self.captures(), schema)
 
 

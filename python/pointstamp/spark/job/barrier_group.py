@@ -1,9 +1,9 @@
-"""The group of tasks of one attempt at a barrier stage: how they find each other, and only each other.
+"""The group of tasks of one attempt at a barrier stage: the way in which they find each other, and no others.
 
-Each task binds a port, and then tells the others: over a socket where all tasks are of one executor, and
-else in the one exchange of messages that Spark offers, which takes about a second. Spark's number for an
+Each task binds a port, and then sends it to the others: over a socket where all tasks are of one executor,
+and else in the one exchange of messages that Spark offers, which takes about a second. Spark's number for an
 attempt is always 0, so the least of its tasks' own numbers identifies it. The secret depends on that number,
-so a task of an earlier attempt that is still alive cannot join.
+so a task of an earlier attempt that still runs cannot join.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["MANNERS", "BarrierGroup", "gather", "reachable"]
 
 MANNERS = 2.0
-"""Seconds that a task whose peer is lost waits with saying so: who hears of both reports the first."""
+"""Seconds that a task with a lost peer waits with its report: of both reports the first one counts."""
 
 
 class BarrierGroup(NamedTuple):
@@ -34,7 +34,7 @@ class BarrierGroup(NamedTuple):
         config: The configuration of this task's process.
         listener: The socket on which it is to listen; None where it is alone.
         ready: Whether all of them are.
-        attempt: What tells this attempt from others: the least of its tasks' own numbers.
+        attempt: The identity of this attempt: the least of its tasks' own numbers.
     """
 
     config: Config
@@ -48,7 +48,7 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
 
     Args:
         context: Spark's.
-        secret: What the tasks prove to each other.
+        secret: The secret that the tasks share.
         ready: Whether this one can go on. It must come even if not: the others would wait for it.
     """
     workers = max(1, context.cpus())
@@ -72,10 +72,11 @@ def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) ->
 
 
 def _met(context: BarrierTaskContext, secret: bytes, mine: str) -> list[str] | None:
-    """Returns what the tasks have told each other; None where they are of several executors, or did not meet.
+    """Returns the lines of all tasks; None where they are of several executors, or did not meet.
 
-    Spark numbers the tasks of an attempt one after the other, in their order: what each makes of its number,
-    all have in common, and no other attempt has. Were it not so, they would meet by Spark's exchange.
+    Spark numbers the tasks of an attempt one after the other, in their order: the difference of a task's
+    number and its index is common to all, and to no other attempt. Otherwise they would meet by Spark's
+    exchange.
     """
     tasks = context.getTaskInfos()
     if len({task.address for task in tasks}) > 1 or _host(tasks[0].address) == tasks[0].address:
@@ -87,7 +88,7 @@ def _met(context: BarrierTaskContext, secret: bytes, mine: str) -> list[str] | N
 
 
 def reachable(context: BarrierTaskContext) -> str:
-    """The name by which Spark's other tasks reach this one's host."""
+    """Returns the name by which Spark's other tasks reach this one's host."""
     return _host(context.getTaskInfos()[context.partitionId()].address)
 
 

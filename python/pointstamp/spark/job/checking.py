@@ -2,7 +2,7 @@
 
 `build` is tried: it is called once in the driver, with inputs that stay empty, on a cluster of one worker
 that never runs. So the call itself raises an error for a mistake in `build`, a missing column or a schema
-that does not fit, before Spark starts a task. The trial also tells the schemas of the streams that `build`
+that does not fit, before Spark starts a task. The trial also gives the schemas of the streams that `build`
 returns.
 """
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "planned"]
 
 _GIVE = (
-    "raised in the driver, where build is called once to learn the schema of what it returns: give the "
+    "raised in the driver, where build is called once to learn the schema of its results: give the "
     "schema, if only the executors have that module"
 )
 
 
 class Planned(NamedTuple):
-    """A plan, and what Spark is told of it.
+    """A plan, and its description for Spark.
 
     Attributes:
-        plan: What is built.
+        plan: The plan to build.
         schemas: Of each output, by name, with the column of times.
         in_place: Whether every row can be worked off where it is; see `in_place`.
     """
@@ -66,23 +66,23 @@ def planned(
     travels: bool = True,
     capturing: bool = False,
 ) -> Planned:
-    """Checks what can be checked, tries `build`, and converts the schemas.
+    """Checks the arguments, tries `build`, and converts the schemas.
 
     Args:
-        session: Whose settings say how Spark's types are Arrow's.
+        session: The session whose settings determine Arrow's types for Spark's.
         inputs: The schema of each input, by name.
         build: The user's function.
-        schema: Of the output, or a dict; None: of what `build` returns.
+        schema: Of the output, or a dict; None for the schemas of `build`.
         keyword: Whether `build` takes the inputs by name.
         time_column: The column for the times of output rows, or None.
-        name: What the dataflow is called; None: as `build` is.
-        travels: Whether `build` is going to be pickled. A copy of it is tried, if it can be: what `build`
-            does to the values that it refers to is not done twice to those that the workers get.
+        name: The name of the dataflow; None for the name of `build`.
+        travels: Whether `build` is going to be pickled. A copy of it is tried, where it can be copied: its
+            effects on the values that it refers to are then not repeated on the workers' copies.
         capturing: Whether the dataflow may capture into folders.
 
     Raises:
-        GraphError: If something is not what it should be.
-        BaseException: What `build` raises.
+        GraphError: If an argument is invalid.
+        BaseException: An exception of `build`.
     """
     if not callable(build):
         raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
@@ -138,7 +138,7 @@ class _Trial:
     Attributes:
         found: The schema of each stream that it returned.
         single: Whether that was one stream, and not a dict.
-        operators: What the program or its methods call what `build` added, in that order.
+        operators: The names of the operators of `build`, from the program or its methods, in order.
         in_place: Whether every row can be worked off where it is.
     """
 
@@ -150,7 +150,7 @@ class _Trial:
         self.in_place = InPlace.NO
 
     def run(self) -> None:
-        """Raises what is wrong with `build`, or with what it returns."""
+        """Raises the error of `build`, or of its result."""
         try:
             execute(self._main, config=Config(workers=1), stall_report=False)
         except ModuleNotFoundError as error:

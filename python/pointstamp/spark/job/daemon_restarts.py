@@ -1,9 +1,9 @@
 """Keeping a task's process when Spark restarts the daemon that forked it.
 
-Spark's `PythonWorkerFactory` takes a task that is killed while its Python process starts for a daemon that is
-lost: it ends the daemon, which sends SIGHUP to all processes that it has forked, those of other jobs too. So
-one failed job ended the dataflows of others. The daemon sends it as well when the executor is gone, and then
-this process is to end: which of the two it was is known by whether the executor still runs.
+Spark's `PythonWorkerFactory` takes a task that is killed while its Python process starts for a lost daemon:
+it ends the daemon, which sends SIGHUP to all processes that it has forked, those of other jobs too. So one
+failed job ended the dataflows of others. The daemon also sends it when the executor has ended, and then this
+process must end: it checks whether the executor still runs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["outliving_the_daemon"]
 
 _LOOK = 1.0
-"""Seconds from one look at the executor to the next, once the daemon has gone."""
+"""Seconds between checks of the executor, once the daemon has ended."""
 
 
 @contextmanager
 def outliving_the_daemon() -> Iterator[None]:
-    """While the block runs, SIGHUP ends this process only if the executor is gone, too.
+    """While the block runs, SIGHUP ends this process only if the executor has ended, too.
 
-    What is printed here goes to the daemon's pipe, which is closed then; it goes nowhere from then on, so
-    that printing does not raise. Where the system has no ``/proc``, nothing is changed: Spark then runs the
-    stage again.
+    Output here goes to the daemon's pipe, which is closed then; it is redirected to the null device, so that
+    printing does not raise. Where the system has no ``/proc``, nothing is changed: Spark then runs the stage
+    again.
     """
     executor = _parent(os.getppid())
     if executor is None or threading.current_thread() is not threading.main_thread():
@@ -42,7 +42,7 @@ def outliving_the_daemon() -> Iterator[None]:
         while _runs(executor):
             if over.wait(_LOOK):
                 return
-        os.kill(os.getpid(), signal.SIGKILL)  # nothing is left that could be told
+        os.kill(os.getpid(), signal.SIGKILL)  # no receiver of a report is left
 
     def on_hangup(_signal: int, _frame: object) -> None:
         _print_to_nowhere()
@@ -64,7 +64,7 @@ def _print_to_nowhere() -> None:
 
 
 def _status(process: int) -> list[str] | None:
-    """The fields of a process's state, after its name; None where there is no such process."""
+    """Returns the fields of a process's state, after its name; None where there is no such process."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

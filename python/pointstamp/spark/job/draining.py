@@ -1,4 +1,4 @@
-"""A run's outputs on their way to Spark: operators that fill a bounded queue, and who empties it.
+"""A run's outputs on their way to Spark: operators that fill a bounded queue, and the reader that empties it.
 
 Batches are cast to the declared schema by the worker that has them, and gathered until they are worth a row
 of their own. Only whole runs can be seen in the end, so nothing is gained by sending a small batch early.
@@ -48,7 +48,7 @@ class Drain:
         self._stopped = False
 
     def connect(self, built: Any) -> None:
-        """Adds the operators that take what `build` returned."""
+        """Adds the operators that take the streams of `build`."""
         self._declared.sink(built, self._sink)
 
     def end(self) -> None:
@@ -58,7 +58,7 @@ class Drain:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Nothing will be taken any more: who puts something is stopped."""
+        """Nothing will be taken any more: writers are stopped."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

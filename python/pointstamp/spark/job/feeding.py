@@ -1,7 +1,7 @@
 """A process's input on its way into the dataflow: bounded queues, and the operators that read them.
 
-One thread puts the batches that Spark sends, in the order of times, and they are dealt to the workers. Each
-worker has one operator for each input, which takes what is queued for it, sends it, and gives up the times
+One thread puts Spark's batches into the queue, in the order of times, and they are dealt to the workers. Each
+worker has one operator for each input, which takes its queued batches, sends them, and gives up the times
 that the whole task has passed: so an epoch closes as soon as every task is past it. The thread waits while
 more than a fixed number of bytes is queued; operators never wait.
 """
@@ -42,10 +42,10 @@ class Feed:
 
     Args:
         schemas: Of each input.
-        workers: How many workers the process has.
+        workers: The number of workers of the process.
 
     Attributes:
-        failure: What `fill` got in place of a batch.
+        failure: The exception that `fill` got in place of a batch.
     """
 
     def __init__(self, schemas: list[pa.Schema], workers: int) -> None:
@@ -74,7 +74,7 @@ class Feed:
     def fill(self, batches: Iterable[Packed]) -> None:
         """Puts batches, which are in the order of their times, until they end; on the thread that reads them.
 
-        What reading them raises is raised in the dataflow instead.
+        Exceptions of reading them are raised in the dataflow instead.
         """
         try:
             for batch in batches:
@@ -86,7 +86,7 @@ class Feed:
         self.end()
 
     def put(self, batch: Packed) -> bool:
-        """Queues a batch for one of the workers, who take turns; waits for room.
+        """Queues a batch for one of the workers, who take turns; waits for space.
 
         Returns:
             False once nothing is taken any more.
@@ -120,7 +120,7 @@ class Feed:
         self._activate()
 
     def stop(self) -> None:
-        """Nothing will be taken any more: who puts something does not wait."""
+        """Nothing will be taken any more: writers do not wait."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -132,7 +132,7 @@ class Feed:
             activator.activate()
 
     def _take(self, worker: int, stream: int) -> tuple[list[tuple[int, Any]], int, bool]:
-        """Returns what to send now, the time up to which nothing follows it, and whether nothing follows."""
+        """Returns the batches to send, the time before which nothing follows, and whether it is the end."""
         with self._changed:
             if self.failure is not None:
                 raise self.failure

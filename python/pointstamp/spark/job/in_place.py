@@ -163,7 +163,7 @@ def _run(
     finally:
         drain.stop()
         feed.stop()
-        runner.join()  # No limit: the dataflow works off what it has, or was told to stop.
+        runner.join()  # No limit: the dataflow processes the rest, or was stopped.
     if failures:
         raise failures[0]
     reader.join()  # No limit: it has read all, as the dataflow could not have ended before.

@@ -37,7 +37,7 @@ class Output(NamedTuple):
 
     Attributes:
         name: Its name.
-        what: What messages call it.
+        what: The output's name in messages.
         schema: The schema that was declared.
         time_column: The column for each row's time, after the declared ones; None for none.
     """
@@ -91,10 +91,10 @@ class Declared(NamedTuple):
         ]
 
     def sink(self, built: Any, taking: Callable[[int, Output], Callable[[OperatorInfo], Any]]) -> None:
-        """Adds the operators that take the streams of what `build` returned.
+        """Adds the operators that take the streams of `build`.
 
         Args:
-            built: What it returned.
+            built: The result of `build`.
             taking: For the number of an output and itself, the constructor of its operator.
 
         Raises:
@@ -104,10 +104,10 @@ class Declared(NamedTuple):
             stream.sink(Pipeline(), f"{OUTPUT}{output.name}", taking(number, output))
 
     def streams(self, built: Any) -> list[tuple[Output, ArrowStream]]:
-        """Each of them with its stream, of what `build` returned.
+        """Returns each output with its stream, from the result of `build`.
 
         Raises:
-            GraphError: If it returned something else, or they are not those that were declared.
+            GraphError: If it returned something else, or other outputs than declared.
         """
         if self.single:
             built = dict.fromkeys(self.schemas, _stream(built, "build"))
@@ -139,7 +139,7 @@ def returned(built: dict[str, Any], single: bool) -> dict[str, ArrowStream]:
             raise GraphError(f"{output} of build must be an ArrowStream, and is {stream!r}{_hint(stream)}")
         if stream.scope.parent is not None:
             raise GraphError(
-                f"{output} is a stream of the scope '{stream.scope.name}': return what leaves it"
+                f"{output} is a stream of the scope '{stream.scope.name}': return the stream after leave()"
             )
     return built
 
@@ -166,4 +166,4 @@ def undeclared(built: Any) -> tuple[dict[str, ArrowStream], bool]:
 def _hint(built: Any) -> str:
     if not isinstance(built, Stream):
         return ""
-    return ": nothing tells the columns of records, so make it one with to_arrow(schema)"
+    return ": records have no schema, so make it one with to_arrow(schema)"

@@ -1,4 +1,4 @@
-"""Stages of dataflows that have not started, and what they wait for in Spark."""
+"""Stages of dataflows that have not started, and the slots or stages that they wait for."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def waiting(session: SparkSession, heard: Container[int]) -> list[str]:
     """Describes the stages of a dataflow that have no slots yet, or whose tasks are about to begin.
 
     Args:
-        session: Whose stages.
-        heard: The stages whose dataflows say themselves what they wait for.
+        session: The session with the stages.
+        heard: The stages whose dataflows report their reasons themselves.
     """
     context = session.sparkContext
     tracker = context.statusTracker()
@@ -52,7 +52,7 @@ def waiting(session: SparkSession, heard: Container[int]) -> list[str]:
 
 
 def computing(session: SparkSession) -> list[str]:
-    """The stages that are no dataflows' and run: what a dataflow takes may still be computed there."""
+    """Returns the running stages of other work: inputs of a dataflow may still be computed there."""
     tracker = session.sparkContext.statusTracker()
     barriers = {stage.number for stage in compat.barrier_stages(session)}
     texts = []

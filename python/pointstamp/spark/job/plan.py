@@ -1,4 +1,4 @@
-"""The plan of a dataflow: what the driver has checked and every worker builds."""
+"""The plan of a dataflow: checked by the driver, built by every worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
         inputs: The schema of each input, by name.
         keyword: Whether `build` takes the inputs by name.
         declared: The outputs; None where `build` is yet to be asked.
-        named: What it is called.
+        named: Its name.
     """
 
     build: Callable[..., Any]
@@ -107,7 +107,7 @@ def times_of(named: dict[str, DataFrame], time: Any, keyword: bool) -> list[str 
     """The column of times of each input, or None.
 
     Raises:
-        GraphError: If there is no such input or column, or it holds no integers.
+        GraphError: If there is no such input or column, or it has no integers.
     """
     from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 

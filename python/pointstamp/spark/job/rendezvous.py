@@ -23,7 +23,7 @@ LINE = 1 << 16
 """Bytes that a task says, at most."""
 
 _BETWEEN = 0.001
-"""Seconds between two looks at one who has the name, and is about to listen or to go."""
+"""Seconds between checks of a task that has the name, and is about to listen or to end."""
 
 _CREDENTIALS = struct.Struct("3i")
 
@@ -32,13 +32,13 @@ def met(name: bytes, mine: str, number: int, count: int) -> list[str] | None:
     """Exchanges messages with the others; returns all of them, or None where they are to meet elsewhere.
 
     Args:
-        name: What only this attempt's tasks know.
-        mine: What this one tells, one line.
-        number: Which of the tasks it is.
-        count: How many they are.
+        name: A name that only this attempt's tasks know.
+        mine: The line of this task.
+        number: The number of this task.
+        count: The number of tasks.
     """
     if sys.platform != "linux":
-        return None  # a name that is no file, and ends with who has it, is Linux's
+        return None  # a name that is no file, and ends with its socket, is Linux's
     until = time.monotonic() + PATIENCE
     message = f"{number} {mine}\n".encode()
     try:
@@ -57,7 +57,7 @@ def met(name: bytes, mine: str, number: int, count: int) -> list[str] | None:
                     # that nobody else has met here either.
                     return _other(own, message, time.monotonic() + 2 * PATIENCE)
     except OSError:
-        pass  # no such socket may be had here, or who listened has gone
+        pass  # no such socket is possible here, or the listener has ended
     return None
 
 
@@ -73,7 +73,7 @@ def _takes(own: socket.socket, name: bytes) -> bool:
 
 
 def _first(own: socket.socket, message: bytes, count: int, until: float) -> list[str] | None:
-    """Hears all the others, and then tells each of them what all have said."""
+    """Receives the lines of all the others, and then sends all lines to each of them."""
     heard = {_number(message): message}
     others: list[socket.socket] = []
     try:
@@ -97,7 +97,7 @@ def _first(own: socket.socket, message: bytes, count: int, until: float) -> list
 
 
 def _other(own: socket.socket, message: bytes, until: float) -> list[str] | None:
-    """Tells the first, and hears what all have said; None if it has gone without."""
+    """Sends its line to the first task, and receives all lines; None if the first has ended before."""
     if not _is_ours(own):
         return None
     own.sendall(message)

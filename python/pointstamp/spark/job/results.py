@@ -25,7 +25,7 @@ class Results:
 
     Args:
         declared: The outputs.
-        workers: How many workers the process has.
+        workers: The number of workers of the process.
     """
 
     def __init__(self, declared: Declared, workers: int) -> None:
@@ -41,11 +41,11 @@ class Results:
         self._failure: BaseException | None = None
 
     def connect(self, built: Any) -> None:
-        """Adds the operators that take what `build` returned."""
+        """Adds the operators that take the streams of `build`."""
         self._declared.sink(built, self._sink)
 
     def fail(self, error: BaseException) -> None:
-        """The dataflow has ended with an error: who waits gets it."""
+        """The dataflow has ended with an error, which waiting callers get."""
         with self._changed:
             self._failure = error
             self._changed.notify_all()
@@ -54,7 +54,7 @@ class Results:
         """Returns once nothing more can come at or before an epoch; None: nothing at all.
 
         Raises:
-            BaseException: What ended the dataflow before that.
+            BaseException: The exception that ended the dataflow before.
         """
         with self._changed:
             while not self._passed(epoch):

@@ -1,8 +1,8 @@
 """Checks of Spark before anything is started: a session that can run a barrier stage of so many tasks.
 
-Spark itself would say some of this late, in words of its own, or never: it compares a barrier stage with all
-of its slots, and one that is left with too few of them waits without end. So what a resident cluster holds is
-kept here, for the whole process.
+Spark itself would report some of this late, in words of its own, or never: it compares a barrier stage with
+all of its slots, and one that is left with too few of them waits without end. So the slots of a resident
+cluster are noted here, for the whole process.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _awaited(context: SparkContext, enough: int) -> int:
     return there
 
 
-# ---------------------------------------------------------------- what a resident cluster holds
+# ---------------------------------------------------------------- slots of a resident cluster
 
 _held: dict[str, int] = {}
 """Slots that a resident cluster of this process holds, by Spark's identity of the application."""
@@ -103,7 +103,7 @@ def hold(context: SparkContext, count: int) -> Callable[[], None]:
     """So many slots are not given back while a resident cluster stays; a context's sessions share them.
 
     Returns:
-        What gives them back.
+        The call that releases them.
     """
     application = context.applicationId
     _held[application] = _held.get(application, 0) + count
@@ -122,7 +122,7 @@ def held(context: SparkContext) -> int:
 
 
 def too_few(context: SparkContext, wanted: int, there: int) -> ConfigError:
-    """Returns the error that a barrier stage would wait without end, for whom, and what to do."""
+    """Returns the error of a barrier stage that would wait without end, with the holder, and the remedy."""
     free = there - held(context)
     fewer = f"; or say num_workers={free} or less" if free > 0 else ""
     return ConfigError(

@@ -1,9 +1,9 @@
-"""Spark's stages around a dataflow: packing where the rows are, dealing to tasks, and raising what failed.
+"""Spark's stages around a dataflow: packing at the rows' partitions, dealing to tasks, and raising failures.
 
 A dataflow that needs no placement of rows is part of the stage that makes them (`in_place`). Any other is
-three stages of Python: each input is packed where it is (sorted by time first, if it has one); the packed
-batches of all inputs are dealt to the tasks of one barrier stage, which runs the dataflow; its packed outputs
-are dealt out again and unpacked. The second shuffle is what lets Spark retry a barrier stage, and `limit`,
+three stages of Python: each input is packed in its partitions (sorted by time first, if it has one); the
+packed batches of all inputs are dealt to the tasks of one barrier stage, which runs the dataflow; its packed
+outputs are dealt out again and unpacked. The second shuffle lets Spark retry a barrier stage, and `limit`,
 `take` and `coalesce` follow it.
 """
 
@@ -46,7 +46,7 @@ def ran_in_place(
     Args:
         df: The input.
         column: The column of its rows' times, or None.
-        plan: What is to be built.
+        plan: The plan to build.
         pickled: The same, pickled.
         rows: The schema of the output, with the column of times.
         notes: Where tasks note that they ran.
@@ -93,9 +93,9 @@ def _dealt(session: SparkSession, packed: DataFrame, job: Job) -> DataFrame:
 def _raising(ran: DataFrame) -> DataFrame:
     """Returns the rows of the barrier stage; raises where they say that the dataflow failed.
 
-    Sorting has all of a partition read before any of it goes on: who asks for one row alone, of a dataflow
-    that failed after it, is told. Spark itself raises, since it tries every task four times, and starting
-    Python takes most of each.
+    Sorting reads all of a partition before any row is sent: an action that takes one row alone, of a dataflow
+    that fails after it, gets the failure. Spark itself raises, since it tries every task four times, and
+    starting Python takes most of each.
     """
     from pyspark.sql import functions as sf
 
@@ -110,10 +110,10 @@ def packed_inputs(
     """All the inputs' rows as packed batches, each of which is in the order of its rows' times.
 
     Args:
-        plan: What is to be built.
+        plan: The plan to build.
         named: The inputs by name.
         times: Of each, the column of its rows' times, or None.
-        notes: Where tasks note what they packed.
+        notes: The accumulator for the tasks' notes on packed rows.
     """
     packed = []
     for number, ((name, df), column) in enumerate(zip(named.items(), times, strict=True)):

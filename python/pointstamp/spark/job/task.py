@@ -1,12 +1,12 @@
 """A task of the barrier stage: one process of the cluster.
 
 Three threads: Spark's own takes the outputs and yields them, one runs the dataflow (with more workers, one
-each), and one reads the input. Nothing outlives the generator but what Spark itself leaves behind, because
-its Python processes are used again.
+each), and one reads the input. Nothing outlives the generator except Spark's own state, because its Python
+processes are used again.
 
 Spark runs a barrier stage again when one of its tasks fails, three times over, each of which takes seconds.
-That is right where a process or its connections are lost, and so is raised. What the user's code raises would
-be raised again: such a task ends well, and sends the exception in place of output; who reads it raises it.
+That is right for a lost process or connection, whose error is raised. An exception of the user's code would
+be raised again: such a task ends well, and sends the exception in place of output; its reader raises it.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Job(NamedTuple):
     """The instructions of every task.
 
     Attributes:
-        plan: What to build: a `Plan`, pickled.
+        plan: The plan to build: a `Plan`, pickled.
         times: Of each input, the column of its rows' times, or None.
-        secret: What the tasks prove to each other.
-        tasks: How many there are.
-        notes: Where they note what they did; None where Spark has no place for that.
-        watched: Who watches, or None.
+        secret: The secret that the tasks share.
+        tasks: The number of tasks.
+        notes: The accumulator for their notes; None where Spark has no place for them.
+        watched: The watcher, or None.
     """
 
     plan: bytes
@@ -129,7 +129,7 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     finally:
         drain.stop()
         feed.stop()
-        runner.join()  # No limit: the dataflow works off what it has, or was told to stop.
+        runner.join()  # No limit: the dataflow processes the rest, or was stopped.
     if not failures:
         reader.join()  # No limit: it has read all, as the dataflow could not have ended before.
         if job.notes is not None:
@@ -157,7 +157,7 @@ def pack(
     time: str | None,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """An ordinary task that packs its part of an input, and notes how many rows that were."""
+    """An ordinary task that packs its part of an input, and notes the number of rows."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -2,5 +2,5 @@
 
 Tasks report to the driver in two ways. Their totals arrive with the end of a task, in an accumulator of
 PySpark: `accumulator` and `stages`. Their progress goes over a connection to the driver, which tasks open
-only where a bar or a report was asked for: `reporter` in a task, `monitor_server` in the driver.
+only where a bar or a report was requested: `reporter` in a task, `monitor_server` in the driver.
 """

@@ -1,8 +1,8 @@
 """An accumulator of PySpark's, which brings the notes of tasks to the driver when each task ends.
 
-Spark's scheduler hands the notes over before it counts the task, and waits meanwhile. When the last task of a
-stage has ended, its notes are read before the stage is, and all that learn of the end see what the notes
-change. Over Spark Connect there are no accumulators, and no notes.
+Spark's scheduler delivers the notes before it counts the task, and waits meanwhile. When the last task of a
+stage has ended, its notes are read before the stage is, and all listeners of the end see the changes. Over
+Spark Connect there are no accumulators, and no notes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Packed(NamedTuple):
 
     Attributes:
         named: The dataflow.
-        rows: How many rows.
+        rows: The number of rows.
     """
 
     named: Named
@@ -43,9 +43,9 @@ class Ran(NamedTuple):
     Attributes:
         named: The dataflow.
         stage: Spark's number for the stage.
-        attempt: Tells this attempt at it from others.
-        tasks: How many processes there are; 0 where each task runs a dataflow of its own.
-        totals: For each operator: its address, its name, and what it did, as `Recorder.take_totals` says it.
+        attempt: The identity of this attempt.
+        tasks: The number of processes; 0 where each task runs a dataflow of its own.
+        totals: For each operator: its address, its name, and its totals, from `Recorder.take_totals`.
     """
 
     named: Named
@@ -56,26 +56,26 @@ class Ran(NamedTuple):
 
 
 class Notes:
-    """The accumulator's parameter: notes are put together in a task, and heard in the driver."""
+    """The accumulator's parameter: notes are collected in a task, and delivered in the driver."""
 
     def __init__(self, hear: Callable[[Any], None] | None = None) -> None:
         self._hear = hear
 
     def __reduce__(self) -> Any:
-        return Notes, ()  # a task's copy hears nothing
+        return Notes, ()  # a task's copy has no listener
 
     def zero(self, value: list[Any]) -> list[Any]:
         """No notes."""
         return []
 
     def addInPlace(self, some: list[Any], more: list[Any]) -> list[Any]:  # noqa: N802  # PySpark's name
-        """In a task, all of them; in the driver, which hears them, none is kept."""
+        """In a task, all notes; in the driver, which delivers them, none is kept."""
         if self._hear is None:
             return [*some, *more]
         for note in more:
             try:
                 self._hear(note)
-            except Exception:  # Spark's scheduler waits for this: what is for show ends no job
+            except Exception:  # Spark's scheduler waits for this: a failure of the display ends no job
                 _log.debug("a note of a task could not be shown", exc_info=True)
         return []
 
@@ -88,7 +88,7 @@ def notes_of(session: SparkSession, hear: Callable[[SparkSession, Any], None]) -
     """The accumulator for the notes of a session's tasks; None over Spark Connect.
 
     Args:
-        session: Whose.
+        session: The session.
         hear: Called with the session and each note, on a thread of PySpark's, while the scheduler waits.
     """
     if compat.is_connect(session):

@@ -1,8 +1,8 @@
-"""The driver's server for running dataflows: a progress bar for each, and what the stalled ones wait for.
+"""The driver's server for running dataflows: progress bars, and the reasons of stalled ones.
 
 There is one server for each `SparkContext`, from the first `run` until the context is stopped. It listens
 where Spark's own driver does, and accepts only connections that know its secret, which the tasks of dataflows
-receive. Each running dataflow has a connection to it, over which it is asked what it waits for.
+receive. Each running dataflow has a connection to it, over which it is asked why it waits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def watched(session: SparkSession, progress: bool, stall_report: float | None) -
     """Returns the monitoring settings of a dataflow's tasks; None over Spark Connect.
 
     Raises:
-        ConfigError: If it cannot be watched: over Spark Connect, or without what draws the bar.
+        ConfigError: If it cannot be watched: over Spark Connect, or without the package that draws the bar.
     """
     checked_stall_report(stall_report)
     if compat.is_connect(session):
@@ -94,10 +94,10 @@ def sessions() -> list[SparkSession]:
 
 
 def explanations(seconds: float) -> dict[int, str]:
-    """Explains what each dataflow that runs waits for, by its stage.
+    """Explains why each running dataflow waits, by its stage.
 
     Args:
-        seconds: How long they have to answer.
+        seconds: The time that they have to answer.
     """
     with _lock:
         servers = list(_servers.values())
@@ -108,7 +108,7 @@ def explanations(seconds: float) -> dict[int, str]:
 
 
 class Run:
-    """A dataflow that runs, as it is asked what it waits for."""
+    """A running dataflow that can be asked why it waits."""
 
     def __init__(self, named: Named, stage: int, channel: MessageChannel) -> None:
         self.stage = stage
@@ -120,7 +120,7 @@ class Run:
         self._ended = False
 
     def ask(self) -> Callable[[float], str | None]:
-        """Asks; what waits for the answer until a time of the monotonic clock. None where it has ended."""
+        """Asks, and waits for the answer until a time of the monotonic clock. None where it has ended."""
         with self._changed:
             number = next(self._numbers)
             try:
@@ -159,7 +159,7 @@ class Run:
 
 
 class MonitorServer:
-    """Shows what tasks tell."""
+    """Shows the reports of tasks."""
 
     def __init__(self, session: SparkSession, host: str, bind: str) -> None:
         self.session = session
@@ -186,13 +186,13 @@ class MonitorServer:
             run.end()
 
     def close(self) -> None:
-        """Hears nothing any more."""
+        """Stops taking reports."""
         self._server.close()
 
 
 def _show(channel: MessageChannel, run: Run, named: Named, progress: bool) -> None:
     with _bar(named) if progress else _nothing() as bar:
-        # No limit: a task tells now and then, and its end closes the channel.
+        # No limit: a task reports now and then, and its end closes the channel.
         while (told := channel.receive()) is not None:
             if isinstance(told, Explained):
                 run.hear(told)

@@ -1,8 +1,8 @@
-"""A task's reporter to the driver: how far the dataflow has come, and what it waits for.
+"""A task's reporter to the driver: the progress of the dataflow, and the reasons why it waits.
 
 The first process reports for all processes. It opens one connection to the driver and answers the requests on
-it. Where a bar or a report was asked for, it also asks every worker twice a second where it is, and sends
-what has changed. A driver that cannot be reached is named in the task's log, and the dataflow runs on.
+it. Where a bar or a report was requested, it also asks every worker twice a second for its state, and sends
+the changes. A driver that cannot be reached is named in the task's log, and the dataflow continues.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Watched(NamedTuple):
 
     Attributes:
         driver: Where the driver listens.
-        secret: What both ends prove.
+        secret: The secret that both ends share.
         progress: Whether it shows a bar.
-        stall_report: After how many seconds without movement it wants to know what is waited for, or None.
+        stall_report: The seconds without movement after which it reports the reason, or None.
     """
 
     driver: tuple[str, int]
@@ -73,7 +73,7 @@ class Far(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """The answer to the driver's question of what a dataflow waits for.
+    """The answer to the driver's question why a dataflow waits.
 
     Attributes:
         number: The question's.
@@ -85,10 +85,10 @@ class Explained(NamedTuple):
 
 
 def explained(collector: Collector, ignored: frozenset[str] = frozenset()) -> str:
-    """Explains what the dataflows of a computation wait for.
+    """Explains why the dataflows of a computation wait.
 
     Args:
-        collector: Who asks the workers.
+        collector: The collector that asks the workers.
         ignored: Names of dataflows that stand by.
     """
     tellers = [without(one, ignored) for one in collector.everyone()]
@@ -112,7 +112,7 @@ class Stalls:
     """Finds out that nothing moves although something is outstanding.
 
     Args:
-        seconds: For how long.
+        seconds: The time that they have.
         ignored: Names of dataflows that stand by.
     """
 
@@ -127,7 +127,7 @@ class Stalls:
         """Returns the text that is to be said now, once for each standstill.
 
         Args:
-            tellers: What the workers say.
+            tellers: The answers of the workers.
             passed: Seconds since the last look.
         """
         seen = [without(one, self._ignored) for one in tellers]
@@ -150,7 +150,7 @@ def far(state: Mapping[str, Any]) -> Far:
         for source, _, _ in dataflow["links"]:
             readers[tuple(source)] = readers.get(tuple(source), 0) + 1
         for operator in dataflow["operators"]:
-            if operator["name"].startswith(INPUT):  # what it sends is counted for each of its readers
+            if operator["name"].startswith(INPUT):  # its output is counted for each of its readers
                 taken += operator["records_out"] // max(1, readers.get(tuple(operator["address"]), 0))
             elif operator["name"].startswith(OUTPUT):
                 sent += operator["records_in"]
@@ -159,14 +159,14 @@ def far(state: Mapping[str, Any]) -> Far:
 
 
 class Reporting:
-    """Says what dataflows wait for, whenever they have stood for a while, as long as the block runs.
+    """Reports why dataflows wait, whenever they have stalled for a while, as long as the block runs.
 
     Args:
-        collector: Who asks the workers.
-        seconds: For how long nothing has moved.
+        collector: The collector that asks the workers.
+        seconds: The time without movement.
         ignored: Names of dataflows that stand by.
         wanted: Whether a caller waits for them now; otherwise no worker is asked.
-        send: What takes the text.
+        send: The receiver of the text.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Reporting:
 
     def __exit__(self, *exc: object) -> None:
         self._ended.set()
-        # No limit: it was told to end, and waits for nothing else.
+        # No limit: it should end, and waits for nothing else.
         self._thread.join()
 
     def _run(self) -> None:
@@ -203,11 +203,11 @@ class Reporting:
                 if said is not None:
                     self._send(said)
         except OSError:
-            pass  # who wants to know has gone
+            pass  # the requester has ended
 
 
 class Teller:
-    """Tells the driver of a dataflow while the block runs."""
+    """Reports a dataflow to the driver while the block runs."""
 
     def __init__(self, watched: Watched, named: Named, stage: int, collector: Collector) -> None:
         self._watched = watched

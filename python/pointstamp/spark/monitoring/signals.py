@@ -1,8 +1,8 @@
-"""Signals by which a driver is asked what its dataflows wait for: SIGUSR1, and Ctrl-C while an action runs.
+"""Signals that ask a driver why its dataflows wait: SIGUSR1, and Ctrl-C while an action runs.
 
-Handlers are set by the main thread, where the program has none of its own for SIGUSR1; that of Ctrl-C is put
-in front of the one that is there, which is PySpark's. What is said is found out on a thread of its own: the
-main one may hold any lock.
+Handlers are set by the main thread, where the program has none of its own for SIGUSR1; the handler of Ctrl-C
+is put in front of the existing one, which is PySpark's. The report is made on a thread of its own: the main
+one may hold any lock.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Asked"]
 
 _QUICK = 3.0
-"""Seconds that dataflows have to say something before an interruption goes on."""
+"""Seconds that dataflows have to answer before an interruption continues."""
 
 
 class Asked:
-    """Answers signals, until it is told to end.
+    """Answers signals, until it is ended.
 
     Args:
-        explain: What is waited for, of so many seconds that there are to find out.
+        explain: Returns the reasons, within so many seconds.
         briefly: The same of dataflows that run, without asking Spark; empty where there are none.
     """
 
@@ -80,7 +80,7 @@ class Asked:
         return helper
 
     def end(self) -> None:
-        """Leaves the signals to those who had them before, where this is the main thread."""
+        """Restores the earlier handlers, where this is the main thread."""
         join(self._helpers, 0.1)
         if threading.current_thread() is threading.main_thread():
             for number, before in self._before.items():

@@ -1,4 +1,4 @@
-"""Stages of Spark's named for the dataflow that they run, with what its operators did as their accumulators.
+"""Stages of Spark's, named for their dataflow, with the totals of its operators as their accumulators.
 
 Spark names a stage for the line of Java that happened to submit it. The name is given while the stage runs: a
 thread looks for it from the moment that the input is packed, which is before the stage begins, until it is
@@ -26,20 +26,20 @@ _LOOK = 0.05
 """Seconds from one look for a stage to the next."""
 
 _PATIENCE = 10.0
-"""Seconds after the last note of packed input in which its stage begins, or else is not looked for."""
+"""Seconds after the last note of packed input in which its stage must begin to be found."""
 
 _BETWEEN = 2.0
-"""Seconds that may lie between the job that packs the input and the one that the stage is of."""
+"""Seconds that may pass between the job that packs the input and the one with the stage."""
 
 _SHOWN = 64
 """Operators whose counts become accumulators."""
 
 _COUNTS = (("records in", 2, 1), ("records out", 3, 1), ("milliseconds", 1, 1_000_000))
-"""Figures of an operator: a name, its place in the totals, and what it is divided by."""
+"""Figures of an operator: a name, its position in the totals, and its divisor."""
 
 _lock = threading.Lock()
 _sought: dict[str, float] = {}
-"""Dataflows whose stage is looked for, by number: until when."""
+"""Dataflows whose stage is searched for, by number, with the end of the search."""
 
 _packed: dict[str, int] = {}
 """Rows that were packed for dataflows that have not ended, by number."""
@@ -49,7 +49,7 @@ _ran: dict[tuple[int, int], list[Ran]] = {}
 
 
 def hear(session: SparkSession, note: object) -> None:
-    """Hears a note; Spark's scheduler waits until this returns."""
+    """Takes a note; Spark's scheduler waits until this returns."""
     if isinstance(note, Packed):
         with _lock:
             _packed[note.named.number] = _packed.get(note.named.number, 0) + note.rows
@@ -88,7 +88,7 @@ def _name(session: SparkSession, named: Named) -> None:
             if context.statusTracker().getActiveJobsIds():
                 active = time.monotonic()
             elif time.monotonic() - active > _BETWEEN:
-                return  # what packed it has failed, or was stopped
+                return  # the packing job has failed, or was stopped
             time.sleep(_LOOK)
     except Exception:
         return  # Spark is about to stop, or has changed within: a name is for show

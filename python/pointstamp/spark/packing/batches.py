@@ -1,4 +1,4 @@
-"""Record batches as rows of a DataFrame: what moves between Spark's stages and into the barrier stage.
+"""Record batches as rows of a DataFrame: the data between Spark's stages and into the barrier stage.
 
 A packed batch is one row of four columns: which input or output it belongs to, the least time in it, the
 batch in Arrow's IPC format, and its turn when batches are dealt to tasks. One stage so carries inputs of any
@@ -128,10 +128,10 @@ def pack(
 
     Args:
         stream: Its number.
-        name: What messages call it.
+        name: The input's name in messages.
         schema: Its schema.
         time: The column of times, or None.
-        turn: The turn of the first batch; that of a partition's number spreads those of few batches.
+        turn: The turn of the first batch; a partition's number spreads partitions of few batches.
         batches: The rows.
 
     Raises:
@@ -160,7 +160,7 @@ def unpack(stream: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def checked(name: str, time: str | None, batch: pa.RecordBatch) -> int:
-    """The least time in a batch of an input; 0 where no column tells times.
+    """Returns the least time in a batch of an input; 0 without a column of times.
 
     Raises:
         TimeError: If a time is null or negative; it shows the row.

@@ -1,9 +1,9 @@
 """Exceptions on their way from a task to the driver.
 
-Spark tells the driver of a failed task as text. The exception itself goes with it, pickled, at the end of
-that text; the driver finds it there and raises it in place of Spark's, with what Spark said as its context.
+Spark sends the driver the text of a failed task. The exception itself is sent with it, pickled, at the end of
+that text; the driver finds it there and raises it in place of Spark's, with Spark's text as its context.
 
-Such texts may quote what users' tables hold, and to unpickle is to run code. So the driver gives its tasks a
+Such texts may quote the contents of users' tables, and unpickling runs code. So the driver gives its tasks a
 key to sign exceptions with, and unpickles none that is signed otherwise.
 """
 
@@ -43,7 +43,7 @@ _VERSIONS = re.compile(
 """PySpark's message where the executors' Python is of another version than the driver's."""
 
 _LONGEST = 64 << 10
-"""Bytes of a pickled exception that are sent; a longer one is told as text."""
+"""The maximum number of bytes of a pickled exception; a longer one is sent as text."""
 
 
 class TaskError(PointstampError):
@@ -56,7 +56,7 @@ def key() -> bytes:
 
 
 def adopt(key: bytes) -> None:
-    """Signs with the key of the driver whose task this is, from now on."""
+    """Sets the key for signatures, from the driver of this task."""
     global _key  # a process of Spark's runs one task at a time, for one driver after another
     _key = key
 
@@ -67,7 +67,7 @@ def _signature(text: bytes) -> str:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Raises what the block raises so that the driver finds it again."""
+    """Raises the exceptions of the block so that the driver finds them again."""
     try:
         yield
     except Exception as error:
@@ -93,7 +93,7 @@ def coded(error: BaseException) -> str:
             )
             cloudpickle.loads(pickled)
         except Exception:
-            continue  # it is told as text
+            continue  # it is sent as text
         text = base64.b64encode(zlib.compress(pickled))
         if len(text) <= _LONGEST:
             return f"<pointstamp:{_signature(text)}:{text.decode()}>"
@@ -113,7 +113,7 @@ def found(text: str) -> BaseException | None:
     try:
         error, notes, trace = cloudpickle.loads(zlib.decompress(base64.b64decode(pickled)))
     except Exception:
-        return None  # a class that only the executors have: Spark's own exception says what it was
+        return None  # a class that only the executors have: Spark's own exception names it
     raised_there = trace.startswith("Traceback")
     error.__notes__ = [*notes, *([f"In a task of Spark:\n{trace.rstrip()}"] if raised_there else [])]
     raised: BaseException = error
@@ -124,8 +124,9 @@ def remember(error: BaseException, note: str) -> None:
     """Has an error that is raised out of a function that Spark calls in this process come back as itself.
 
     Args:
-        error: What is raised.
-        note: Is noted on it, and with that becomes part of what Spark is told; tells it from others.
+        error: The exception.
+        note: The note that is added to it, and so becomes part of Spark's text; it distinguishes the
+            exception.
     """
     if note not in getattr(error, "__notes__", ()):
         add_note(error, note)
@@ -147,7 +148,7 @@ def recovered(text: str, interpreter: str = "") -> BaseException | None:
 
     Args:
         text: All that Spark says.
-        interpreter: What Spark starts as Python on its executors, as far as is known.
+        interpreter: The Python that Spark starts on its executors, as far as it is known.
     """
     return found(text) or _recalled(text) or _other_python(text, interpreter)
 

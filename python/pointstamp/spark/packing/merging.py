@@ -1,8 +1,8 @@
 """One task's input in the order of times.
 
 The packed batches of a partition come in the order of their least times, and each is sorted in itself: they
-are merged with a heap. A batch is held from its first row's turn to its last one's, so what is held at once
-are the batches whose times overlap, one of each of the stage's earlier partitions where those were sorted.
+are merged with a heap. A batch is held from its first row's turn to its last one's, so the batches held at
+once are those whose times overlap: one of each of the stage's earlier partitions where those were sorted.
 Each turn costs the logarithm of their number, whatever the rows.
 """
 

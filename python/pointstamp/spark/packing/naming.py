@@ -1,7 +1,7 @@
 """Names of a dataflow in Spark's pages: its stages, and the functions in the plans of its queries.
 
 Function names are part of a query's plan, so they are seen in the SQL tab, in an event log, and over Spark
-Connect. They also tell the stages of this package's dataflows from those of others.
+Connect. They also distinguish the stages of this package's dataflows from others.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Named(NamedTuple):
 
     Attributes:
         name: Its name.
-        number: Tells this call from others of that name.
-        operators: The names of what `build` added to it, in the order in which it did.
+        number: Distinguishes this call from others of that name.
+        operators: The names of the operators that `build` added to it, in order.
     """
 
     name: str

@@ -20,7 +20,7 @@ _SEED = 42
 
 
 def dealing(packed: DataFrame, tasks: int) -> DataFrame:
-    """Packed batches in so many partitions: of all with turn N, in that of the number N modulo the tasks."""
+    """Repartitions packed batches: turn N goes to partition N modulo the number of tasks."""
     from pyspark.sql import functions as sf
 
     whose = sf.array(*map(sf.lit, keys(tasks)))

@@ -1,9 +1,9 @@
 """Pickling of functions by value for the executors, where the package may be missing.
 
-All else of the package is pickled by reference; unpickling it where the package is not installed would end in
-an ImportError inside cloudpickle. This module imports nothing of the package when it is loaded. A pickled
-function is checked as soon as it is unpickled, before PySpark's worker needs PyArrow: only there is it known
-which interpreter lacks a package.
+Other objects of the package are pickled by reference; unpickling them where the package is not installed
+would end in an ImportError inside cloudpickle. This module imports nothing of the package when it is loaded.
+A pickled function is checked as soon as it is unpickled, before PySpark's worker needs PyArrow: only there is
+it known which interpreter lacks a package.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def ship(
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function for `mapInArrow` that calls ``function(*arguments, batches)`` in a task.
 
-    What goes wrong there reaches the driver as the exception it is.
+    Errors there reach the driver as the original exceptions.
 
     Args:
-        name: What plans and Spark's pages call it.
+        name: The name in plans and Spark's pages.
         function: A function of this package.
-        arguments: What it is called with, before the batches. They are pickled here, so that they are
-            unpickled only where the package is known to be installed.
+        arguments: The arguments before the batches. They are pickled here, so that they are unpickled only
+            where the package is known to be installed.
     """
     from pyspark import cloudpickle
 
@@ -48,7 +48,7 @@ def ship(
 
 
 class Shipped:
-    """A function of the package by its name, and what it is called with.
+    """A function of the package by its name, and its arguments.
 
     Args:
         module: The module that has it.
@@ -86,7 +86,7 @@ def arrived(module: str, name: str, pickled: bytes, version: str, driver: str) -
     """The function, in a task's interpreter, which has all that it takes.
 
     Raises:
-        ImportError: It has not; it says which interpreter it is, what it lacks and what to set.
+        ImportError: If it has not; the message names the interpreter, the missing package and the setting.
     """
     import socket
     import sys

@@ -1,7 +1,7 @@
-"""Schemas: Spark's and Arrow's, and batches brought into the one that was declared.
+"""Schemas: Spark's and Arrow's, and the conversion of batches to the declared one.
 
-Spark takes what a function gives it by position and casts nothing, and refuses dictionaries, unsigned
-integers and nanoseconds; so columns are ordered and cast here, by name.
+Spark takes the columns of a function's result by position and casts nothing, and refuses dictionaries,
+unsigned integers and nanoseconds; so columns are ordered and cast here, by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def to_struct(schema: Any, what: str) -> StructType:
 
     Args:
         schema: A `StructType`, or its text: ``"word string, n bigint"``.
-        what: Which output it is of, for messages.
+        what: The output's name, for messages.
 
     Raises:
         GraphError: If it is neither, or two columns have one name.
@@ -48,7 +48,7 @@ def to_struct(schema: Any, what: str) -> StructType:
 
 
 def check_names(names: list[str], what: str) -> None:
-    """Refuses columns of one name: a stream's are told apart by theirs.
+    """Refuses columns of one name: a stream's columns are found by name.
 
     Raises:
         GraphError: It names them.
@@ -87,7 +87,7 @@ def inferred(schema: pa.Schema, what: str, inputs: Iterable[StructType] = ()) ->
 
     Args:
         schema: The stream's.
-        what: Which output it is of, for messages.
+        what: The output's name, for messages.
         inputs: The schemas of the dataflow's inputs.
 
     Raises:
@@ -168,7 +168,7 @@ def like(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def check(given: pa.Schema, declared: pa.Schema, what: str) -> None:
-    """Refuses a stream whose batches could not be brought into the declared schema.
+    """Refuses a stream whose batches could not be converted to the declared schema.
 
     Raises:
         GraphError: It names the columns.

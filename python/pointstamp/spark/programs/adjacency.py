@@ -18,7 +18,7 @@ class Adjacency:
     Args:
         place: The places of the sources.
         target: The numbers of the targets.
-        count: How many nodes the worker has.
+        count: The number of nodes of the worker.
         weight: The weights of the edges. Left out, edges have none, and each pair is kept once.
 
     Attributes:
@@ -54,7 +54,7 @@ class Adjacency:
         return degrees
 
     def leaving(self, places: Array) -> tuple[Array, Array]:
-        """The positions of the edges of some nodes, and how many each of the nodes has."""
+        """Returns the positions of the edges of some nodes, and the number of edges of each node."""
         first = self.first[places]
         degrees = self.first[places + 1] - first
         skipped = np.cumsum(degrees) - degrees

@@ -1,4 +1,4 @@
-"""Weakly connected components of a graph whose edges are all there.
+"""Weakly connected components of a graph whose edges all exist from the start.
 
 Every worker reduces its own edges, where they are, to a forest: for each of its nodes the least node that its
 own edges lead to. Forests are then merged in pairs, in as many steps as the logarithm of the number of

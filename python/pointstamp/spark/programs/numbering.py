@@ -1,4 +1,4 @@
-"""Nodes of any type as numbers, which say whose they are.
+"""Nodes of any type as numbers, from which their workers follow.
 
 The worker that a node's hash chooses is its owner, and gives it a number: `number % peers` is the owner, and
 `number // peers` the node's place among the owner's. The state of the owner's nodes is then in arrays.
@@ -59,8 +59,8 @@ def numbered(
         node: The type of nodes.
         weighed: Returns the weights of the edges of some batches. Left out, edges have none.
         more: Nodes that are there also without an edge.
-        by_degree: Turns each edge so that it leads from the node with fewer edges to the one with more; of
-            nodes with as many, from the lesser number. Leaves out edges from a node to itself.
+        by_degree: Turns each edge so that it leads from the node with fewer edges to the one with more; at
+            equal degrees, from the lesser number. Leaves out edges from a node to itself.
     """
     scope = edges.scope
     seen = pa.schema([("name", node), ("worker", pa.int64()), ("code", pa.int64()), ("ends", pa.int64())])

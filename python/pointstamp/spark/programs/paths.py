@@ -1,8 +1,7 @@
 """Distances from the nearest root, by rounds in a loop.
 
-In each round the nodes whose distance got smaller tell it to the nodes that their edges lead to. A worker
-tells a node only what is less than all that it told it before. The loop ends when no node has anything to
-tell.
+In each round the nodes whose distance got smaller send it to the targets of their edges. A worker sends a
+node only distances less than all that it sent it before. The loop ends when no node has anything to send.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def distances(graph: Numbered, roots: pa.Array, result: pa.Schema) -> ps.ArrowSt
 
 
 class Distances:
-    """The distances of one worker's nodes, and what it has told other nodes."""
+    """The distances of one worker's nodes, and the distances that it has sent to other nodes."""
 
     def __init__(self, edges: Batches, names: Batches, roots: pa.Array, peers: int) -> None:
         self.open = True
@@ -112,11 +111,11 @@ class Distances:
         self.distance[pc.is_in(self.names, roots).to_numpy(zero_copy_only=False)] = 0.0
 
     def begun(self) -> Any:
-        """Returns what the roots tell."""
+        """Returns the messages of the roots."""
         return self._tell(np.flatnonzero(self.distance == 0.0))
 
     def take(self, batches: Batches) -> Any:
-        """Takes what nodes are told; returns what they tell others."""
+        """Takes messages for nodes; returns the nodes' messages to others."""
         place = column(batches, "node") // self.peers
         distance = column(batches, "distance", np.float64)
         less = distance < self.distance[place]

@@ -1,7 +1,7 @@
 """PageRank, by turns in a loop: in each, every node shares its rank among the nodes that it links to.
 
-Every worker tells all others, in each turn, what all have to know: how many nodes it has, the ranks of its
-nodes without links, and by how much its ranks changed. All workers so end in the same turn.
+Every worker sends all others, in each turn, the numbers that all need: its number of nodes, the ranks of its
+nodes without links, and the change of its ranks. So all workers end in the same turn.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def ranks(
 class Ranks:
     """The ranks of one worker's nodes.
 
-    Turn 0 tells how many nodes a worker has; from turn 1 on nodes share their ranks.
+    Turn 0 sends the numbers of nodes of the workers; from turn 1 on nodes share their ranks.
     """
 
     def __init__(self, links: Batches, names: Batches, info: ps.OperatorInfo, damping: float) -> None:
@@ -125,7 +125,7 @@ class Ranks:
         self.change = 0.0
 
     def turned(self, turn: int, shares: Batches, parts: Batches, iterations: int, tolerance: float) -> bool:
-        """Takes what arrived in a turn; returns whether the ranks are final."""
+        """Takes the messages of a turn; returns whether the ranks are final."""
         order = np.argsort(column(parts, "worker"))
         count = int(column(parts, "nodes").sum())
         if turn == 1:
@@ -150,6 +150,6 @@ class Ranks:
         return pieces(_SHARES, self.targets, np.full(len(self.targets), self.index), passed)
 
     def part(self) -> pa.RecordBatch:
-        """Returns what the other workers have to know."""
+        """Returns the numbers that the other workers need."""
         loose = float(self.rank[self.loose].sum())
         return pa.record_batch([[self.index], [len(self.rank)], [loose], [self.change]], schema=_PARTS)

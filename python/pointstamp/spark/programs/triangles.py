@@ -1,8 +1,8 @@
 """Triangles of an undirected graph, each once.
 
 Each edge leads from its end with fewer edges to the one with more, so that no list of targets is long. Each
-list is shown to every worker, which looks for edges between two targets among those of its own nodes. Each
-worker has to hold the edges of the whole graph for that, 16 bytes each.
+list is shown to every worker, which finds edges between two targets among those of its own nodes. Each worker
+has to hold the edges of the whole graph for that, 16 bytes each.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Set:
         return place.astype(np.int64)
 
     def positions_of(self, numbers: Array) -> Array:
-        """The positions, in `numbers`, of those that are in the set."""
+        """Returns the positions, in `numbers`, of the numbers that are in the set."""
         if not len(self._numbers):
             return np.zeros(0, np.int64)
         place = self._place(numbers)

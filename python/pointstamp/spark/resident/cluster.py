@@ -1,9 +1,9 @@
-"""The resident cluster, as the driver sees it: one long barrier job, and what it is asked to do.
+"""The resident cluster, as the driver sees it: one long barrier job, and the requests to it.
 
-`run` starts a cluster for each action, which takes a second or two. A resident one is there already:
-DataFrames of later jobs, and the micro-batches of a stream, are brought to it by ordinary tasks, and fetched
-by others. It holds as many of Spark's slots as it has processes until it is shut down, and needs one more for
-those. A barrier stage of another dataflow that needs more slots than are left would wait as long as this
+`run` starts a cluster for each action, which takes a second or two. A resident one exists already: DataFrames
+of later jobs, and the micro-batches of a stream, are sent to it by ordinary tasks, and fetched by others. It
+holds as many of Spark's slots as it has processes until it is shut down, and needs one more for the ordinary
+tasks. A barrier stage of another dataflow that needs more slots than are left would wait as long as this
 stays; such a stage is cancelled, with the reason.
 
 It does not outlive a failure: an exception in any dataflow, or a process that is lost, ends all of it.
@@ -44,7 +44,7 @@ _FORMING = 60.0
 """Seconds for the barrier job to get its slots and for its tasks to find each other."""
 
 _LOOK = 1.0
-"""Seconds from one look at the stages that wait to the next; only one that is seen twice is cancelled."""
+"""Seconds between checks of waiting stages; only a stage that is found twice is cancelled."""
 
 
 running: list[Cluster] = []
@@ -93,7 +93,7 @@ class Cluster:
             rows.mapInArrow(stay, "nothing int", barrier=True).collect()
         except BaseException as error:
             self._link.fail(error)
-            self._link.stop()  # a process whose executor is gone is still there, and is not asked by Spark
+            self._link.stop()  # a process whose executor has ended may still run, and Spark does not stop it
         else:
             self._link.ended()
         finally:
@@ -141,7 +141,7 @@ class Cluster:
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         return {stage for job in jobs if job is not None for stage in job.stageIds}
 
-    # ------------------------------------------------------------ what it is for
+    # ------------------------------------------------------------ requests
 
     def run(
         self,
@@ -169,8 +169,9 @@ class Cluster:
             A DataFrame; of several outputs a dict of them.
 
         Raises:
-            ClusterError: If the cluster was shut down, or has failed earlier; it names what failed first.
-            BaseException: What the dataflow raised; the cluster has ended then.
+            ClusterError: If the cluster was shut down, or has failed earlier; the message names the first
+                failure.
+            BaseException: An exception of the dataflow; the cluster has ended then.
 
         Examples:
             >>> import pointstamp.spark
@@ -218,7 +219,7 @@ class Cluster:
         return Dataflow(self._link, number, plan)
 
     def explain(self, *, timeout: float = 10.0) -> str:
-        """Explains what the dataflows that run in the cluster wait for, in the words of `Worker.explain`.
+        """Explains why the dataflows that run in the cluster wait, in the words of `Worker.explain`.
 
         May be called from any thread, also while another waits for a dataflow.
 

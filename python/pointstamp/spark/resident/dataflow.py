@@ -27,7 +27,7 @@ class Dataflow:
     Args:
         link: To them.
         number: Theirs for it.
-        plan: What is built.
+        plan: The plan to build.
     """
 
     def __init__(self, link: Link, number: int, plan: Plan) -> None:
@@ -56,10 +56,10 @@ class Dataflow:
     def outputs(
         self, epoch: int | None, session: SparkSession, schemas: dict[str, StructType]
     ) -> dict[str, DataFrame]:
-        """Returns what the dataflow sent at or before an epoch, once it is complete; None: all.
+        """Returns the dataflow's output at or before an epoch, once it is complete; None: all.
 
         Raises:
-            BaseException: What ended the dataflow, as it was raised.
+            BaseException: The exception that ended the dataflow.
         """
         self._link.ask("wait", self._number, epoch)
         count = self._link.processes
@@ -83,6 +83,6 @@ class Dataflow:
         self._link.ask("forget", self._number, epoch)
 
     def close(self) -> None:
-        """Ends the dataflow, and frees what it keeps."""
+        """Ends the dataflow, and frees its state."""
         if not self._link.failed:
             self._link.ask("drop", self._number)

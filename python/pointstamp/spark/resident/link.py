@@ -1,7 +1,7 @@
-"""The driver's side of a resident cluster's connections: what it asks its processes, and what they say.
+"""The driver's side of a resident cluster's connections: requests to its processes, and their answers.
 
-Every request goes to all processes and returns when all have answered. Of what goes wrong, what the process
-that failed says counts, and not that the others lost it.
+Every request goes to all processes and returns when all have answered. Of several errors, the one of the
+failed process counts, and not the reports that the others lost it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Link:
 
     Args:
         bind: The interface of the driver that they connect to.
-        secret: What both ends prove to each other.
-        processes: How many there are going to be.
+        secret: The secret that both ends share.
+        processes: The expected number of processes.
     """
 
     def __init__(self, bind: str, secret: bytes, processes: int) -> None:
@@ -51,12 +51,12 @@ class Link:
         """Waits until all processes are connected.
 
         Args:
-            seconds: How long at most.
-            waiting: What else there is to say of why they are not.
+            seconds: The maximum time.
+            waiting: Returns further reasons why they are missing.
 
         Raises:
             ClusterError: If they are not.
-            BaseException: What ended their job.
+            BaseException: The exception that ended their job.
         """
         with self._changed:
             formed = self._changed.wait_for(
@@ -138,7 +138,7 @@ class Link:
         """Has every process do something, and returns when all have.
 
         Raises:
-            BaseException: What went wrong, in whichever process.
+            BaseException: The exception of any process.
         """
         with self._changed:
             self._requests += 1
@@ -154,7 +154,7 @@ class Link:
                 self._changed.wait_for(lambda: self._failure is not None, ENDING)
                 raise self._reason([]) or ClusterError("a process of the resident cluster is gone") from error
             answers = self._answers[request]
-            # No limit: what is asked may be a long computation; a process that is lost ends it.
+            # No limit: a request may be a long computation; a lost process ends it.
             self._changed.wait_for(lambda: self._said(answers) or len(answers) == len(channels))
             reason = self._reason(answers)
             del self._answers[request]
@@ -162,10 +162,10 @@ class Link:
             raise reason
 
     def _said(self, answers: list[str]) -> list[BaseException]:
-        """Returns the known errors; those of processes that failed come before those that lost them.
+        """Returns the known errors; errors of failed processes come before reports that others lost them.
 
-        What ended the cluster comes before the same exception in an answer, so that later calls name the
-        very one that was raised.
+        The exception that ended the cluster comes before an equal one in an answer, so that later calls name
+        the one that was raised.
         """
         said = [] if self._failure is None else [self._failure]
         said += [_raised(text) for text in answers if text]
@@ -180,7 +180,7 @@ class Link:
         return said[0] if said else None
 
     def asked(self, seconds: float) -> str:
-        """Explains what the dataflows wait for, as the first process says for all within so many seconds.
+        """Explains why the dataflows wait: the first process answers for all within so many seconds.
 
         Raises:
             ClusterError: If the cluster has ended.
@@ -201,7 +201,7 @@ class Link:
             return self._explained.pop(number, late)
 
     def explain(self) -> None:
-        """Raises what ended the cluster, where a task could not reach it."""
+        """Raises the exception that ended the cluster, where a task could not reach it."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure is not None, ENDING)
             reason = self._reason([])

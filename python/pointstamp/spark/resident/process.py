@@ -1,4 +1,4 @@
-"""A process of the resident cluster: the barrier task that stays, and what it is asked for.
+"""A process of the resident cluster: the permanent barrier task, and its requests.
 
 The driver's commands come in one order to every process, and each worker carries them out in that order, so
 that all build the same dataflows. Rows come from ordinary tasks of Spark, and wait until the driver says
@@ -54,8 +54,8 @@ class Residence(NamedTuple):
 
     Attributes:
         driver: Where the driver's server listens.
-        secret: What processes and tasks prove to each other.
-        stall_report: After how many seconds without movement to say what is waited for; None: never.
+        secret: The secret that processes and tasks share.
+        stall_report: The seconds without movement after which the reason is reported; None: never.
     """
 
     driver: tuple[str, int]
@@ -64,7 +64,7 @@ class Residence(NamedTuple):
 
 
 class Flow:
-    """A dataflow in this process: what feeds it, what it sends, and what waits to be counted."""
+    """A dataflow in this process: its inputs, its outputs, and the batches that wait to be counted."""
 
     def __init__(self, plan: Plan, workers: int) -> None:
         assert plan.declared is not None
@@ -84,7 +84,7 @@ class Flow:
         """Puts the rows that count into the dataflow, and forgets the others.
 
         Args:
-            counted: Which do; those that are not here are another process's.
+            counted: The counted batches; missing ones are another process's.
             times: For each input the column of its rows' times, or None.
             epoch: The time of all rows, which then is over; None: their own times, and nothing follows.
         """
@@ -122,9 +122,9 @@ class Resident:
     """This process, for all its threads.
 
     Args:
-        workers: How many workers it has.
+        workers: The number of workers.
         stall_report: As in `Residence`.
-        said: Takes what is to be said of a standstill.
+        said: Takes the report of a stall.
     """
 
     def __init__(self, workers: int, stall_report: float | None, said: Callable[[str], None]) -> None:
@@ -134,7 +134,7 @@ class Resident:
         self._waits = 0
         self._changed = threading.Condition()
         self._activators: list[Activator] = []
-        # What each worker has yet to carry out: nothing of a dataflow that was dropped is kept.
+        # Pending calls of each worker: none of a dataflow that was dropped is kept.
         self._commands: list[deque[tuple[str, int, Any]]] = [deque() for _ in range(workers)]
         self._carried_out: Counter[int] = Counter()
         self._failure: BaseException | None = None
@@ -209,7 +209,7 @@ class Resident:
     # ------------------------------------------------------------ the driver
 
     def obey(self, driver: MessageChannel) -> None:
-        """Carries out what the driver says, until it has no more."""
+        """Executes the driver's commands, until there are no more."""
         try:
             while True:
                 # No limit: it waits for the driver for as long as that is there.
@@ -220,7 +220,7 @@ class Resident:
                     threading.Thread(
                         target=self._explain, args=(driver, request), name="pointstamp-explain", daemon=True
                     ).start()
-                # Waiting for an epoch takes as long as it takes; what comes next does not wait for it.
+                # Waiting for an epoch has no limit; the next commands do not wait for it.
                 elif name == "wait":
                     threading.Thread(
                         target=self._answer,
@@ -231,7 +231,7 @@ class Resident:
                 else:
                     self._answer(driver, request, name, arguments)
         except (OSError, EOFError):
-            pass  # the driver has gone, and with it every request
+            pass  # the driver has ended, and with it every request
         finally:
             self.command("stop")
 
@@ -244,7 +244,7 @@ class Resident:
         try:
             driver.send((request, failure))
         except OSError:
-            pass  # it has gone
+            pass  # it has ended
 
     def _explain(self, driver: MessageChannel, number: int) -> None:
         collector = self._collector
@@ -253,7 +253,7 @@ class Resident:
                 "it is about to begin" if collector is None else explained(collector, frozenset({_COMMANDS}))
             )
             driver.send(("explained", Explained(number, text)))
-        except Exception as error:  # it ends, or the driver has gone
+        except Exception as error:  # it ends, or the driver has
             _log.debug("the driver was not told what is waited for: %s", error)
 
     def _start(self, number: int, pickled: bytes) -> None:
@@ -291,7 +291,7 @@ class Resident:
     # ------------------------------------------------------------ Spark's other tasks
 
     def serve(self, channel: MessageChannel) -> None:
-        """Takes the rows that a task brings, or gives it those that it fetches."""
+        """Takes the rows that a task sends, or sends it those that it fetches."""
         # No limit: a task speaks first, and its end closes the channel.
         name, number, *arguments = channel.receive()
         flow = self.flows.get(number)
@@ -324,7 +324,7 @@ class Resident:
 
 
 def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The barrier task: stays until the driver has no more commands, or is gone."""
+    """The barrier task: stays until the driver has no more commands, or has ended."""
     from pyspark import BarrierTaskContext
 
     deque(batches, maxlen=0)  # one row that says nothing
@@ -342,8 +342,8 @@ def reside(residence: Residence, batches: Iterator[pa.RecordBatch]) -> Iterator[
             try:
                 execute(resident.main, config=config, listener=listener, stall_report=False)
             except BaseException as error:
-                # The driver is told of the end first: an answer that came before would leave the cluster as
-                # good as running for the call that follows it.
+                # The end is reported to the driver first: after an earlier answer the cluster would seem to
+                # run for the next call.
                 try:
                     driver.send((None, coded(error)))
                 finally:

@@ -59,7 +59,7 @@ def fetch(
     number: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """An ordinary task that fetches what the processes named in its rows have of an output."""
+    """An ordinary task that fetches the rows of an output from the processes named in its rows."""
     for rows in batches:
         for process in rows.column(0).to_pylist():
             with connect(addresses[process], secret) as channel:
