@@ -1,6 +1,6 @@
-"""Known defects, licences and sources of what is used, by cargo-deny and pip-audit: `python tools/audit.py`.
+"""Known defects, licences and sources of dependencies, by cargo-deny and pip-audit: `python tools/audit.py`.
 
-Each needs its database, and so the network. One that is not there, or cannot reach its database, is skipped
+Each needs its database, and so the network. A tool that is missing, or cannot reach its database, is skipped
 with the reason; exits 1 if one finds something.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What the tools say when it is the network that fails, not what they look at.
+# The tools' messages for a failure of the network, and not of the dependencies.
 UNREACHABLE = (
     "ConnectionError",
     "ServiceError",
@@ -25,7 +25,8 @@ UNREACHABLE = (
 )
 
 
-# What pip-audit says of a package that its database does not have, and then passes. Ours is in no database.
+# pip-audit's message for a package that its database does not have, which then passes. Ours is in no
+# database.
 UNKNOWN = re.compile(r"could not be audited: (?!pointstamp )")
 
 
@@ -49,7 +50,7 @@ def audit(name: str, tool: list[str], arguments: list[str], why_not: str) -> str
 
 
 def main() -> int:
-    """Runs both; prints how they ended."""
+    """Runs both; prints their results."""
     pip_audit = [sys.executable, "-m", "pip_audit"]
     options = ["--skip-editable", "--progress-spinner", "off"]
     ended = {

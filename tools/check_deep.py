@@ -41,7 +41,7 @@ SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests
 MIRI_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-rows", "pointstamp-operators"]
 # Crates whose concurrent parts have models, built with `--cfg shuttle`.
 MODELLED_CRATES = ["pointstamp-channels"]
-# Crates whose tests are to notice any change of the code, each with those whose tests are asked after them.
+# Crates whose tests are to notice any change of the code, each with the crates whose tests run after its own.
 MUTATED_CRATES = {
     "order": ["progress"],
     "progress": ["engine"],
@@ -50,7 +50,7 @@ MUTATED_CRATES = {
 }
 # Crates with data that threads share.
 THREADED_CRATES = ["pointstamp-channels", "pointstamp-engine"]
-# Those whose unit tests wait for no lock of std, which looks like a race where std is not instrumented.
+# Crates whose unit tests wait for no lock of std, which looks like a race where std is not instrumented.
 LOCK_FREE = ["pointstamp-channels"]
 
 FUZZ_SECONDS = 300
@@ -118,7 +118,7 @@ def simulated(search: Search) -> Iterator[Command]:
 def executions(search: Search) -> Iterator[Command]:
     """Random dataflows against a sequential interpreter, in random orders: 100,000 with an effort of 10.
 
-    In runs of 2,000, each with a seed of its own: hypothesis keeps what it has drawn, and gets slow.
+    In runs of 2,000, each with a seed of its own: hypothesis keeps its examples, and gets slow.
     """
     limits = ["--timeout=3600", "-o", "faulthandler_timeout=3700"]
     test = "tests/model/test_random_dataflows.py::test_in_whatever_order_workers_run_and_messages_arrive"
@@ -146,8 +146,8 @@ def models(_: Search) -> Iterator[Command]:
 def mutants(search: Search) -> Iterator[Command]:
     """Changes to the code, one at a time, each of which some test has to notice: about two hours.
 
-    What survives is in target/mutants/CRATE/outcomes: a test is missing, or the change is none that can be
-    noticed, and .cargo/mutants.toml says why. A part of a crate: python tools/mutate.py CRATE --shard 1/40
+    Survivors are in target/mutants/CRATE/outcomes: a test is missing, or the change cannot be noticed, and
+    .cargo/mutants.toml says why. A part of a crate: python tools/mutate.py CRATE --shard 1/40
     """
     if importlib.util.find_spec("tree_sitter_rust") is None:
         raise Missing("there is no parser of Rust: .venv/bin/pip install --group mutants")
@@ -180,9 +180,10 @@ def miri(_: Search) -> Iterator[Command]:
 def threads(_: Search) -> Iterator[Command]:
     """The queues and the engine under ThreadSanitizer.
 
-    Where std cannot be instrumented, for want of its sources, its synchronisation is not seen: what that
-    makes of the test harness and of Arc is suppressed, and only the queues are run, which need no lock of it.
-    The extension is not run: a library that Python loads would need the sanitizer's runtime in Python.
+    Where std cannot be instrumented, because its sources are missing, its synchronisation is not seen. The
+    resulting reports about the test harness and Arc are suppressed, and only the queues are run, which need
+    no lock of std. The extension is not run: a library that Python loads would need the sanitizer's runtime
+    in Python.
     """
     sysroot = _output("rustc", "+nightly", "--print", "sysroot").strip()
     host = re.search(r"^host: (.*)$", _output("rustc", "+nightly", "-vV"), re.MULTILINE)
@@ -226,7 +227,7 @@ PARTS: dict[str, Callable[[Search], Iterator[Command]]] = {
     for part in (properties, simulated, executions, kills, models, mutants, shuttle, miri, threads, fuzz)
 }
 
-# Not for every night: what it finds is to be looked at, and is no failure by itself.
+# Not for every night: its findings must be examined, and are no failure by themselves.
 BY_NAME = ["mutants"]
 
 
@@ -253,7 +254,7 @@ def run(command: Command) -> bool:
 
 
 def main() -> int:
-    """Runs what is asked for."""
+    """Runs the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--effort", type=int, default=10, help="how many times the cases of `make test` (10)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))

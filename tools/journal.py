@@ -1,8 +1,8 @@
 """Runs pytest with a journal, a file of the state of each test: `tools/journal.py FILE ARGUMENTS...`.
 
 Tests that passed in an earlier run of the same journal are left out. The journal outlives a run that ends in
-the middle of a test, which pytest's own record of failures does not. With `pytest -n`, the process that hands
-out the tests writes the journal; a test in which a worker died has begun and has no end. A run that leaves
+the middle of a test, which pytest's own record of failures does not. With `pytest -n`, the controlling
+process writes the journal; a test during which a worker ended has begun and has no end. A run that leaves
 tests out has no workers: give it `-n 0`.
 """
 

@@ -1,11 +1,12 @@
-"""Changes a crate in one place at a time, and says what no test notices: `python tools/mutate.py CRATE`.
+"""Changes a crate in one place at a time, and lists unnoticed changes: `python tools/mutate.py CRATE`.
 
-CRATE is a folder of crates/. Its own tests are run, with a twentieth of their random cases; what they miss is
-run with all of them, and with the tests of the crates that are named with --also. The last lines are the
-changes that none notices: a test is missing, or the change cannot be noticed, and .cargo/mutants.toml says
-why. Exits 1 if there are any. What became of each change is in target/mutants/CRATE/outcomes.
+CRATE is a folder of crates/. Its own tests are run, with a twentieth of their random cases; changes that they
+miss are run with all of them, and with the tests of the crates that are named with --also. The last lines are
+the changes that no test notices: a test is missing, or the change cannot be noticed, and .cargo/mutants.toml
+says why. Exits 1 if there are any. The outcome of each change is in target/mutants/CRATE/outcomes.
 
-The parser is installed with `pip install --group mutants`. How it works is in tools/mutation/__init__.py.
+The parser is installed with `pip install --group mutants`. The design is described in
+tools/mutation/__init__.py.
 """
 
 from __future__ import annotations
@@ -86,14 +87,16 @@ def _notice(change: Change, trials: list[Trial], patience: float, ended: Outcome
 
 
 def main(argv: Sequence[str], root: Path = ROOT) -> int:
-    """Runs what is asked for, in a workspace; returns the exit status."""
+    """Runs the requested changes, in a workspace; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("crate")
     parser.add_argument(
         "--also", nargs="*", default=[], metavar="CRATE", help="whose tests see survivors, too"
     )
     parser.add_argument("--only", default="", metavar="REGEX", help="changes whose names match")
-    parser.add_argument("--again", action="store_true", help="goes on: not what was noticed before")
+    parser.add_argument(
+        "--again", action="store_true", help="continues, without changes that were noticed before"
+    )
     parser.add_argument("--shard", default="1/1", metavar="K/N", help="each Nth change, from the Kth")
     parser.add_argument(
         "--seed", type=int, default=20, help="of the random cases (20, as in .cargo/config.toml)"
@@ -115,7 +118,7 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
         return 0
     if not asked.again:
         log.unlink(missing_ok=True)
-    # One for all crates: what is built of a file is built anew when its changes are taken out.
+    # One for all crates: artefacts of a file are built anew when its changes are removed.
     tree, ended = root / "target/mutants/tree", Outcomes(log)
     env = {**os.environ, **PROFILE, "CARGO_TARGET_DIR": str(root / "target/mutants/build")}
     cargo = os.environ.get("CARGO", "cargo")

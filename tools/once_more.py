@@ -1,8 +1,8 @@
-"""Runs tests, and those that failed once more: `python tools/once_more.py pytest|cargo ARGUMENTS...`.
+"""Runs tests, and failed ones once more: `python tools/once_more.py pytest|cargo ARGUMENTS...`.
 
-A test that passes then does not fail the run. It is a defect all the same, a race in the test or in what it
-tests: its first failure stays in the output, and the last lines name it. A run in which more than a few fail
-is not repeated. Tests are run again alone, also where the first run had several workers (`pytest -n`).
+A test that passes then does not fail the run. It is a defect all the same, a race in the test or in the
+tested code: its first failure stays in the output, and the last lines name it. A run in which more than a few
+fail is not repeated. Tests are run again alone, also where the first run had several workers (`pytest -n`).
 
 A process of pytest ends at a test that hangs (`faulthandler_timeout` in pyproject.toml), and the stacks of
 its threads are printed last, too. If it was one of several workers, another one takes over its other tests.

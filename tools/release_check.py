@@ -2,14 +2,14 @@
 
 DIRECTORY holds wheels, and a source distribution. It is checked that
 
-- the versions of the workspace, of its crates for one another, and of what is in DIRECTORY are one;
+- the versions of the workspace, of its crates for one another, and of the files in DIRECTORY are one;
 - with a tag, that it names that version, and that the changelog has it, dated, and nothing under Unreleased;
 - that no link in a page leads to a file that is not there;
-- that each wheel is for the stable ABI, small enough, and holds what it should and nothing else;
+- that each wheel is for the stable ABI, small enough, and holds the expected files and no others;
 - that the source distribution holds all that is compiled;
-- that each wheel for this machine, in an empty environment, does what `tools/smoke.py` asks.
+- that each wheel for this machine, in an empty environment, passes `tools/smoke.py`.
 
-Prints what is wrong; exits 1 if anything is.
+Prints the errors; exits 1 if there are any.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST = 8_000_000
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 PAGES += [f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))]
 
-# What must be in a wheel, and what must not (in its names, or in the extension's strings).
+# Files that must be in a wheel, and text that must not (in its names, or in the extension's strings).
 HOLDS = [
     "pointstamp/__init__.py",
     "pointstamp/_core.abi3.so",
@@ -72,7 +72,7 @@ def versions(cargo: str, wanted: str) -> list[str]:
 
 
 def changelog(text: str, wanted: str, tag: str | None) -> list[str]:
-    """Returns what the changelog lacks for a release of this tag; without a tag, for going on."""
+    """Returns the missing parts of the changelog for a tag's release; without a tag, for development."""
     said = []
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     if tag is None:
@@ -150,7 +150,7 @@ def source(path: Path, wanted: str) -> list[str]:
 
 
 def smoke(path: Path, wanted: str) -> list[str]:
-    """Installs a wheel in an empty environment, and runs what it should be able to do."""
+    """Installs a wheel in an empty environment, and runs the smoke test."""
     with tempfile.TemporaryDirectory() as place:
         venv.create(place, with_pip=True)
         python = Path(place) / "bin" / "python"
@@ -198,7 +198,7 @@ def _read(name: str) -> str:
 
 
 def main() -> int:
-    """Prints what is wrong."""
+    """Prints the errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tag", help="the name of the release, as v1.2.3")
     parser.add_argument("directory", type=Path)

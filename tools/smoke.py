@@ -17,7 +17,7 @@ from pointstamp.cluster import bind
 
 
 def reach(worker: ps.Worker) -> list[int]:
-    """Doubles numbers in a loop until they are 100 or more; what comes out on this worker."""
+    """Doubles numbers in a loop until they are 100 or more; returns the results on this worker."""
     with worker.dataflow() as scope:
         numbers = scope.to_stream(range(1 + worker.index, 20, worker.peers))
         with scope.iterative() as inner:
@@ -64,7 +64,7 @@ def columns() -> None:
 
 
 def main() -> None:
-    """Raises if something does not work; says what was tried."""
+    """Raises if something does not work; returns a list of the checks."""
     if len(sys.argv) > 1 and ps.__version__ != sys.argv[1]:
         raise SystemExit(f"this is pointstamp {ps.__version__}, not {sys.argv[1]}")
     expected = sorted(x for result in ps.execute(reach, workers=2) for x in result)

@@ -1,10 +1,9 @@
 """Clusters run for some minutes while things go wrong: `python tools/soak.py --minutes 10`.
 
-They are formed, killed, stopped, interrupted, relayed and flooded; functions raise, and callbacks do what
-they should not. Prints how often each happened and how it ended. Exits with 1 where something hung, was
-lost, panicked, or left anything behind; such a case is repeated by its seed, as far as the system schedules
-alike:
-`--case killed:123 --times 50`.
+They are formed, killed, stopped, interrupted, relayed and flooded; functions raise, and callbacks misbehave.
+Prints the number of each event, and the outcomes. Exits with 1 where something hung, was lost, panicked, or
+left anything behind; such a case is repeated by its seed, as far as the system schedules alike: `--case
+killed:123 --times 50`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from soaking.cases import KINDS, Case, Wrong
 from soaking.forked import threads_and_files
 
 SAY_EVERY = 30.0
-"""Seconds between two lines of how far it is."""
+"""Seconds between two lines of progress."""
 
 
 def run(kind: str, seed: int, typical: dict[tuple[Any, ...], float]) -> str:
@@ -56,7 +55,7 @@ def cases(arguments: argparse.Namespace) -> Any:
 
 
 def main() -> int:
-    """Runs cases and prints what became of them; the exit status."""
+    """Runs cases and prints their outcomes; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))

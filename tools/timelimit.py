@@ -1,7 +1,7 @@
 """Runs a command under a time limit: `python tools/timelimit.py SECONDS COMMAND...`.
 
-`timeout` is not on every system. The command gets a process group of its own, so that what it
-started is stopped with it. Exits with the command's status, or 124 when the time is up.
+`timeout` is not on every system. The command gets a process group of its own, so that its children are
+stopped with it. Exits with the command's status, or 124 when the time is up.
 """
 
 import os

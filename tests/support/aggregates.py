@@ -1,4 +1,4 @@
-"""Aggregates of columns for tests that compare with pyarrow's `group_by`, whose results have such names."""
+"""Aggregates of columns for tests that compare with pyarrow's `group_by`, which names its results so."""
 
 from collections.abc import Iterable
 from typing import Any

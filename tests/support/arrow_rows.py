@@ -1,4 +1,4 @@
-"""A table of two columns, and what a dataflow makes of it."""
+"""A table of two columns, and the results of a dataflow on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE = pa.table({"k": range(12), "s": [f"s{i % 5}" for i in range(12)]}, schema
 def run(
     build: Callable[[ps.ArrowStream], Any], table: pa.Table = TABLE, *, workers: int = 1
 ) -> list[tuple[Any, list[dict[str, Any]]]]:
-    """The rows per time, of all workers, of what a dataflow makes of a table that worker 0 sends."""
+    """Returns the rows per time, of all workers, of a dataflow's result for a table that worker 0 sends."""
 
     def main(worker: ps.Worker) -> list[tuple[Any, list[pa.RecordBatch]]]:
         rows = ps.ArrowInput(table.schema)

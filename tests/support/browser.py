@@ -1,4 +1,4 @@
-"""A headless Chromium that a test drives: pages, keys, what is on them.
+"""A headless Chromium that a test drives: pages, keys, and the content of pages.
 
 Owns the browser's process and its pipe (`--remote-debugging-pipe`): commands and answers are JSON, each ended
 by a null byte.
@@ -38,7 +38,7 @@ FLAGS = (
 )
 
 LONG = 120.0
-"""Seconds for what comes in any case."""
+"""Seconds for events that come in any case."""
 
 START = """
 import fcntl, os, sys
@@ -54,7 +54,7 @@ class Browser:
     """A browser with one page, for as long as the block runs.
 
     Args:
-        folder: An empty folder for what it keeps.
+        folder: An empty folder for its profile.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class Browser:
                 return result
 
     def open(self, url: str) -> None:
-        """Goes to a page, and waits until it has drawn something."""
+        """Opens a page, and waits until it has drawn something."""
         self._call("Page.navigate", url=url)
         self.until("document.body?.dataset.ready === 'yes'")
 
@@ -117,7 +117,7 @@ class Browser:
         return result["result"].get("value")
 
     def until(self, expression: str) -> Any:
-        """Waits until an expression is true; what it is then."""
+        """Waits until an expression is true; returns its value."""
         end = time.monotonic() + LONG
         while not (found := self.says(expression)):
             assert time.monotonic() < end, f"never true: {expression}"

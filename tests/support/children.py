@@ -15,7 +15,7 @@ def finished(
     """Runs a Python program, and ends it and all that it started after so many seconds.
 
     Raises:
-        AssertionError: If it had not ended by then, with what it said and the stacks of its threads.
+        AssertionError: If it had not ended by then, with its output and the stacks of its threads.
     """
     child = subprocess.Popen(
         [str(part) for part in command],

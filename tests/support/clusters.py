@@ -1,7 +1,7 @@
 """Clusters of processes for tests: each is an interpreter of its own that runs a short program.
 
-The listening sockets are bound here and handed down, so no port is taken in between. What a process does is
-text: it defines `main(worker)`, and finds its `config` made.
+The listening sockets are bound here and inherited, so no port is taken in between. The program of a process
+is text: it defines `main(worker)`, and finds its `config` made.
 """
 
 import ast
@@ -43,7 +43,7 @@ for index, result in enumerate(ps.execute(main, config=config, listener=listener
 
 
 class Process:
-    """One of the processes; what it prints goes to files, so that it never waits for us."""
+    """A process of the cluster; its output goes to files, so that it never waits for us."""
 
     def __init__(self, command: Sequence[str], descriptors: tuple[int, ...]) -> None:
         self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115  # `close` closes them
@@ -94,8 +94,8 @@ class Cluster:
     """Processes that are to find each other; whatever happens, none outlives the `with` block.
 
     Args:
-        program: What each process runs, after the prelude; `main` is executed unless `execute` is False.
-        processes: How many there are.
+        program: The program of each process, after the prelude; `main` is executed unless `execute` is False.
+        processes: The number of processes.
         start: Which are started at once; the others are by `start`.
         prefix: A command to start process i with, such as to put it into a network of its own.
         addresses: Where they are found; left out: on sockets that are bound here and handed down.
@@ -126,7 +126,7 @@ class Cluster:
             "processes": processes,
             "secret": secrets.token_hex(16),
             "connect_timeout": 100.0,
-            "stall_timeout": 1000.0,  # a process that dies is noticed otherwise
+            "stall_timeout": 1000.0,  # the end of a process is noticed otherwise
             **options,
         }
         self.processes: dict[int, Process] = {}
@@ -134,7 +134,7 @@ class Cluster:
             self.start(process)
 
     def start(self, process: int, /, **options: Any) -> Process:
-        """Starts one of the processes; the options replace those of the others."""
+        """Starts a process of the cluster; the options replace those of the others."""
         listener = self._listeners[process]
         options = {
             "process": process,

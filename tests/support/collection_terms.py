@@ -17,7 +17,7 @@ Term = tuple[Any, ...]
 Multiset = Counter[Any]
 
 TURNS = 12
-"""Turns that a loop may take. Terms whose loops take more are of no use as examples."""
+"""The maximum number of turns of a loop. Terms whose loops take more are of no use as examples."""
 
 
 class NoEndError(Exception):
@@ -87,7 +87,7 @@ def terms(draw: Any, depth: int = 3, variables: int = 0, loops: int = 2) -> Term
 
 
 def build(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
-    """The term as a collection. `variables` are those of the loops around it, as they are in its scope."""
+    """Returns the term as a collection. `variables` are those of the loops around it, in its scope."""
     name, *args = term
     if name == "input":
         return inputs[args[0]]

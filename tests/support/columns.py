@@ -1,4 +1,4 @@
-"""Random tables of columns, the rows that a dataflow makes of them, and what tests compare them with."""
+"""Random tables of columns, the rows of a dataflow on them, and the values that tests compare with."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The effort of property tests: `POINTSTAMP_EFFORT` times that of `make test` (`make check-deep`).
 
-What they look at is the same in every run, unless `--hypothesis-seed` is given (tests/conftest.py).
+Their examples are the same in every run, unless `--hypothesis-seed` is given (tests/conftest.py).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Random events, and what is on time of them: for the tests of windows, joins in time and keyed state."""
+"""Random events, on time and late, for the tests of windows, joins in time and keyed state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness import run
 
 
 class Event(NamedTuple):
-    """A record: when it happened, of which key, and something to tell it from others."""
+    """A record: its time, its key, and a value that distinguishes it from others."""
 
     at: int
     key: str

@@ -1,4 +1,4 @@
-"""Compares the dataflow graphs that a program builds with those that are kept in tests/golden.
+"""Compares the dataflow graphs that a program builds with the kept ones in tests/golden.
 
 A graph that changes shows here: an operator more or less, another pact, another line of the program that an
 error would name. Where the change is meant, `WRITE_GOLDEN_GRAPHS=1 pytest tests/package/test_docs.py

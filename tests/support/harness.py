@@ -1,4 +1,4 @@
-"""Helpers of several test files: running a program on some workers, and reading what came out."""
+"""Helpers of several test files: running a program on some workers, and reading its results."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ class Seen(list[T]):
 
 
 def run(workers: int, build: Callable[[ps.Scope], Any]) -> list[Any]:
-    """Builds the same dataflow on each worker, runs it, and returns what `build` returned, by worker."""
+    """Builds the same dataflow on each worker, runs it, and returns the results of `build`, by worker."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
@@ -124,7 +124,7 @@ def code_block(chapter: str, names: str) -> str:
 
 
 def script(program: str, *, timeout: float = 380, fails: bool = False) -> str:
-    """Runs a program in an interpreter of its own; returns what it printed, with its errors."""
+    """Runs a program in an interpreter of its own; returns its output, with its errors."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-X", "faulthandler", "-c", textwrap.dedent(program)],
         capture_output=True,

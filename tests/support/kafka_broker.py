@@ -96,20 +96,20 @@ class Broker:
         raise TimeoutError((self.folder / "log").read_text()[-2000:])
 
     def stop(self) -> None:
-        """Stops it, and waits until it has gone."""
+        """Stops it, and waits until it has ended."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(SECONDS)
             self._process = None
 
     def admin(self) -> Any:
-        """A client for what is not a connector's business."""
+        """A client for operations that are not a connector's."""
         return _admin().AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def topic(self, partitions: int, name: str | None = None) -> str:
         """A new topic."""
         name = name or f"t{uuid.uuid4().hex}"
-        admin = self.admin()  # a client that is dropped gives up what it was asked
+        admin = self.admin()  # a client that is dropped cancels its requests
         (made,) = admin.create_topics([_admin().NewTopic(name, partitions, 1)]).values()
         made.result(SECONDS)
         return name
@@ -121,7 +121,7 @@ class Broker:
         made.result(SECONDS)
 
     def last_of(self, topic: str, key: bytes | None = None) -> int:
-        """The greatest number in a topic of one partition, of those with a key; -1 if there is none."""
+        """Returns the greatest number with a key in a topic of one partition; -1 if there is none."""
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "last", "log_level": 0})

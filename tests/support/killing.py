@@ -1,4 +1,4 @@
-"""Programs that are killed and run again: what the tests of recovery share.
+"""Programs that are killed and run again: helpers of the tests of recovery.
 
 A program is a file in `tests/recovery`. It is run as `python PROGRAM FOLDER ...`, reads and writes in the
 folder, and keeps its checkpoints in `FOLDER/state`.
@@ -128,11 +128,11 @@ def run_killed(
         program: The name of its file.
         folder: Its folder.
         shapes: Its further arguments, in turn.
-        turns: How often it is killed at most.
+        turns: The maximum number of kills.
         seed: Draws when.
 
     Returns:
-        How often it was killed.
+        The number of kills.
 
     Raises:
         AssertionError: If a run fails.
@@ -149,7 +149,7 @@ def run_killed(
 
 
 def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
-    """Returns what a query of an SQLite database returns; nothing where its table is missing."""
+    """Returns the result of a query of an SQLite database; an empty one where its table is missing."""
     with closing(sqlite3.connect(database)) as connection:
         try:
             return list(connection.execute(query))
@@ -167,7 +167,7 @@ def entry(state: Path, number: int) -> dict[str, Any]:
 
 
 def check_folder(state: Path) -> None:
-    """Checks that a location has what its newest entry names, and nothing else.
+    """Checks that a location has the objects that its newest entry names, and no others.
 
     Raises:
         AssertionError: If something is missing or left over.

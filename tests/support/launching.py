@@ -13,7 +13,7 @@ from typing import Protocol
 SECONDS = 380
 
 # A program's own code, before its function is called, runs in every process, also where no cluster is formed.
-# Which process it is in, it can only tell from who comes first; `turn()` gives each a number.
+# It can only find out by order of arrival in which process it runs; `turn()` gives each a number.
 PREAMBLE = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
@@ -58,7 +58,7 @@ def written(directory: Path) -> Iterator[Write]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet waited for does not."""
+    """Whether a process runs; an ended one that was not waited for does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

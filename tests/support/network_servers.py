@@ -1,4 +1,4 @@
-"""Servers on loopback that behave, break off, or mean harm, and what reads them, for the tests of sources."""
+"""Servers on loopback that behave, break off, or attack, and their readers, for the tests of sources."""
 
 import importlib.util
 import socket
@@ -41,7 +41,7 @@ def server(*turns: Serve, tls: ssl.SSLContext | None = None) -> Iterator[str]:
                         connection = tls.wrap_socket(connection, server_side=True)
                     turn(connection)
                 except OSError:
-                    pass  # the other side has gone
+                    pass  # the other side has closed
                 connection.close()
             listener.close()
 

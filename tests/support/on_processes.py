@@ -2,7 +2,7 @@
 
 Where a test asks `pointstamp.execute` for an even number of workers, it gets two processes of half as many.
 With `--processes 3` it is three processes, and a test that is parametrized by 2 or 4 `workers` gets 3 or 6.
-They are threads, with connections of their own, so that the test can look at what they have seen.
+They are threads, with connections of their own, so that the test can inspect their observations.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ alone = ps.execute
 shapes: Counter[tuple[int, int]] = Counter()
 """Clusters that were made, by processes and workers of each."""
 whole = True
-"""Whether no test was left out: those that failed are run again by themselves."""
+"""Whether no test was left out: failed ones are run again by themselves."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

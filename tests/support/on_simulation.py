@@ -1,7 +1,7 @@
 """Runs tests on simulated workers: `pytest -p on_simulation --seed 7 ...`, with tests/support on the path.
 
 Where a test asks `pointstamp.execute` for several workers, `pointstamp.testing.simulate` runs them, each time
-with another seed, counted from the one that is given: so each run of a test sees another order.
+with another seed, counted from the given one: so each run of a test sees another order.
 """
 
 import itertools

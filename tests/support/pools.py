@@ -17,7 +17,7 @@ from clusters import Process
 from pointstamp.cluster import bind
 
 PATIENCE = 40.0
-"""Seconds after which a cluster that has not ended is one that hangs."""
+"""Seconds after which a cluster that has not ended counts as hanging."""
 
 
 HERE = str(Path(__file__).parent)

@@ -87,7 +87,7 @@ class Server:
                 self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", words, "start")
                 return
             except subprocess.CalledProcessError as error:
-                # A server that was killed keeps its memory until the last of its processes has gone.
+                # A server that was killed keeps its memory until the last of its processes has ended.
                 if time.monotonic() > until:
                     log = (self.folder / "log").read_text(errors="replace")
                     raise RuntimeError(f"the server does not start: {log[-2000:]}") from error

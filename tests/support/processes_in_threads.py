@@ -30,7 +30,7 @@ def outcomes(
 ) -> list[list[R] | BaseException]:
     """Runs `pointstamp.execute` in several processes, which are threads; returns each one's results or error.
 
-    The options are for the configurations of all; `each` has, for each process, those of its own.
+    The options are for the configurations of all; `each` has further ones for each process.
     """
     bound = [bind() for _ in range(processes)]
     addresses = [address for _, address in bound]
@@ -53,7 +53,7 @@ def outcomes(
 
 
 def execute(main: Callable[[ps.Worker], R], processes: int, workers: int = 1, **options: Any) -> list[R]:
-    """Runs as `pointstamp.execute` of as many workers; raises what was raised where it happened."""
+    """Runs as `pointstamp.execute` with as many workers; raises the original exception."""
     found = outcomes(main, processes, workers, **options)
     failures = [outcome for outcome in found if isinstance(outcome, BaseException)]
     for failure in failures:

@@ -1,7 +1,7 @@
 """Programs for several processes: module-level functions, so that real processes can import them.
 
-Each is the `main` of a worker and returns what it saw; together, the workers' results do not depend on how
-many workers there are, or in which processes.
+Each is the `main` of a worker and returns its observations; together, the workers' results do not depend on
+the number of workers, or on their processes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def reach(worker: ps.Worker) -> list[Any]:
 
 
 def sequence(worker: ps.Worker) -> list[Any]:
-    """Returns the order of what all workers push, as every worker sees it, with barriers before and after."""
+    """Returns the order of all workers' values, as each worker sees it, with barriers before and after."""
     for _ in range(3):
         worker.barrier()
     sequencer = worker.sequencer()
@@ -156,7 +156,7 @@ def rows_of(capture: ps.Capture[Any]) -> list[tuple[Any, ...]]:
 
 
 def broadcasts(worker: ps.Worker) -> list[Any]:
-    """Everything to every worker; each returns how often it saw each record."""
+    """Sends everything to every worker; each returns the number of times that it saw each record."""
     with worker.dataflow() as scope:
         seen = scope.to_stream(dealt(worker, range(3000))).broadcast().capture()
     worker.run()

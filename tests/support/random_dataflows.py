@@ -1,4 +1,4 @@
-"""Random dataflows with nested loops, and a model of what they compute.
+"""Random dataflows with nested loops, and a model of their results.
 
 A program is a list of steps, some of which hold lists of steps: loops, scopes, forks. It is built as a
 dataflow and evaluated as a function from records by time to records by time. Every step of the dataflow is
@@ -18,7 +18,7 @@ Steps = list[tuple[Any, ...]]
 Data = dict[tuple[int, ...], Counter[int]]
 
 SIZE = 11  # records are 0 .. SIZE
-END = 4  # no record goes round a loop at this trip, or later
+END = 4  # no record circulates at this turn, or later
 
 
 def later(time: tuple[int, ...], more: int) -> tuple[int, ...]:
@@ -146,7 +146,7 @@ def one(step: tuple[Any, ...], stream: ps.Stream[int]) -> ps.Stream[int]:
 
 
 def cycle(stream: ps.Stream[int], summary: int, steps: Steps) -> ps.Stream[int]:
-    """The stream and what comes round, distinct, through the steps; not beyond the end."""
+    """Applies the steps to the distinct records of the stream and of the loop; not beyond the end."""
     handle, again = stream.scope.loop_variable(summary)
     result = dataflow(steps, checked(stream.concat(checked(again))).distinct())
     _, going = result.branch_when(lambda time: coordinates(time)[-1] < END)

@@ -1,4 +1,4 @@
-"""Classes whose objects are records: with an equality, an order or a making of their own, and without."""
+"""Classes of records: with an equality, an order or a construction of their own, and without."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Bits(enum.IntFlag):
 
 
 class Coordinate(bytes, enum.Enum):
-    """A coordinate, as in Python's documentation: what it equals is not its value."""
+    """A coordinate, as in Python's documentation: it equals objects with another value."""
 
     label: str
 
@@ -163,7 +163,7 @@ class Length(float, enum.Enum):
 
 
 class Grade(enum.Enum):
-    """An order other than that of the names."""
+    """An order other than the order of the names."""
 
     GOOD = 1
     BAD = 2

@@ -1,4 +1,4 @@
-"""Runs programs that are stopped at a checkpoint, and run again: what the tests of recovery share."""
+"""Runs programs that are stopped at a checkpoint, and run again: helpers of the tests of recovery."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ class Enough(Exception):
 
 
 def settings(folder: Path, workers: int = 1, **options: Any) -> ps.Config:
-    """The configuration of a program whose checkpoints are made when it asks for them."""
+    """The configuration of a program that requests its checkpoints."""
     checkpoint = ps.Checkpoint(folder / "state", every=None, **options)
     return ps.Config(workers=workers, checkpoint=checkpoint)
 
@@ -40,7 +40,7 @@ def run_until_stopped(main: Main, config: ps.Config) -> None:
 
 
 class Found:
-    """The records of a stream on this worker, with their times, in the order in which they came."""
+    """Returns the records of a stream on this worker, with their times, in order of arrival."""
 
     def __init__(self, stream: ps.Stream[Any]) -> None:
         self.records: list[tuple[Any, Any]] = []

@@ -1,6 +1,6 @@
 """The distribution of tests among workers that run at the same time: `pytest -n auto` (tests/conftest.py).
 
-One worker runs all tests of a file, so that what a module's fixture starts is started once. The files of
+One worker runs all tests of a file, so that the servers of a module's fixture are started once. The files of
 `tests/spark` are one group, since they share one Spark: one worker has a JVM. Groups begin in the order of
 `FIRST`, then in the order of collection.
 """
@@ -49,7 +49,7 @@ def sort(items: list[pytest.Item]) -> None:
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # without types
-    """Hands out groups of tests, in the order in which the tests are listed."""
+    """Assigns groups of tests, in the order in which the tests are listed."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
@@ -59,7 +59,7 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc]  # without types
         return group_of(nodeid)
 
     def remove_node(self, node: Any) -> str | None:
-        """Hands out what a worker that died has left; not the test that it died in, which is returned."""
+        """Assigns the remaining tests of an ended worker; returns the test in which it ended."""
         left = {
             group: [name for name, done in tests.items() if not done]
             for group, tests in self.assigned_work.pop(node).items()

@@ -5,9 +5,9 @@
     order <- events <- operators,   channels <- simulate <- py,   store <- recovery <- py,
     engine <- recovery
 
-`progress` and `channels` never see each other, and only `py` names PyO3. The graph is what
-`cargo tree` says that it is; a crate that is missing from the table below is an error, and so is
-an edge of the design that is not there, so that a check that found nothing cannot pass.
+`progress` and `channels` never use each other, and only `py` names PyO3. The graph is taken from `cargo
+tree`; a crate that is missing from the table below is an error, and so is a missing edge of the design, so
+that a check that found nothing cannot pass.
 """
 
 import os

@@ -7,7 +7,7 @@ def violations(graph: Mapping[str, Iterable[str]], layers: Mapping[str, Set[str]
     """Returns the uses that the list forbids, and the folders that are listed and not there.
 
     Args:
-        graph: What each file names of the others, as paths.
+        graph: The files that each file names, as paths.
         layers: For each folder (or file without its ending), the folders that it may use besides itself.
             Files in none of them are free to use, and to be used by, any.
     """

@@ -1,4 +1,4 @@
-"""Circles in a graph of files, and what may be said of those that are known.
+"""Circles in a graph of files, and the list of known ones.
 
 A circle is a strongly connected part of two files and more: each of them can only be understood, tested or
 moved with all the others.
@@ -10,7 +10,7 @@ Graph = Mapping[str, Iterable[str]]
 
 
 def inside(graph: Graph, folder: str) -> dict[str, set[str]]:
-    """The part of a graph of paths that lies in a folder, with paths from there."""
+    """Returns the part of a graph of paths that is in a folder, with paths from there."""
     start = f"{folder}/"
     return {
         source.removeprefix(start): {t.removeprefix(start) for t in targets if t.startswith(start)}

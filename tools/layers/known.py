@@ -3,8 +3,8 @@
 # Files of a crate or of the package that lie in a circle. A circle may lose files, not gain any.
 CIRCLES: dict[str, list[set[str]]] = {}
 
-# For a crate or package: its folders, and the folders that each may use. This says what is meant, not what is
-# wrong, so it grows with the crates.
+# For a crate or package: its folders, and the folders that each may use. This is the intended design, not a
+# list of violations, so it grows with the crates.
 LAYERS: dict[str, dict[str, set[str]]] = {
     "crates/engine": {
         "run": set(),

@@ -1,9 +1,9 @@
-"""The arrows between the modules of a Python package: what each imports when it runs.
+"""The dependencies between the modules of a Python package: the imports of each when it runs.
 
-Imports in functions count: they are how a circle is hidden. Imports for type checkers alone
-(`if TYPE_CHECKING:`) do not: two classes may name each other. A name that a package's `__init__` imports from
-another module is an arrow to that module; also where it imports the name for type checkers alone, and loads
-it with its first use.
+Imports in functions count: they are a way to hide a circle. Imports for type checkers alone (`if
+TYPE_CHECKING:`) do not: two classes may name each other. A name that a package's `__init__` imports from
+another module is a dependency on that module; also where it imports the name for type checkers alone, and
+loads it with its first use.
 """
 
 import ast
@@ -59,7 +59,7 @@ def _defined_in(source: str, name: str, trees: dict[str, ast.Module], files: dic
 
 
 def _statements(tree: ast.AST) -> list[ast.stmt]:
-    """Every statement that can run, those in functions included."""
+    """Yields every statement that can run, including those in functions."""
     found = []
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

@@ -1,15 +1,15 @@
 """The arrows between the files of a Rust crate: which other files the paths in each name.
 
-A path is followed to the file that defines what it names: a module that only passes a name on (`pub use`) is
-not what is meant, and declaring a module is no use of it. Code under `#[cfg(test)]`, comments and strings do
-not count. Macros and traits' methods are found by their paths alone, which is what `use` gives them.
+A path is followed to the file that defines its item: a module that only re-exports a name (`pub use`) is not
+the target, and declaring a module is no use of it. Code under `#[cfg(test)]`, comments and strings do not
+count. Macros and traits' methods are found by their paths alone, as `use` has them.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# What is no code: comments (nested ones are rare enough), strings, characters.
+# Text that is not code: comments (nested ones are rare enough), strings, characters.
 _NO_CODE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>\#*)".*?"(?P=hashes)|b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^'\\])'""",
     re.DOTALL,
@@ -35,7 +35,7 @@ def arrows(root: Path) -> dict[str, set[str]]:
 
 
 def code(text: str) -> str:
-    """A file without comments, strings, and what only tests see."""
+    """Returns a file without comments, strings, and code for tests alone."""
     text = _NO_CODE.sub(" ", text)
     while match := _TEST.search(text):
         text = text[: match.start()] + text[_item_end(text, match.end()) :]
@@ -67,11 +67,11 @@ def _is_test(path: Path, root: Path) -> bool:
 
 
 class _Crate:
-    """The modules of a crate by their paths, with what each brings into its names."""
+    """Returns the modules of a crate by their paths, with the names that each imports."""
 
     def __init__(self, texts: dict[Path_, str]) -> None:
         self._texts = texts
-        # For each module: what a name in it stands for, as a path from the crate's root.
+        # For each module: the meaning of its names, as paths from the crate's root.
         self._names: dict[Path_, dict[str, Path_]] = {module: {} for module in texts}
         self._globs: dict[Path_, list[Path_]] = {module: [] for module in texts}
         self._plain: dict[Path_, set[Path_]] = {module: set() for module in texts}
@@ -100,8 +100,8 @@ class _Crate:
                 yield whole
 
     def defined_in(self, path: Path_) -> Path_ | None:
-        """The module whose file has what a path from the root names."""
-        for _ in range(20):  # a `use` that leads back to itself does not compile, but is not our business
+        """Returns the module whose file defines the item of a path from the root."""
+        for _ in range(20):  # a circular `use` does not compile, but is not checked here
             module = path
             while module not in self._texts:
                 module = module[:-1]

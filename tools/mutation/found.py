@@ -1,7 +1,7 @@
 """The changes that can be made to a crate: cargo-mutants' list, in its words, by its rules.
 
-All changes of a file can be planted side by side: what a change replaces stays where it is, behind the
-question whether that change is chosen.
+All changes of a file can be planted side by side: the replaced code stays in place, behind the condition that
+the change is not chosen.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OPERATORS = {
     "^=": ["|=", "&="],
 }
 
-# What is compiled for tests, or for models of threads, is no part of the crate.
+# Code that is compiled for tests, or for models of threads, is no part of the crate.
 APART = re.compile(r"^#\[(cfg\((test|shuttle|all\((test|shuttle))|(\w+::)*test\b)")
 # Chains of `let` cannot be changed in part; a guard with one is left alone.
 CHAINS = ("let_chain", "let_condition")
@@ -69,7 +69,7 @@ class Change:
     new: str
     """The code that runs if it is chosen."""
     number: int = 0
-    """By which it is chosen, from 1."""
+    """The number by which it is chosen, from 1."""
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Site:
-    """A place that changes are made to: what is there stays, where no change is chosen."""
+    """A place of changes: its code stays, where no change is chosen."""
 
     kind: str
     """"value" (an expression), "body" (of a function), "iterator" (a body), "arm" (of a match) or "guard"."""
@@ -96,7 +96,7 @@ class Source:
     code: bytes
     changes: list[Change] = field(default_factory=list)
     constant: list[tuple[int, int]] = field(default_factory=list)
-    """Places of `const` functions: one that asks what is chosen cannot be."""
+    """Places of `const` functions, which cannot query the chosen change."""
 
 
 def sources(root: Path, crate: Path) -> list[Source]:
@@ -124,7 +124,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.modules: list[str] = []
-        """Those declared here whose code is in another file."""
+        """Modules declared here whose code is in another file."""
 
     def read(self, node: Node, within: list[str]) -> None:
         """Collects the changes of a node, in these modules, implementations and functions."""

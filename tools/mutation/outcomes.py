@@ -15,7 +15,7 @@ MISSED = ("survived", "unreached")
 
 
 def explained(root: Path) -> list[re.Pattern[str]]:
-    """The changes that `.cargo/mutants.toml` gives a reason for: what their names match."""
+    """The changes that `.cargo/mutants.toml` gives a reason for: patterns of their names."""
     listed = (root / ".cargo/mutants.toml").read_text()
     # Strings of JSON on lines of their own, which a parser that Python 3.10 has can read.
     return [re.compile(json.loads(line)) for line in re.findall(r'^ *(".*"),$', listed, re.MULTILINE)]
@@ -37,7 +37,7 @@ class Outcomes:
         log.parent.mkdir(parents=True, exist_ok=True)
 
     def put(self, change: Change, how: str, by: str = "") -> None:
-        """Notes how a change ended, and by which program. What some tests came to is not unreached."""
+        """Notes the end of a change, and the program. A change that some tests reached is not unreached."""
         with self._lock:
             if how == "unreached" and self.ended.get(change.number, ("",))[0] == "survived":
                 return

@@ -1,8 +1,8 @@
 """A copy of the workspace in which every change of a crate can be chosen by a number.
 
-What a change replaces stays, in an `else`: `a < b` becomes `(if chosen(17) { a <= b } else { a < b })`, and
-a function begins with `if chosen(18) { return 0; }`. So all that is written are insertions. Within the text
-of a change nothing else is planted: one change is made at a time.
+The code that a change replaces stays, in an `else`: `a < b` becomes `(if chosen(17) { a <= b } else { a < b
+})`, and a function begins with `if chosen(18) { return 0; }`. So all edits are insertions. Within the text of
+a change nothing else is planted: one change is made at a time.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class DoesNotCompile(Exception):
 
 
 def copy(root: Path, to: Path, apart: set[Path]) -> None:
-    """Brings the copy up to what git knows of the workspace, but for files that are written in another way.
+    """Updates the copy to the tracked files of the workspace, except files with planted changes.
 
-    A file that is the same keeps its date. Functions are no constants there: they may call some that ask what
-    is chosen, which cannot be.
+    An unchanged file keeps its date. Functions are no constants there: they may call some that query the
+    chosen change, which a constant cannot.
     """
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=root, capture_output=True, check=True).stdout.decode()
@@ -130,7 +130,7 @@ def _around(site: Site, changes: Sequence[Change]) -> tuple[str, str]:
 
 
 def _asked(change: Change, *, close: bool = True) -> str:
-    """The question whether a change is chosen, where an error in what follows is the change's."""
+    """Returns the condition of a change, such that an error in the following code is the change's."""
     end = END.format(change.number) if close else ""
     return f"{BEGIN.format(change.number)}crate::planted::chosen({change.number}){end}"
 
@@ -152,7 +152,7 @@ def compilable(
 
 
 def _refused(to: Path, messages: str) -> set[int]:
-    """The changes that errors are about: those they point at, or else those on the same lines."""
+    """Returns the changes that errors are about: those they point at, or else those on the same lines."""
     marked: dict[str, list[tuple[int, int, int, int, int]]] = {}
     numbers: set[int] = set()
     for error in _errors(messages):

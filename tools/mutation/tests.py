@@ -32,13 +32,13 @@ class Program:
 
 @dataclass(frozen=True)
 class Trial:
-    """A test program with settings, and what it does while no change is chosen."""
+    """A test program with settings, and its run while no change is chosen."""
 
     program: Program
     env: dict[str, str]
     seconds: float
     reaches: frozenset[int]
-    """The changes whose code it comes to."""
+    """The changes whose code it reaches."""
 
     def notices(self, number: int, patience: float) -> str | None:
         """Returns the way in which a change is noticed: "caught", "timeout", or None if it is not."""

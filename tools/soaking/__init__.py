@@ -1,1 +1,1 @@
-"""The parts of `tools/soak.py`: workloads, the processes that run them, and what happens to these."""
+"""The parts of `tools/soak.py`: workloads, the processes that run them, and the events that disturb these."""

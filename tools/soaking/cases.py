@@ -1,8 +1,8 @@
-"""Events in a cluster: each kind of case runs one, does something to it, and says how it ended.
+"""Events in a cluster: each kind of case runs one, does something to it, and returns the outcome.
 
-A case is decided by its seed, but for when the system schedules what. What must hold, whatever happens:
-where no process says otherwise, what comes out is whole; a process that was not harmed returns, or raises
-what names who was.
+A case is decided by its seed, except for the system's scheduling. The invariants: unless a process reports
+otherwise, the results are complete; an unharmed process returns, or raises an error that names the harmed
+one.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Case", "Wrong"]
 
 LIMIT = 60.0
-"""Seconds for one case: many times what it takes."""
+"""Seconds for one case: many times the usual time."""
 
 
 class Wrong(Exception):
-    """Raised where something happened that must not: a sentence, and what the processes printed."""
+    """Raised where an invariant was violated: a sentence, and the output of the processes."""
 
 
 class Case:
-    """One cluster, in a directory of its own, and what becomes of it.
+    """One cluster, in a directory of its own, and the outcomes of its processes.
 
     Args:
         seed: Decides all that is decided here.
@@ -123,7 +123,7 @@ class Case:
         time.sleep(self.chance.random() * 1.2 * self._typical.get(self._shape, 0.3))
 
     def wait(self) -> list[Ended]:
-        """Returns the end of each process. A panic, a crash, a hang, what is left behind: each is `Wrong`."""
+        """Returns the end of each process. A panic, a crash, a hang, a remainder: each is `Wrong`."""
         try:
             ends = [process.wait(self.end) for process in self.processes]
         except Hung as hung:
@@ -140,12 +140,12 @@ class Case:
         return "\n".join(process.said for process in self._all if process.said)
 
     def judge(self, ends: list[Ended], harmed: set[int], words: tuple[str, ...] = ()) -> str:
-        """Checks that results are whole, and that processes that were not harmed say who was.
+        """Checks that results are complete, and that unharmed processes name the harmed one.
 
         Args:
             ends: Of all processes.
-            harmed: Those that something was done to.
-            words: What an error may say in place of their number.
+            harmed: The processes that were disturbed.
+            words: Words that an error may contain in place of their number.
 
         Returns:
             The outcome, in a word or two.
@@ -179,7 +179,7 @@ class Case:
             raise Wrong(f"{self._shape}: lost {expected - found}, and too much is {found - expected}")
 
     def close(self) -> None:
-        """Ends what is left; a process or a port that is left is `Wrong`."""
+        """Ends remaining processes; a remaining process or port is `Wrong`."""
         left = [process.pid for process in self._all if process.close()]
         names = [
             path.name
@@ -248,7 +248,7 @@ def interrupted(case: Case) -> str:
 
 
 def relayed(case: Case) -> str:
-    """A relay is between two processes, and changes, leaves out, repeats or breaks off what they say."""
+    """A relay is between two processes, and changes, leaves out, repeats or breaks off their bytes."""
     listener, between = bind()
     real, target = bind()
     real.close()
@@ -315,7 +315,7 @@ def raising(case: Case) -> str:
 
 
 def callbacks(case: Case) -> str:
-    """Callbacks do to their worker what they should not."""
+    """Callbacks misbehave towards their worker."""
     seed, workers = case.chance.randrange(1 << 30), case.chance.choice([1, 2])
     case.end = time.monotonic() + LIMIT
     case.processes.append(case.fork(lambda _: make_trouble(seed, workers), "trouble"))
@@ -339,4 +339,4 @@ KINDS: dict[str, tuple[Callable[[Case], str], int]] = {
     "raising": (raising, 2),
     "callbacks": (callbacks, 4),
 }
-"""Events, and how often each happens beside the others."""
+"""Events, and their relative frequencies."""

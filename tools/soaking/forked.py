@@ -1,7 +1,7 @@
 """Processes that are forked from this one, which has imported everything: a cluster starts at once.
 
-Owns the processes of one case: each leads a group of its own, writes what it prints and how it ended to
-files of the case's directory, and is waited for. The parent must have one thread, as everything that forks.
+Owns the processes of one case: each leads a group of its own, writes its output and its end to files of the
+case's directory, and is waited for. The parent must have one thread, as every program that forks.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Hung(Exception):
 
 @dataclass
 class Ended:
-    """The end of a process: what its function returned or raised, or that a signal killed it.
+    """The end of a process: its function returned or raised, or a signal killed it.
 
     Args:
-        how: ``"returned"``, ``"raised"``, or ``"killed"``, where it ended without saying how.
-        value: What was returned; the name of the exception's class.
-        text: What the exception says.
+        how: ``"returned"``, ``"raised"``, or ``"killed"``, where it ended without a report.
+        value: The result; or the name of the exception's class.
+        text: The text of the exception.
         kept: Threads and files that it has more of afterwards than before.
         seconds: From when it said that it has begun.
     """
@@ -57,7 +57,7 @@ class Forked:
     """A process that runs a function.
 
     Args:
-        function: Is given what says that it has begun; returns something that can be pickled.
+        function: Gets a callback that reports that it has begun; returns something that can be pickled.
         directory: Where its files go.
         name: Of its files.
     """
@@ -106,7 +106,7 @@ class Forked:
 
     @staticmethod
     def _kept(before: tuple[int, int]) -> tuple[int, int]:
-        """Counts what there is more of; the system takes a moment to put away a thread that was joined."""
+        """Counts resources that have increased; the system takes a moment to remove a joined thread."""
         limit = time.monotonic() + 2
         while True:
             after = threads_and_files()
@@ -144,7 +144,7 @@ class Forked:
             until: By `time.monotonic`, when that is too late.
 
         Raises:
-            Hung: If it has not ended by then; it has printed where it is, and is dead.
+            Hung: If it has not ended by then; it has printed its position, and was killed.
         """
         pause = 0.001
         while not self._is_over():
@@ -169,7 +169,7 @@ class Forked:
         return self._status is not None
 
     def close(self) -> bool:
-        """Kills what is left of it and of its group; whether a process of the group was left behind by it."""
+        """Kills the rest of it and of its group; returns whether it had left a process of the group."""
         if self._status is None:
             os.kill(self.pid, signal.SIGKILL)
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])

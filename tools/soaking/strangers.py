@@ -25,11 +25,11 @@ def flood(addresses: list[str], seed: int, seconds: float) -> int:
 
     Args:
         addresses: Of the processes of a cluster.
-        seed: Decides what it does.
-        seconds: How long it goes on.
+        seed: Determines the actions.
+        seconds: The duration.
 
     Returns:
-        How many connections it made.
+        The number of connections made.
     """
     chance = random.Random(seed)
     kept: list[socket.socket] = []
@@ -55,16 +55,16 @@ def flood(addresses: list[str], seed: int, seconds: float) -> int:
 
 
 def relay(listener: socket.socket, address: str, harm: Callable[[int, bytes], bytes | None]) -> int:
-    """Passes on what comes between who connects and an address, until both have gone.
+    """Passes on bytes between clients and an address, until both have closed.
 
     Args:
         listener: Where it is found.
-        address: Whom it connects to.
-        harm: Is given how many bytes came before, in both directions, and what comes now; returns what is
-            passed on in its place, or None, which breaks the connection.
+        address: The address to connect to.
+        harm: Gets the number of bytes before, in both directions, and the next ones; returns the bytes to
+            pass on instead, or None, which breaks the connection.
 
     Returns:
-        How many bytes it has passed on.
+        The number of bytes passed on.
     """
     total = 0
     pairs: dict[socket.socket, socket.socket] = {}

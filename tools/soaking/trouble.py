@@ -46,14 +46,14 @@ class _Odd(BaseException):
 
 
 def make_trouble(seed: int, workers: int) -> str:
-    """Runs a dataflow whose callbacks are trouble.
+    """Runs a dataflow whose callbacks misbehave.
 
     Args:
-        seed: Decides what they do.
-        workers: How many.
+        seed: Determines their actions.
+        workers: The number of workers.
 
     Returns:
-        What was lost where something was dropped; an `AssertionError` where it was not.
+        The lost records where something was dropped; an `AssertionError` where nothing was.
     """
     swallow = random.Random(seed).random() < 0.5
     results = ps.execute(lambda worker: _main(worker, seed, swallow), workers=workers)

@@ -1,7 +1,6 @@
-"""Workloads of the clusters of a soak: each says what must come out, by a few lines of plain Python.
+"""Workloads of the clusters of a soak: each has its expected results, by a few lines of plain Python.
 
-A workload's `main` returns a counter per worker; what all workers return, added up, is compared with
-`expected`.
+A workload's `main` returns a counter per worker; the sum of all workers' results is compared with `expected`.
 """
 
 from __future__ import annotations
