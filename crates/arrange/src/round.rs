@@ -17,7 +17,7 @@ use crate::direct;
 use crate::error::{Error, Overflow, add};
 use crate::gather::Gathered;
 use crate::history::{Edit, by_rank, load};
-use crate::moments::Moments;
+use crate::interesting_times::InterestingTimes;
 use crate::pending::Pending;
 use crate::reducer::{Lists, Reducer};
 use crate::rows::Rows;
@@ -64,7 +64,7 @@ pub(crate) struct Round<K, V, W, T> {
     input_at: Places,
     output: Batches<K, W, T>,
     output_at: Places,
-    moments: Moments<T>,
+    moments: InterestingTimes<T>,
     window: Window<K, W, T>,
     /// The large key that is being loaded.
     loading: Option<Loading<T>>,

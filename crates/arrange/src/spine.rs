@@ -13,13 +13,13 @@ use std::sync::Arc;
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
+use crate::deferred_drop::DeferredDrop;
 use crate::demands::Demands;
 use crate::error::Overflow;
 use crate::merge::Merge;
 use crate::rows::Rows;
 use crate::stale::Stale;
 use crate::time::{Time, advance};
-use crate::waste::Waste;
 
 /// Updates merged, for each merge under way, per update that arrives.
 const EFFORT: usize = 4;
@@ -46,7 +46,7 @@ pub(crate) struct Spine<K, V, T> {
     /// Fuel for merges that batches brought and that was not used yet.
     owed: usize,
     /// The memory of merged batches, which is freed in steps, and the fuel for it.
-    waste: Waste,
+    deferred: DeferredDrop,
     fuel: usize,
     stale: Stale<T>,
     /// Batches numbered up to this are being compacted; 0 when none are.
@@ -114,7 +114,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             count: 0,
             upper: lower,
             owed: 0,
-            waste: Waste::default(),
+            deferred: DeferredDrop::default(),
             fuel: 0,
             stale: Stale::default(),
             compacting: 0,
@@ -203,7 +203,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         if upper.is_empty() {
             fuel = usize::MAX;
         }
-        self.waste.release(&mut fuel);
+        self.deferred.release(&mut fuel);
         self.upper = upper;
     }
 
@@ -219,7 +219,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         self.stale = Stale::default();
         self.compacting = 0;
         self.owed = 0;
-        self.waste = Waste::default();
+        self.deferred = DeferredDrop::default();
     }
 
     /// Begins merges where lengths are not geometric.
@@ -284,14 +284,14 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
                 };
                 self.entries.insert(index, Entry::One(merged));
             }
-            self.waste.add(older.batch);
-            self.waste.add(newer.batch);
+            self.deferred.add(older.batch);
+            self.deferred.add(newer.batch);
         }
     }
 
     /// True when there is nothing for [`compact`](Self::compact) to do.
     pub(crate) fn is_compact(&self) -> bool {
-        self.compacting == 0 && self.waste.is_empty()
+        self.compacting == 0 && self.deferred.is_empty()
     }
 
     /// True when it may be worth asking whether [`begins_compaction`](Self::begins_compaction).
@@ -330,8 +330,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             }
             self.compacting = 0;
         }
-        self.waste.release(fuel);
-        Ok(self.waste.is_empty())
+        self.deferred.release(fuel);
+        Ok(self.deferred.is_empty())
     }
 
     /// Works towards one batch with times as readers need them, until the fuel is used up; true when
@@ -454,7 +454,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
                 merge,
             } => older.batch.bytes() + newer.batch.bytes() + merge.bytes(),
         };
-        self.waste.bytes() + self.entries.iter().map(bytes).sum::<usize>()
+        self.deferred.bytes() + self.entries.iter().map(bytes).sum::<usize>()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::{Error, Overflow};
 use crate::history::{Edit, Values};
-use crate::moments::Moments;
+use crate::interesting_times::InterestingTimes;
 use crate::reducer::{Lists, Reducer};
 use crate::replay::{Replay, suffix_meets};
 use crate::rows::Rows;
@@ -162,7 +162,7 @@ impl<K: Rows, W: Rows, T: Time> Window<K, W, T> {
 pub(crate) struct Space<K, V, W, T> {
     /// Places in the batches that came, in the input and in the output.
     pub(crate) places: [Places; 3],
-    pub(crate) moments: Moments<T>,
+    pub(crate) moments: InterestingTimes<T>,
     pub(crate) window: Window<K, W, T>,
     /// The lists for the reducer, and its results.
     pub(crate) inputs: Lists<V>,
@@ -175,7 +175,7 @@ impl<K: Rows, V: Rows, W: Rows, T> Default for Space<K, V, W, T> {
     fn default() -> Self {
         Self {
             places: Default::default(),
-            moments: Moments::default(),
+            moments: InterestingTimes::default(),
             window: Window::default(),
             inputs: Lists::default(),
             outputs: Lists::default(),

@@ -9,12 +9,12 @@
 mod agreement;
 pub(crate) mod blueprint;
 mod control;
+mod cut_inboxes;
+mod cut_messages;
 mod departures;
 mod ending;
 mod hearing;
 mod hold;
-mod telling;
-mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -28,10 +28,10 @@ use pointstamp_progress::Mode;
 use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
+use cut_inboxes::CutInboxes;
 use hearing::Hearing;
-use words::Words;
 
-pub(crate) use telling::LEADER;
+pub(crate) use cut_messages::LEADER;
 
 pub use ending::{Ending, Failure};
 pub use hearing::Hear;
@@ -48,7 +48,7 @@ pub struct Cluster {
     /// Whether some worker dropped a dataflow: workers that wait for the end of one check again.
     dropped: AtomicBool,
     hearing: Hearing,
-    words: Words,
+    cut_inboxes: CutInboxes,
 }
 
 /// A worker that has not been started: send it to its thread, then `start` it.
@@ -124,7 +124,7 @@ impl Cluster {
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
             hearing: Hearing::default(),
-            words: Words::new(fabric.here().len()),
+            cut_inboxes: CutInboxes::new(fabric.here().len()),
             fabric,
         });
         let seeds = cluster.fabric.here().zip(mailboxes);
@@ -278,14 +278,18 @@ impl Overseer for Cluster {
             return self.lost(from, "it sent a message that makes no sense".to_owned());
         };
         let outcome = match control {
-            Control::Word { worker, to, word } => {
+            Control::Cut {
+                worker,
+                to,
+                message,
+            } => {
                 if !self.fabric.here().contains(&to) {
                     return self.lost(
                         from,
                         format!("it told worker {to} something, which is not here"),
                     );
                 }
-                self.word(worker, to, word);
+                self.deliver_cut_message(worker, to, message);
                 Ok(())
             }
             Control::Posted {

@@ -635,7 +635,7 @@ pub(crate) struct Standing {
 
 /// A word between workers for a cut.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum CutMessage {
     /// To the leader: an attempt is wanted.
     Wanted,
     /// An order of the leader.

@@ -5,8 +5,8 @@
 //! it sleeps in `park`, after a look in `spin`; how they are built, above it, in `build`.
 
 mod abandoned;
-mod attending;
-mod cutting;
+mod cut_attempt;
+mod cut_member;
 mod park;
 mod pressure;
 mod registry;
@@ -38,7 +38,7 @@ use crate::run::holding::Holding;
 use crate::run::subgraph::Subgraph;
 use crate::run::taking::Tray;
 use crate::run::wakeups::Wakeups;
-use cutting::Cutting;
+use cut_attempt::CutAttempt;
 use registry::Registry;
 use restoring::Restoring;
 use spin::Spin;
@@ -59,7 +59,7 @@ struct WorkerCore<P: Payload> {
     wakeups: Rc<Wakeups>,
     brake: Rc<Brake>,
     holding: Rc<Holding>,
-    cutting: Cutting<P>,
+    cutting: CutAttempt<P>,
     restoring: RefCell<Option<Restoring<P>>>,
     tray: Rc<Tray<P>>,
     registry: Registry,
@@ -88,7 +88,7 @@ impl<P: Payload> Worker<P> {
         let failing = Failing::new(cluster.ending().clone(), index, Rc::clone(&host));
         let fabric = cluster.fabric();
         let brake = Brake::new(Arc::clone(fabric), Rc::clone(&holding));
-        let cutting = Cutting::new(fabric.peers());
+        let cutting = CutAttempt::new(fabric.peers());
         let spin = Spin::new(fabric.here().len(), fabric.peers());
         Worker(Rc::new(WorkerCore {
             index,

@@ -18,7 +18,7 @@
 
 mod draw;
 mod link;
-mod ways;
+mod links;
 mod world;
 
 pub use crate::link::Link;

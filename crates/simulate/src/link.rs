@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pointstamp_channels::{Farewell, Receive, Recipient, Transport, joined};
 
-use crate::ways::Item;
+use crate::links::Item;
 use crate::world::World;
 
 /// One process's connections to the others.

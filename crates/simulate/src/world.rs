@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use pointstamp_channels::Receive;
 
 use crate::draw::{Choice, Draw};
-use crate::ways::{Item, Ways};
+use crate::links::{Item, Links};
 
 /// For how long a worker sleeps where no worker has anything to do: only another thread of the program, or a timer, can change that.
 const NAP: Duration = Duration::from_millis(1);
@@ -62,7 +62,7 @@ struct State {
     idle: BTreeMap<usize, bool>,
     /// Since when nothing has happened at all.
     still: Option<Instant>,
-    ways: Ways,
+    links: Links,
     /// The receiver of each process, between its start and its end.
     receivers: Vec<Option<Arc<dyn Receive>>>,
     /// The process that is lost, and after how many draws.
@@ -98,7 +98,7 @@ impl World {
                 live,
                 idle: BTreeMap::new(),
                 still: None,
-                ways: Ways::new(processes),
+                links: Links::new(processes),
                 receivers: vec![None; processes],
                 loss,
                 lost: None,
@@ -260,19 +260,19 @@ impl World {
                 draw,
                 live,
                 idle,
-                ways,
+                links,
                 ..
             } = &mut *state;
             let workers = live.iter().copied();
             let ready = workers.filter(|worker| !idle.contains_key(worker));
-            match draw.choose(ready, ways.waiting()) {
+            match draw.choose(ready, links.waiting()) {
                 Some(Choice::Turn(worker)) => {
                     state.holder = Some(worker);
                     return Ok(Some(worker));
                 }
                 Some(Choice::Frame { from, to }) => {
                     state.stirs();
-                    let item = state.ways.pop(from, to);
+                    let item = state.links.pop(from, to);
                     let sender = state.receivers[from].clone();
                     let receiver = state.receivers[to].clone();
                     drop(state);
@@ -321,7 +321,7 @@ impl World {
     /// item.
     pub(crate) fn end(&self, from: usize, to: usize, last: Item) {
         let mut state = self.state.lock();
-        let dropped = state.ways.end(from, to, last);
+        let dropped = state.links.end(from, to, last);
         let receiver = state.receivers[from].clone();
         drop(state);
         if let Some(receiver) = receiver.filter(|_| dropped > 0) {
@@ -340,7 +340,7 @@ impl World {
     /// to the world.
     pub(crate) fn hears_no_more(&self, process: usize) {
         let mut state = self.state.lock();
-        let dropped = state.ways.drop_to(process);
+        let dropped = state.links.drop_to(process);
         let gone = state.receivers[process].take();
         let senders = state.receivers.clone();
         drop(state);
@@ -354,7 +354,7 @@ impl World {
 
     /// Puts an item on its way; whether that was accepted.
     pub(crate) fn put(&self, from: usize, to: usize, item: Item) -> bool {
-        self.state.lock().ways.put(from, to, item)
+        self.state.lock().links.put(from, to, item)
     }
 }
 

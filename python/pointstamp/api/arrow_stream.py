@@ -29,7 +29,7 @@ from pointstamp.api.typed import ColumnOperators
 from pointstamp.errors import GraphError
 from pointstamp.event_time.clock import not_ahead
 from pointstamp.event_time.units import ends_of, layout_of, lengths_of, split_columns, unit_of, untold
-from pointstamp.expr.of_batches import checked_columns, checked_condition, filtering, with_columns
+from pointstamp.expr.batch_functions import checked_columns, checked_condition, filtering, with_columns
 from pointstamp.expr.windows import Count, Session
 from pointstamp.logic.event_time import event_times
 from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in

@@ -40,8 +40,8 @@ from pointstamp.api.column_types import (
 )
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
+from pointstamp.expr.batch_functions import is_foreign
 from pointstamp.expr.expressions import record
-from pointstamp.expr.of_batches import is_foreign
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 

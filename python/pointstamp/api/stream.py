@@ -935,7 +935,7 @@ class Stream(RecordOperators[T]):
             >>> ps.example(build).extract()
             [(0, [('ann', (7, 'Ulm'))])]
         """
-        from pointstamp.logic.everyday import BothSides, join_per_time
+        from pointstamp.logic.join_and_sort import BothSides, join_per_time
 
         inputs = [(self._output, ByKey()), (stream_given("join", other)._output, ByKey())]
         state = BothSides()
@@ -987,7 +987,7 @@ class Stream(RecordOperators[T]):
             camel
             bee
         """
-        from pointstamp.logic.everyday import gathered
+        from pointstamp.logic.join_and_sort import gathered
 
         n = count_of("top_k takes a number of records", n)
         if order is not None:
@@ -1021,7 +1021,7 @@ class Stream(RecordOperators[T]):
             2
             1
         """
-        from pointstamp.logic.everyday import gathered
+        from pointstamp.logic.join_and_sort import gathered
 
         if order is not None:
             function_of("sort", order)

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.connectors.claims import Claim, warn_of
-from pointstamp.connectors.needs import needed
+from pointstamp.connectors.optional_packages import needed
 from pointstamp.connectors.positions import has_other_results, is_shown
 from pointstamp.connectors.protocol import PartitionReader, Position, Sink, SinkWriter, Source, number_of
 from pointstamp.errors import PointstampError, TimeError

@@ -13,7 +13,7 @@ from time import time as seconds_now
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp.errors import TimeError
-from pointstamp.event_time.magnitude import Lengths
+from pointstamp.event_time.unit_warnings import Lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable

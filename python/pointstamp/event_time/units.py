@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import GraphError, TimeError
 from pointstamp.event_time.clock import Clock, since_epoch
-from pointstamp.event_time.magnitude import Lengths
+from pointstamp.event_time.unit_warnings import Lengths
 from pointstamp.expr.windows import Count, Session, Sliding, Tumbling
 from pointstamp.logic.picked import rows_where
 

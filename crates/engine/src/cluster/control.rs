@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::blueprint::Blueprint;
-use crate::cut::Word;
+use crate::cut::CutMessage;
 
 /// A message to every other process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,10 +24,10 @@ pub(crate) enum Control {
     /// A worker is done with a dataflow.
     Ended { worker: usize, dataflow: usize },
     /// Something about a checkpoint, for one worker of the process that gets it.
-    Word {
+    Cut {
         worker: usize,
         to: usize,
-        word: Word,
+        message: CutMessage,
     },
     /// A message of the program around the engine; it counts as sent by the first worker of the process.
     Said { worker: usize, what: Vec<u8> },
@@ -51,7 +51,7 @@ impl Control {
             | Control::Finished { worker }
             | Control::Dropped { worker, .. }
             | Control::Ended { worker, .. }
-            | Control::Word { worker, .. }
+            | Control::Cut { worker, .. }
             | Control::Said { worker, .. } => workers.contains(worker),
         }
     }

@@ -9,8 +9,8 @@ use crate::payload::Payload;
 impl<P: Payload> Worker<P> {
     /// Whether a step would find something to do now.
     pub fn has_work(&self) -> bool {
-        if self.0.cluster.has_words(self.0.index) || self.0.cutting.is_frozen() {
-            return self.0.cluster.has_words(self.0.index);
+        if self.0.cluster.has_cut_messages(self.0.index) || self.0.cutting.is_frozen() {
+            return self.0.cluster.has_cut_messages(self.0.index);
         }
         self.0.cutting.is_late()
             || self.0.registry.root().has_active()

@@ -135,8 +135,8 @@ impl<P: Payload> Worker<P> {
     fn step_inner(&self) -> Result<bool, Error> {
         self.check()?;
         self.receive_events();
-        if self.0.cluster.has_words(self.0.index) {
-            self.hear_words()?;
+        if self.0.cluster.has_cut_messages(self.0.index) {
+            self.take_cut_messages()?;
         }
         if self.0.cutting.attends() {
             return self.step_attending();

@@ -10,9 +10,9 @@ import ssl
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp.connectors.needs import needed
 from pointstamp.connectors.network.lines import Lines
 from pointstamp.connectors.network.reader import CONNECTING, ConnectionReader, Lost, addresses_of
+from pointstamp.connectors.optional_packages import needed
 from pointstamp.connectors.protocol import PartitionReader, Source, number_of
 from pointstamp.connectors.rejecting import LONGEST, OnError, Rejected, checked
 from pointstamp.errors import CodecError, PointstampError

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pointstamp.connectors.needs import needed
 from pointstamp.connectors.network.reader import (
     CONNECTING,
     ConnectionReader,
@@ -16,6 +15,7 @@ from pointstamp.connectors.network.reader import (
     addresses_of,
     wake,
 )
+from pointstamp.connectors.optional_packages import needed
 from pointstamp.connectors.protocol import PartitionReader, Source
 from pointstamp.connectors.rejecting import OnError, Rejected, checked
 from pointstamp.errors import CodecError

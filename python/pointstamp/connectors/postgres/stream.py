@@ -16,7 +16,7 @@ import time as clock
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.connectors.needs import needed
+from pointstamp.connectors.optional_packages import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -1,6 +1,6 @@
 //! Memory that is not used any more, freed in parts.
 //!
-//! Owns [`Waste`]. To free a batch of tens of millions of updates at once takes as long as merging many small ones, since
+//! Owns [`DeferredDrop`]. To free a batch of tens of millions of updates at once takes as long as merging many small ones, since
 //! its pages go back one by one. Small batches are freed at once; of large ones a column at a time.
 
 use std::collections::VecDeque;
@@ -18,11 +18,11 @@ const FREED: usize = 1 << 8;
 
 /// Columns that wait, and the bytes of each.
 #[derive(Default)]
-pub(crate) struct Waste {
+pub(crate) struct DeferredDrop {
     parts: VecDeque<(usize, Box<dyn Send + Sync>)>,
 }
 
-impl Waste {
+impl DeferredDrop {
     /// Takes a batch over, unless another owner holds it, which frees it then.
     pub(crate) fn add<K: Rows, V: Rows, T: Time>(&mut self, batch: Arc<Batch<K, V, T>>) {
         let Some(batch) = Arc::into_inner(batch) else {
@@ -56,10 +56,10 @@ impl Waste {
     }
 }
 
-impl fmt::Debug for Waste {
+impl fmt::Debug for DeferredDrop {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Waste")
+            .debug_struct("DeferredDrop")
             .field("bytes", &self.bytes())
             .finish()
     }

@@ -1,11 +1,11 @@
 //! A worker's part in a cut: it takes orders, pauses its sources, counts when it has nothing to do, and takes
 //! its contents.
 //!
-//! The protocol is [`pointstamp_progress::drain`]. The worker attends to it in its steps: words are heard before operators run, and answered
+//! The protocol is [`pointstamp_progress::drain`]. The worker attends to it in its steps: messages are heard before operators run, and answered
 //! after. From the order to hold its sources until it has taken its part, or until the attempt is given up, the worker does not return to
 //! `main`: so nothing is built, sent or dropped meanwhile.
 //!
-//! Cost without an attempt: a step looks at one flag for words, and at one for an attempt.
+//! Cost without an attempt: a step looks at one flag for messages, and at one for an attempt.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use pointstamp_progress::drain::{Answer, Counts, Due, Heard, Order};
 use super::Worker;
 use crate::cluster::LEADER;
 use crate::cut::{
-    Cuts, DataflowPart, GivenUp, Held, Limits, OperatorPart, Part, Standing, WHOLE, Word,
+    CutMessage, Cuts, DataflowPart, GivenUp, Held, Limits, OperatorPart, Part, Standing, WHOLE,
 };
 use crate::error::Error;
 use crate::payload::Payload;
@@ -44,19 +44,19 @@ impl<P: Payload> Worker<P> {
         self.cluster().request_cut();
     }
 
-    /// Takes the words of other workers.
-    pub(super) fn hear_words(&self) -> Result<(), Error> {
-        while let Some((from, word)) = self.cluster().next_word(self.index()) {
-            match word {
-                Word::Wanted => self.begin_cut(),
-                Word::Order(attempt, order) => self.hear_order(attempt, order),
-                Word::Answer(attempt, answer) => {
+    /// Takes the messages of other workers.
+    pub(super) fn take_cut_messages(&self) -> Result<(), Error> {
+        while let Some((from, message)) = self.cluster().next_cut_message(self.index()) {
+            match message {
+                CutMessage::Wanted => self.begin_cut(),
+                CutMessage::Order(attempt, order) => self.hear_order(attempt, order),
+                CutMessage::Answer(attempt, answer) => {
                     let mut leader = self.0.cutting.leader.borrow_mut();
                     let heard = leader.hear(attempt, from, answer);
                     drop(leader);
                     self.proceed(attempt, heard);
                 }
-                Word::Said(what) => {
+                CutMessage::Said(what) => {
                     if let Some(cuts) = self.0.cutting.cuts() {
                         cuts.hears(from, what)
                             .map_err(|cause| Error::Host { cause })?;
@@ -97,8 +97,9 @@ impl<P: Payload> Worker<P> {
 
     fn tell_members(&self, attempt: u64, order: Order) {
         for member in 0..self.peers() {
-            let word = Word::Order(attempt, order);
-            self.cluster().tell_worker(self.index(), member, word);
+            let message = CutMessage::Order(attempt, order);
+            self.cluster()
+                .send_cut_message(self.index(), member, message);
         }
     }
 
@@ -204,8 +205,9 @@ impl<P: Payload> Worker<P> {
         };
         if let Some(answer) = answer {
             let attempt = cutting.member.borrow().attempt();
-            let word = Word::Answer(attempt, answer);
-            self.cluster().tell_worker(self.index(), LEADER, word);
+            let message = CutMessage::Answer(attempt, answer);
+            self.cluster()
+                .send_cut_message(self.index(), LEADER, message);
         }
         if self.index() == LEADER {
             self.lead();

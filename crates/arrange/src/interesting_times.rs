@@ -1,6 +1,6 @@
 //! The times at which a key has to be reduced again.
 //!
-//! Owns [`Moments`]. When a key's input changes at some times (the seeds), its output may change at
+//! Owns [`InterestingTimes`]. When a key's input changes at some times (the seeds), its output may change at
 //! these, and at any join of one of them with other times of its input or output: where updates first
 //! meet, the reduction may say something that it said at neither. Nothing else can change. The search
 //! sweeps times in their linear order and closes the seeds under joins; what it has passed is advanced
@@ -18,7 +18,7 @@ use crate::time::{Time, meet_all};
 
 /// The search, with memory that is kept between keys.
 #[derive(Debug)]
-pub(crate) struct Moments<T> {
+pub(crate) struct InterestingTimes<T> {
     /// Whether updates may have been merged to times after the times from which the round reduces.
     pub(crate) ahead: bool,
     /// For each seed, the meet of it and the seeds after it.
@@ -34,7 +34,7 @@ pub(crate) struct Moments<T> {
     joins: Vec<T>,
 }
 
-impl<T> Default for Moments<T> {
+impl<T> Default for InterestingTimes<T> {
     fn default() -> Self {
         Self {
             ahead: false,
@@ -49,7 +49,7 @@ impl<T> Default for Moments<T> {
     }
 }
 
-impl<T: Time> Moments<T> {
+impl<T: Time> InterestingTimes<T> {
     /// True when seeds are the only moments, whatever the times of updates.
     pub(crate) fn are_seeds(&self) -> bool {
         T::TOTAL && !self.ahead

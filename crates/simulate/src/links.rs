@@ -1,4 +1,4 @@
-//! The messages under way between processes: a queue from each to each.
+//! The links between processes: a queue of items from each to each.
 
 use std::collections::VecDeque;
 
@@ -22,68 +22,70 @@ impl Item {
     }
 }
 
-/// The way from one process to another.
+/// The items on the way from one process to another.
 #[derive(Default)]
-struct Way {
+struct Queue {
     items: VecDeque<Item>,
     /// Nothing more is accepted.
     ended: bool,
 }
 
-/// Every way there is.
-pub(crate) struct Ways {
+/// All links, by receiver and sender.
+pub(crate) struct Links {
     /// By the receiver and then by the sender.
-    ways: Vec<Vec<Way>>,
+    links: Vec<Vec<Queue>>,
 }
 
-impl Ways {
+impl Links {
     pub(crate) fn new(processes: usize) -> Self {
-        let ways = || (0..processes).map(|_| Way::default()).collect();
-        Ways {
-            ways: (0..processes).map(|_| ways()).collect(),
+        let links = || (0..processes).map(|_| Queue::default()).collect();
+        Links {
+            links: (0..processes).map(|_| links()).collect(),
         }
     }
 
-    /// The ways, from where to where, on which something waits.
+    /// The links with waiting items, as sender and receiver.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.ways.iter().enumerate().flat_map(|(to, ways)| {
-            let ways = ways.iter().enumerate();
-            ways.filter(|(_, way)| !way.items.is_empty())
+        self.links.iter().enumerate().flat_map(|(to, links)| {
+            let links = links.iter().enumerate();
+            links
+                .filter(|(_, queue)| !queue.items.is_empty())
                 .map(move |(from, _)| (from, to))
         })
     }
 
     pub(crate) fn pop(&mut self, from: usize, to: usize) -> Option<Item> {
-        self.ways[to][from].items.pop_front()
+        self.links[to][from].items.pop_front()
     }
 
-    /// Puts an item on its way; whether that was accepted.
+    /// Appends an item to a link; returns whether the link accepted it.
     pub(crate) fn put(&mut self, from: usize, to: usize, item: Item) -> bool {
-        let way = &mut self.ways[to][from];
-        if way.ended {
+        let queue = &mut self.links[to][from];
+        if queue.ended {
             return false;
         }
-        way.ended = matches!(item, Item::Left(_));
-        way.items.push_back(item);
+        queue.ended = matches!(item, Item::Left(_));
+        queue.items.push_back(item);
         true
     }
 
     /// Drops the items on a link, and puts one last item in their place; returns how many bytes were dropped.
     pub(crate) fn end(&mut self, from: usize, to: usize, last: Item) -> usize {
-        let way = &mut self.ways[to][from];
-        if way.ended {
+        let queue = &mut self.links[to][from];
+        if queue.ended {
             return 0;
         }
-        way.ended = true;
-        let dropped = way.items.drain(..).map(|item| item.len()).sum();
-        way.items.push_back(last);
+        queue.ended = true;
+        let dropped = queue.items.drain(..).map(|item| item.len()).sum();
+        queue.items.push_back(last);
         dropped
     }
 
-    /// Drops all that is on its way to a process: how many bytes from each other one.
+    /// Drops all that is on its queue to a process: how many bytes from each other one.
     pub(crate) fn drop_to(&mut self, to: usize) -> Vec<usize> {
-        let ways = self.ways[to].iter_mut();
-        ways.map(|way| way.items.drain(..).map(|item| item.len()).sum())
+        let links = self.links[to].iter_mut();
+        links
+            .map(|queue| queue.items.drain(..).map(|item| item.len()).sum())
             .collect()
     }
 }

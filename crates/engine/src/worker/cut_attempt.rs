@@ -11,7 +11,7 @@ use crate::cut::{Cuts, Limits, Standing};
 use crate::payload::Payload;
 
 /// The state of a worker in the current attempt at a cut.
-pub(super) struct Cutting<P: Payload> {
+pub(super) struct CutAttempt<P: Payload> {
     pub(super) cuts: RefCell<Option<Rc<dyn Cuts<P>>>>,
     pub(super) limits: Cell<Limits>,
     pub(super) member: RefCell<Member>,
@@ -33,9 +33,9 @@ pub(super) struct Cutting<P: Payload> {
     pub(super) dropped: RefCell<BTreeSet<usize>>,
 }
 
-impl<P: Payload> Cutting<P> {
+impl<P: Payload> CutAttempt<P> {
     pub(super) fn new(peers: usize) -> Self {
-        Cutting {
+        CutAttempt {
             cuts: RefCell::default(),
             limits: Cell::default(),
             member: RefCell::default(),
