@@ -30,7 +30,7 @@ UNRECORDED: State = ("use `write`", REFUSED)
 BY_TIME = "until the time closes"
 
 STREAM: dict[str, State] = {
-    "accumulate": (f"the result so far of each time, {BY_TIME}", SAME),
+    "accumulate": (f"the result so far of each time, {BY_TIME}", ANY),
     "aggregate": (f"the state of each time and key, {BY_TIME}", KEY),
     "async_map": (
         "records whose results were not sent: their calls are made again",
@@ -84,16 +84,16 @@ OF_KEY = "the state of each key"
 WAITING = "records, until their times close"
 
 KEYED: dict[str, State] = {
+    "aggregate": (WAITING, KEY),
     "asof_join": (f"the latest right record of each key; {WAITING}", KEY),
     "dedup": (f"the keys; {WAITING}", KEY),
-    "flat_map_with_state": (f"{OF_KEY}; {WAITING}", KEY),
-    "fold": (WAITING, KEY),
     "interval_join": (f"records that can still be matched; {WAITING}", KEY),
     "map_values": NOTHING,
     "process": (f"{OF_KEY}, and its timers; {WAITING}", KEY),
     "reduce": (WAITING, KEY),
     "running": (f"{OF_KEY}; {WAITING}", KEY),
     "scan": (f"{OF_KEY}; {WAITING}", KEY),
+    "state_machine": (f"{OF_KEY}; {WAITING}", KEY),
     "table_join": (f"the row of each key; {WAITING}", KEY),
     "top_k": (f"the greatest of each key; {WAITING}", KEY),
     "window": NOTHING,
@@ -104,10 +104,10 @@ OPEN = f"the state of each key's open windows; {WAITING}"
 WINDOWED: dict[str, State] = {
     verb: (OPEN, KEY)
     for verb in (
+        "aggregate",
         "collect",
         "count",
         "distinct_count",
-        "fold",
         "join",
         "max",
         "mean",

@@ -9,6 +9,7 @@ them until their time is over. `in_flight` bounds how many times there are at on
 import argparse
 import sys
 from collections.abc import Iterator
+from operator import add
 
 import pointstamp as ps
 
@@ -35,12 +36,13 @@ def flow(times: int, in_flight: int, workers: int) -> tuple[int, int]:
 
         with worker.dataflow("Flow control") as scope:
             numbers = scope.iterator_source("numbers", items(), in_flight=in_flight)
-            numbers.accumulate(int, lambda total, batch: total + sum(batch)).inspect(end)
+            sums = numbers.accumulate(int, lambda total, batch: total + sum(batch), combine=add)
+            sums.broadcast().inspect(end)  # every worker hears of the end of each time
         worker.run()
         return total, most
 
     results = ps.execute(main, workers=workers)
-    return sum(total for total, _ in results), max(most for _, most in results)
+    return results[0][0], max(most for _, most in results)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -14,8 +14,8 @@ import sys
 import pointstamp as ps
 
 
-def unordered(times: int, workers: int) -> list[list[tuple[ps.Time, list[int]]]]:
-    """Returns the records of each worker, in the order in which times end there."""
+def unordered(times: int, workers: int) -> list[tuple[ps.Time, list[int]]]:
+    """Returns the records of each time, in the order in which the times end."""
 
     def main(worker: ps.Worker) -> list[tuple[ps.Time, list[int]]]:
         ended: list[tuple[ps.Time, list[int]]] = []
@@ -42,7 +42,7 @@ def unordered(times: int, workers: int) -> list[list[tuple[ps.Time, list[int]]]]
         worker.step_while(lambda: not probe.done())
         return ended
 
-    return ps.execute(main, workers=workers)
+    return ps.execute(main, workers=workers)[0]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,12 +51,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args(argv)
-    expected = [(time, [10 * time + record for record in range(5)]) for time in range(options.times)]
-    for worker, ended in enumerate(unordered(options.times, options.workers)):
-        print(f"worker {worker}: times ended in the order {[time for time, _ in ended]}")
-        if ended != expected:
-            print(f"WRONG: it should be {expected}")
-            return 1
+    records = [record for record in range(5) for _ in range(options.workers)]
+    expected = [(time, [10 * time + record for record in records]) for time in range(options.times)]
+    ended = unordered(options.times, options.workers)
+    print(f"times ended in the order {[time for time, _ in ended]}")
+    if ended != expected:
+        print(f"WRONG: it should be {expected}")
+        return 1
     return 0
 
 

@@ -487,12 +487,14 @@ def added(state: set[int], value: int) -> set[int]:
 
 keyed("scan", lambda k, _: k.scan(int, lambda total, value: total + value), event_sums)
 keyed("running", lambda k, _: k.running("sum"), event_sums)
-keyed("flat_map_with_state", lambda k, _: k.flat_map_with_state(lambda t, v: ((t or 0) + v, [v])), event_sums)
+keyed(
+    "state_machine", lambda k, _: k.state_machine(lambda k, v, t: (t + v, [(k, v)]), default=int), event_sums
+)
 keyed("process", lambda k, _: k.process(lambda context, v: context.emit(v)), event_sums)
 keyed("dedup", lambda k, _: k.dedup(), first_events)
 keyed("top_k", lambda k, _: k.top_k(2), event_best)
 keyed("reduce", lambda k, _: k.reduce(lambda a, b: a + b), event_sums)
-keyed("fold", lambda k, _: k.fold(int, lambda a, b: a + b), event_sums)
+keyed("aggregate", lambda k, _: k.aggregate(lambda _, v, t: t + v, default=int), event_sums)
 keyed("map_values", lambda k, _: k.map_values(lambda v: v + 1).running("sum"), event_sums)
 keyed("window", lambda k, d: k.window(ps.Session(gap=KEYS * 2)).count(), event_sums)
 with_few("asof_join", lambda k, few: k.asof_join(few), latest_rows)
@@ -537,7 +539,9 @@ window("top_k", lambda w: w.top_k(2), windowed(lambda s, v: nlargest(2, [*s, v])
 window("collect", lambda w: w.collect(), windowed(appended, list))
 window("distinct_count", lambda w: w.distinct_count(), windowed(added, set))
 window("quantiles", lambda w: w.quantiles([0.5]), windowed(appended, list))
-window("fold", lambda w: w.fold(int, lambda s, v: s + v), windowed(lambda s, v: s + v, int))
+window(
+    "aggregate", lambda w: w.aggregate(lambda _, v, s: s + v, default=int), windowed(lambda s, v: s + v, int)
+)
 window("reduce", lambda w: w.reduce(lambda a, b: a + b), windowed(lambda s, v: s + v, int))
 row(
     "WindowedStream.join",

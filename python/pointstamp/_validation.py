@@ -50,15 +50,16 @@ _MAY_YIELD = frozenset({"flat_map", "map_batch", "map_batches", "map_groups", "r
 """The operators that take any number of results of a function."""
 
 _OTHER_WORDS = {
-    "agg": ("reduce", "fold", "aggregate"),
+    "agg": ("reduce", "aggregate"),
     "all": ("collect",),
-    "apply_in_pandas_with_state": ("process", "flat_map_with_state"),
+    "apply_in_pandas_with_state": ("process", "state_machine"),
     "as_of_join": ("asof_join",),
     "async_io": ("async_map",),
     "avg": ("mean",),
     "distinct": ("dedup", "distinct_count"),
     "drop_late": ("event_time",),
-    "fold_window": ("window", "fold"),
+    "fold": ("aggregate", "accumulate"),
+    "fold_window": ("window", "aggregate"),
     "join_asof": ("asof_join",),
     "join": ("interval_join", "asof_join", "table_join", "window"),
     "key_on": ("key_by",),
@@ -71,11 +72,11 @@ _OTHER_WORDS = {
     "rolling": ("window",),
     "running": ("scan",),
     "session_window": ("window",),
-    "stateful": ("process", "flat_map_with_state"),
-    "stateful_map": ("flat_map_with_state",),
+    "stateful": ("process", "state_machine"),
+    "stateful_map": ("state_machine",),
     "to_list": ("collect",),
     "tumble": ("window",),
-    "update_state_by_key": ("scan", "flat_map_with_state"),
+    "update_state_by_key": ("scan", "state_machine"),
     "add": ("insert",),
     "aggregate": ("map_groups", "reduce", "sum"),
     "append": ("insert",),
@@ -84,7 +85,8 @@ _OTHER_WORDS = {
     "counts": ("value_counts",),
     "count_by_key": ("count",),
     "as_collection": ("to_collection",),
-    "map_with_state": ("flat_map_with_state",),
+    "flat_map_with_state": ("state_machine",),
+    "map_with_state": ("state_machine",),
     "delete": ("remove",),
     "drop_duplicates": ("distinct",),
     "each": ("inspect",),
@@ -112,7 +114,7 @@ _OTHER_WORDS = {
     "union": ("concat",),
     "unique": ("distinct",),
     "where": ("filter", "map_batches"),
-    "with_columns": ("map_batches",),
+    "with_columns": ("map_batches", "to_arrow"),
 }
 """Names in other libraries, and the methods here that do the same."""
 

@@ -182,7 +182,7 @@ def test_broadcast_count_and_partition(workers: int) -> None:
         return everywhere.extract(), [part.extract() for part in parts]
 
     results = ps.execute(main, workers=workers)
-    assert all(counted == [(0, [12])] for counted, _ in results)
+    assert [counted for counted, _ in results] == [[(0, [12 * workers])], *[[]] * (workers - 1)]
     parts = results[0][1]
     assert [[row["k"] for row in part[0][1]] for part in parts] == [
         [k for k in range(12) if k % 3 == part] for part in range(3)

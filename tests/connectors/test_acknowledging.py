@@ -226,7 +226,9 @@ def of_columns(name: str) -> Build:
 TTL: dict[str, Build] = {
     "scan": lambda a: both(a)[0].scan(int, lambda n, _: n + 1, ttl=9),
     "running": lambda a: both(a)[0].running("sum", lambda row: row[2], ttl=9),
-    "flat_map_with_state": lambda a: both(a)[0].flat_map_with_state(lambda n, _: ((n or 0) + 1, [n]), ttl=9),
+    "state_machine by key": lambda a: both(a)[0].state_machine(
+        lambda k, _, n: (n + 1, [(k, n)]), default=int, ttl=9
+    ),
     "dedup": lambda a: both(a)[0].dedup(ttl=9),
     "top_k": lambda a: both(a)[0].top_k(2, lambda row: row[2], ttl=9),
     "process": lambda a: both(a)[0].process(counted, ttl=9),
@@ -283,7 +285,7 @@ MOVED: dict[str, Build] = {
     "an operator of one's own": lambda a: own(a),
     "async_map": lambda a: a.async_map(called)[0],
     "reduce per time": lambda a: both(a)[0].reduce(max),
-    "fold per time": lambda a: both(a)[0].fold(int, lambda n, _: n + 1),
+    "aggregate by key": lambda a: both(a)[0].aggregate(lambda _, __, n: n + 1, default=int),
     "delay": lambda a: a.delay(lambda row, time: moved(time)),
     "delay_batch": lambda a: a.delay_batch(moved),
     "delays one after another": lambda a: a.delay_batch(lambda time: time + 7).delay(
@@ -363,7 +365,7 @@ def test_a_stop_may_be_at_any_step(seed: int) -> None:
 FOREVER = {
     f"by key: {name}": by_key(name)
     for name in [
-        *("counted", "as-of join", "table join", "scan", "running", "flat_map_with_state"),
+        *("counted", "as-of join", "table join", "scan", "running", "state_machine by key"),
         *("dedup", "top_k", "process"),
     ]
 }

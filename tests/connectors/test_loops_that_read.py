@@ -93,10 +93,16 @@ LOOPS: dict[str, Callable[[Any], Any]] = {
         by_key(s).scan(lambda: (0, 0), lambda _, row: row, ttl=4).map(lambda pair: pair[1])
     ),
     "windows": lambda s: (
-        by_key(s).window(ps.Tumbling(4)).fold(lambda: (0, 0), max).map(lambda found: found[2])
+        by_key(s)
+        .window(ps.Tumbling(4))
+        .aggregate(lambda _, row, best: max(row, best), default=lambda: (0, 0))
+        .map(lambda found: found[2])
     ),
     "sessions": lambda s: (
-        by_key(s).window(ps.Session(gap=4)).fold(lambda: (0, 0), max).map(lambda found: found[2])
+        by_key(s)
+        .window(ps.Session(gap=4))
+        .aggregate(lambda _, row, best: max(row, best), default=lambda: (0, 0))
+        .map(lambda found: found[2])
     ),
     "interval_join": lambda s: (
         by_key(s).interval_join(by_key(s), lower=0, upper=1).map(lambda found: found[1][0])

@@ -15,7 +15,7 @@ def _append(state: list[int], value: int) -> list[int]:
     return state
 
 
-@pytest.mark.parametrize("how", ["fold", "reduce", "collect"])
+@pytest.mark.parametrize("how", ["aggregate", "reduce", "collect"])
 def test_early_results_are_not_changed_by_later_records(how: str) -> None:
     """A fold may change its state, and a reader its result: neither sees the other."""
 
@@ -23,7 +23,9 @@ def test_early_results_are_not_changed_by_later_records(how: str) -> None:
         on_time, _ = scope.to_stream(range(10)).event_time(lambda n: n)
         window = on_time.map(lambda n: [n]).window(ps.Tumbling(10), early=3)
         made: dict[str, Callable[[], ps.Stream[Any]]] = {
-            "fold": lambda: window.fold(list, lambda state, value: _append(state, value[0])),
+            "aggregate": lambda: window.aggregate(
+                lambda _, value, state: _append(state, value[0]), default=list
+            ),
             "reduce": lambda: window.reduce(lambda a, b: _append(a, b[0])),
             "collect": lambda: window.collect(lambda value: value[0]),
         }

@@ -40,7 +40,7 @@ def test_each_operator_is_on_the_page() -> None:
     [
         ("join_asof", "asof_join"),
         ("distinct", "dedup"),
-        ("stateful_map", "flat_map_with_state"),
+        ("stateful_map", "state_machine"),
         ("scann", "scan"),
     ],
 )

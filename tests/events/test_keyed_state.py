@@ -69,21 +69,16 @@ def test_dedup(workers: int, data: list[Event], ttl: int | None) -> None:
 
 @on_workers
 @given(data=events())
-def test_flat_map_with_state(workers: int, data: list[Event]) -> None:
-    def every_third(seen: int | None, at: int) -> tuple[int | None, tuple[int, int]]:
-        seen = (seen or 0) + 1
-        return (None if seen == 3 else seen), (at, seen)
+def test_state_machine(workers: int, data: list[Event]) -> None:
+    def one(key: str, at: int, seen: int) -> tuple[int | None, list[Any]]:
+        seen += 1
+        return (None if seen == 3 else seen), [(key, (at, seen))]
 
-    def one(seen: int | None, at: int) -> tuple[int | None, list[tuple[int, int]]]:
-        state, result = every_third(seen, at)
-        return state, [result]
+    def two(key: str, at: int, seen: int) -> tuple[int | None, list[Any]]:
+        return one(key, at, seen)[0], [(key, at)] * 2
 
-    found = collected(workers, data, lambda stream: keyed(stream).flat_map_with_state(one))
-    flat = collected(
-        workers,
-        data,
-        lambda stream: keyed(stream).flat_map_with_state(lambda s, at: (every_third(s, at)[0], [at] * 2)),
-    )
+    found = collected(workers, data, lambda stream: keyed(stream).state_machine(one, default=int))
+    flat = collected(workers, data, lambda stream: keyed(stream).state_machine(two, default=int))
     on_time = by_key(timely(data, workers, False, 5))
     expected = [(e.at, (key, (e.at, n % 3 + 1))) for key, mine in on_time.items() for n, e in enumerate(mine)]
     assert Counter(found) == Counter(expected)
@@ -109,12 +104,14 @@ def test_top_k(workers: int, data: list[Event]) -> None:
 
 @on_workers
 @given(data=events())
-def test_reduce_and_fold_are_per_time(workers: int, data: list[Event]) -> None:
+def test_reduce_and_aggregate_are_per_time(workers: int, data: list[Event]) -> None:
     def values(stream: ps.Stream[Event]) -> ps.KeyedStream[str, int]:
         return stream.key_by(lambda event: event.key, lambda event: event.value)
 
     reduced = collected(workers, data, lambda stream: values(stream).reduce(max))
-    folded = collected(workers, data, lambda stream: values(stream).fold(int, lambda n, _: n + 1))
+    folded = collected(
+        workers, data, lambda stream: values(stream).aggregate(lambda k, _, n: n + 1, default=int)
+    )
     groups: dict[Any, list[int]] = {}
     for event in timely(data, workers, False, 5):
         groups.setdefault((event.at, event.key), []).append(event.value)
@@ -284,16 +281,16 @@ def test_state_with_time_to_live_is_freed() -> None:
     assert len(state._due) == len(state._seen) == len(state)
 
 
-def remembered(state: Any, value: str) -> tuple[str | None, list[str]]:
+def remembered(_key: str, value: str, _state: Any) -> tuple[str | None, list[str]]:
     return (None if value == "drop" else value), []
 
 
 def dropped_by_process(context: Any, value: str) -> None:
-    context.state, _ = remembered(None, value)
+    context.state, _ = remembered(context.key, value, None)
 
 
 FORGETFUL: dict[str, Callable[..., Any]] = {
-    "flat_map_with_state": lambda keyed, **given: keyed.flat_map_with_state(remembered, **given),
+    "state_machine": lambda keyed, **given: keyed.state_machine(remembered, default=str, **given),
     "process": lambda keyed, **given: keyed.process(dropped_by_process, **given),
 }
 
@@ -405,11 +402,10 @@ def test_a_running_function_has_a_name() -> None:
 
 
 @pytest.mark.parametrize("returned", [None, 5, "ab", (1,), (1, 2, 3), {"state": 1, "result": 2}])
-def test_flat_map_with_state_returns_a_pair(returned: Any) -> None:
+def test_state_machine_returns_a_pair(returned: Any) -> None:
     def build(scope: ps.Scope) -> Any:
-        return scope.to_stream([1]).key_by(lambda n: n).flat_map_with_state(lambda s, n: returned).probe()
+        by_key = scope.to_stream([1]).key_by(lambda n: n)
+        return by_key.state_machine(lambda k, n, s: returned, default=int).probe()
 
-    with pytest.raises(
-        TypeError, match=r"function of flat_map_with_state, .*, must return \(state, outputs\)"
-    ):
+    with pytest.raises(TypeError, match=r"function of state_machine, .*, must return \(state, outputs\)"):
         ps.example(build)

@@ -138,7 +138,7 @@ def test_operators_by_key_have_one(workers: int, name: str) -> None:
         records = [(make(), n) for n in range(scope.index, 12, scope.peers)]
         by_key = scope.to_stream(records).key_by(lambda record: record[0], lambda record: record[1])
         counted = by_key.window(ps.Tumbling(10)).count()
-        largest = by_key.fold(int, lambda n, _: n + 1)
+        largest = by_key.aggregate(lambda _, __, n: n + 1, default=int)
         first = by_key.map_values(lambda _: 0).dedup()
         sums = scope.to_stream(records).aggregate(
             lambda key, value, total: total + value, lambda key, total: ("sum", total), default=int
@@ -189,7 +189,7 @@ def test_objects_of_several_parts_stay_apart(workers: int) -> None:
         return (
             stream.distinct().capture(),
             stream.value_counts().capture(),
-            stream.key_by(lambda town: town).fold(int, lambda n, _: n + 1).capture(),
+            stream.key_by(lambda town: town).aggregate(lambda _, __, n: n + 1, default=int).capture(),
         )
 
     distinct, counts, folded = (shown(list(made)) for made in zip(*run(workers, build), strict=True))

@@ -253,9 +253,12 @@ PROGRAMS: dict[str, tuple[Program, Model]] = {
         lambda stream, rules, state: values_of(stream).running("count", ttl=rules.ttl, state=state),
         per_key(counted),
     ),
-    "flat_map_with_state": (
-        lambda stream, rules, state: values_of(stream).flat_map_with_state(
-            lambda n, value: (up_to_two(n, value)[0], [up_to_two(n, value)[1]]), ttl=rules.ttl, state=state
+    "state_machine": (
+        lambda stream, rules, state: values_of(stream).state_machine(
+            lambda key, value, n: (up_to_two(n, value)[0], [(key, up_to_two(n, value)[1])]),
+            default=lambda: None,
+            ttl=rules.ttl,
+            state=state,
         ),
         per_key(mapped),
     ),

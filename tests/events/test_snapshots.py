@@ -64,8 +64,8 @@ PROGRAMS: dict[str, Program] = {
     "as-of join": lambda left, right, state: left.asof_join(right, within=12, state=state),
     "table join": lambda left, right, state: left.table_join(right, how="left", state=state),
     "scan": lambda left, _, state: left.scan(int, lambda n, _: n + 1, ttl=8, state=state),
-    "flat_map_with_state": lambda left, _, state: left.flat_map_with_state(
-        lambda n, _: (None if n == 3 else (n or 0) + 1, [n]), state=state
+    "state_machine": lambda left, _, state: left.state_machine(
+        lambda key, _, n: (None if n == 3 else n + 1, [(key, n)]), default=int, state=state
     ),
     "dedup": lambda left, _, state: left.dedup(ttl=5, state=state),
     "top_k": lambda left, _, state: left.top_k(2, lambda event: event.value, state=state),

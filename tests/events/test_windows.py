@@ -115,7 +115,11 @@ def of(event: Event) -> int:
 
 
 REDUCERS: list[tuple[str, Callable[[ps.WindowedStream[str, Event]], Any], Callable[[list[Event]], Any]]] = [
-    ("fold", lambda w: w.fold(int, lambda total, event: total + event.at), lambda e: sum(x.at for x in e)),
+    (
+        "aggregate",
+        lambda w: w.aggregate(lambda _, event, total: total + event.at, default=int),
+        lambda e: sum(x.at for x in e),
+    ),
     ("reduce", lambda w: w.reduce(max), max),
     ("count", lambda w: w.count(), len),
     ("sum", lambda w: w.sum(of), lambda e: sum(map(of, e))),
@@ -302,7 +306,6 @@ ROWS = pa.schema([("at", pa.int64())])
 @pytest.mark.parametrize(
     "program",
     [
-        lambda stream: stream.key_by(lambda x: x),
         lambda stream: stream.event_time(lambda x: x),
         lambda stream: stream.to_arrow(ROWS).event_time("at"),
         lambda stream: stream.to_arrow(ROWS).delay("at"),
@@ -316,6 +319,17 @@ def test_event_times_in_a_loop_are_refused(program: Callable[[Any], Any]) -> Non
 
     with pytest.raises(ps.GraphError, match=r"times in .* have 2 coordinates"):
         ps.example(build)
+
+
+def test_a_function_makes_the_result_of_a_pair_of_windows() -> None:
+    def build(scope: ps.Scope) -> Any:
+        numbers = scope.to_stream([1, 2]).window(ps.Tumbling(10))
+        return numbers.join(
+            scope.to_stream([5]).window(ps.Tumbling(10)), lambda key, a, b: (key, a + b)
+        ).capture()
+
+    window = ps.Window(0, 10)
+    assert ps.example(build).extract() == [(9, [(window, (None, 6)), (window, (None, 7))])]
 
 
 def test_what_a_window_join_would_not_do_is_refused() -> None:
@@ -340,8 +354,8 @@ KEEP: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "top_k": (lambda window: window.top_k(2), [[2, 1], [14, 2], [14, 14]]),
     "distinct_count": (lambda window: window.distinct_count(), [2, 3, 3]),
     "quantiles": (lambda window: window.quantiles([0]), [[1.0], [1.0], [1.0]]),
-    "fold": (
-        lambda window: window.fold(list, lambda kept, n: kept.append(n) or kept),
+    "aggregate": (
+        lambda window: window.aggregate(lambda _, n, kept: kept.append(n) or kept, default=list),
         [[1, 2], [1, 2, 14], [1, 2, 14, 14]],
     ),
 }

@@ -249,7 +249,11 @@ for operator, build, expected in [
     ("WindowedStream.mean", lambda a, b: firsts(keyed(a).window(tumbling).mean(lambda r: r[0])), ONCE),
     ("WindowedStream.top_k", lambda a, b: firsts(keyed(a).window(tumbling).top_k(1, lambda r: r[0])), ONCE),
     ("WindowedStream.collect", lambda a, b: firsts(keyed(a).window(tumbling).collect()), ONCE),
-    ("WindowedStream.fold", lambda a, b: often(keyed(a).window(tumbling).fold(int, lambda s, r: s + 1)), GROUPS),
+    (
+        "WindowedStream.aggregate",
+        lambda a, b: often(keyed(a).window(tumbling).aggregate(lambda k, r, s: s + 1, default=int)),
+        GROUPS,
+    ),
     ("WindowedStream.reduce", lambda a, b: firsts(keyed(a).window(tumbling).reduce(lambda x, y: x)), ONCE),
     (
         "WindowedStream.distinct_count",
@@ -264,12 +268,12 @@ for operator, build, expected in [
     ),
     ("WindowedStream.count session", lambda a, b: often(keyed(a).window(ps.Session(gap=99)).count()), GROUPS),
     ("KeyedStream.reduce", lambda a, b: firsts(keyed(a).reduce(lambda x, y: x)), GROUPS),
-    ("KeyedStream.fold", lambda a, b: firsts(keyed(a).fold(int, lambda s, r: s + 1)), GROUPS),
+    ("KeyedStream.aggregate", lambda a, b: firsts(keyed(a).aggregate(lambda k, r, s: s + 1, default=int)), GROUPS),
     ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(int, lambda s, r: s + 1).filter(lambda r: r[1] == 1)), ONCE),
     ("KeyedStream.running", lambda a, b: firsts(keyed(a).running("count").filter(lambda r: r[1] == 1)), ONCE),
     (
-        "KeyedStream.flat_map_with_state",
-        lambda a, b: firsts(keyed(a).flat_map_with_state(lambda s, r: (1, [] if s else [1]))),
+        "KeyedStream.state_machine",
+        lambda a, b: keyed(a).state_machine(lambda k, r, s: (1, [] if s else [k]), default=int),
         ONCE,
     ),
     ("KeyedStream.dedup", lambda a, b: keyed(a).dedup().map(lambda r: r[1]), ONCE),
@@ -1096,7 +1100,8 @@ def test_only_values_that_have_no_order_need_more_than_a_comparison(monkeypatch:
             reducers.TopK(2, lambda value: value),
         ):
             states: dict[Any, Any] = {}
-            reducer.extend(states, [0] * len(values), reducer.prepared(values))
+            keys = [0] * len(values)
+            reducer.extend(states, keys, reducer.prepared(keys, values))
             reducer.finish(states[0])
     assert called == []
 

@@ -200,7 +200,7 @@ CASES: dict[str, Callable[..., Any]] = {
     ),
     "KeyedStream.map_values": lambda s: keyed(s).map_values(str, name=N).reduce(max),
     "KeyedStream.reduce": lambda s: keyed(s).reduce(max, name=N),
-    "KeyedStream.fold": lambda s: keyed(s).fold(int, max, name=N),
+    "KeyedStream.aggregate": lambda s: keyed(s).aggregate(max, default=int, name=N),
     "KeyedStream.scan": lambda s: keyed(s).scan(int, max, name=N),
     "KeyedStream.running": lambda s: keyed(s).running("max", name=N),
     "ArrowStream.interval_join": lambda s: rows(s).interval_join(
@@ -213,14 +213,16 @@ CASES: dict[str, Callable[..., Any]] = {
     "ArrowStream.table_join": lambda s: rows(s).table_join(rows(s), "n", column="m", name=N),
     "ArrowStream.running": lambda s: rows(s).running("n", m_max=ps.col("m").max(), column="m", name=N),
     "ArrowStream.dedup": lambda s: rows(s).dedup("n", column="m", name=N),
-    "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(lambda a, b: (a, []), name=N),
+    "KeyedStream.state_machine": lambda s: keyed(s).state_machine(
+        lambda k, a, b: (a, []), default=int, name=N
+    ),
     "KeyedStream.dedup": lambda s: keyed(s).dedup(name=N),
     "KeyedStream.top_k": lambda s: keyed(s).top_k(1, name=N),
     "KeyedStream.process": lambda s: keyed(s).process(lambda c, r: None, name=N),
     "KeyedStream.interval_join": lambda s: keyed(s).interval_join(keyed(s), lower=0, upper=1, name=N),
     "KeyedStream.asof_join": lambda s: keyed(s).asof_join(keyed(s), name=N),
     "KeyedStream.table_join": lambda s: keyed(s).table_join(keyed(s), name=N),
-    "WindowedStream.fold": lambda s: windows(s).fold(int, max, name=N),
+    "WindowedStream.aggregate": lambda s: windows(s).aggregate(max, default=int, name=N),
     "WindowedStream.reduce": lambda s: windows(s).reduce(max, name=N),
     "WindowedStream.quantiles": lambda s: windows(s).quantiles([0.5], name=N),
     "WindowedStream.join": lambda s: windows(s).join(windows(s), name=N),

@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from operator import add
 from typing import Any
 
 import pytest
@@ -77,14 +78,14 @@ def test_distinct(workers: int, nested: bool, data: Timed) -> None:
 @on_all
 @given(data=timed(WORDS))
 def test_count_and_accumulate(workers: int, nested: bool, data: Timed) -> None:
-    expected = {time: len(records) for time, records in by_time(data, nested).items()}
-    counts = on_workers(workers, nested, data, lambda stream: stream.count())
-    folded = on_workers(
-        workers, nested, data, lambda stream: stream.accumulate(int, lambda total, batch: total + len(batch))
-    )
-    for result in (counts, folded):
-        assert {time: sum(some.elements()) for time, some in result.items()} == expected
-        assert all(some.total() <= workers for some in result.values()), "one record for each time and worker"
+    expected = {time: Counter([len(records)]) for time, records in by_time(data, nested).items()}
+
+    def folded(stream: ps.Stream[Any], **given: Any) -> ps.Stream[int]:
+        return stream.accumulate(int, lambda total, batch: total + len(batch), **given)
+
+    assert on_workers(workers, nested, data, lambda stream: stream.count()) == expected
+    assert on_workers(workers, nested, data, folded) == expected
+    assert on_workers(workers, nested, data, lambda stream: folded(stream, combine=add)) == expected
 
 
 @on_all
@@ -125,6 +126,41 @@ def test_state_machine_applies_values_in_time_order(workers: int, nested: bool, 
                     assert before.count(time) == values, "all that is earlier was applied"
                 elif time != at and less_equal(at, time):
                     assert time not in before, "nothing that is later was"
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@on_all
+@given(data=timed(st.tuples(st.sampled_from(["k", None, float("nan")]), st.integers(0, 3), st.booleans())))
+def test_join_per_time(workers: int, nested: bool, data: Timed, how: Any, by_key: bool) -> None:
+    """None and NaN equal themselves as keys."""
+    data = [(time, (repr(key), value, ours)) for time, (key, value, ours) in data]
+    expected: dict[ps.Time, Counter[Any]] = defaultdict(Counter)
+    for time, records in by_time(data, nested).items():
+        ours = [(key, value) for key, value, left in records if left]
+        theirs = [(key, value) for key, value, left in records if not left]
+        some = [(key, a, b) for key, a in ours for other, b in theirs if key == other]
+        if how in {"left", "full"}:
+            some += [(key, a, None) for key, a in ours if key not in dict(theirs)]
+        if how in {"right", "full"}:
+            some += [(key, None, b) for key, b in theirs if key not in dict(ours)]
+        if some:
+            expected[time].update(some)
+    keys = {repr(key): key for key in ("k", None, float("nan"))}
+
+    def joined(stream: ps.Stream[Any], fn: Any) -> ps.Stream[Any]:
+        no, yes = stream.branch(lambda _, record: record[2])
+        if by_key:
+            ours, theirs = (side.key_by(lambda r: keys[r[0]], lambda r: r[1]) for side in (yes, no))
+            return ours.join(theirs, fn, how=how)
+        left, right = (side.map(lambda r: (keys[r[0]], r[1])) for side in (yes, no))
+        return left.join(right, fn, how=how)
+
+    def flat(stream: ps.Stream[Any]) -> ps.Stream[Any]:
+        return joined(stream, None).map(lambda r: (repr(r[0]), *r[1]))
+
+    assert on_workers(workers, nested, data, flat) == expected
+    assert on_workers(workers, nested, data, lambda s: joined(s, lambda k, a, b: (repr(k), a, b))) == expected
 
 
 @pytest.mark.parametrize("workers", WORKERS)

@@ -110,8 +110,11 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
         Function(lambda key, row, state: row), Function(lambda key, state: state), default=Function(list)
     ),
     "accumulate": lambda s: s.accumulate(Function(list), Function(lambda state, rows: rows)),
-    "flat_map_with_state": lambda s: s.key_by(lambda row: row[1]).flat_map_with_state(
-        Function(lambda state, row: (row, [row]))
+    "state_machine by key": lambda s: s.key_by(lambda row: row[1]).state_machine(
+        Function(lambda key, row, state: (row, [row])), default=Function(lambda: None)
+    ),
+    "aggregate by key": lambda s: s.key_by(lambda row: row[1]).aggregate(
+        Function(lambda key, row, state: row), default=Function(list)
     ),
     "process with timers": timers,
     "join": lambda s: s.map(lambda row: (row[1], row)).join(s.map(lambda row: (row[1], row))),

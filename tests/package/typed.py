@@ -205,10 +205,15 @@ def keyed_verbs(words: ps.Stream[str]) -> None:
     assert_type(by_length, ps.KeyedStream[int, Any])
     assert_type(by_length.map_values(str), ps.KeyedStream[int, str])
     lengths = by_length.map_values(str)
-    assert_type(lengths.fold(int, lambda total, word: total + len(word)), ps.Stream[tuple[int, int]])
+    counted = lengths.aggregate(lambda _, word, total: total + len(word), default=int)
+    assert_type(counted, ps.Stream[tuple[int, int]])
+    said = lengths.aggregate(
+        lambda _, word, total: total + len(word), lambda length, total: str(total), default=int
+    )
+    assert_type(said, ps.Stream[str])
     assert_type(lengths.scan(int, lambda total, word: total + len(word)), ps.Stream[tuple[int, int]])
     assert_type(lengths.running("count"), ps.Stream[tuple[int, Any]])
-    assert_type(lengths.flat_map_with_state(with_state), ps.Stream[tuple[int, str]])
+    assert_type(lengths.state_machine(with_state, default=int), ps.Stream[str])
     assert_type(lengths.dedup(), ps.Stream[str])
     assert_type(lengths.process(print), ps.Stream[Any])
     assert_type(lengths.interval_join(lengths, lower=0, upper=1), ps.Stream[tuple[int, tuple[Any, Any]]])
@@ -216,8 +221,8 @@ def keyed_verbs(words: ps.Stream[str]) -> None:
     assert_type(lengths.table_join(lengths), ps.Stream[tuple[int, tuple[str, str | None]]])
 
 
-def with_state(state: int | None, word: str) -> tuple[int | None, list[str]]:
-    return (state or 0) + 1, [word]
+def with_state(length: int, word: str, state: int) -> tuple[int | None, list[str]]:
+    return state + length, [word]
 
 
 def windowed_verbs(words: ps.KeyedStream[int, str]) -> None:

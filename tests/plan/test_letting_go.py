@@ -62,7 +62,7 @@ def built(scope: ps.Scope, given: Given) -> list[Any]:
     timed, late = numbers.event_time(function(lambda x: x))
     keyed = timed.key_by(function(lambda x: x))
     state = given(State())
-    scanned = keyed.fold(function(lambda: 0), function(lambda total, x: total + x))
+    scanned = keyed.aggregate(function(lambda key, x, total: total + x), default=function(lambda: 0))
     mapped = (
         numbers.map(function(lambda x: x)).exchange(function(lambda x: x)).delay(function(lambda x, t: t))
     )

@@ -6,12 +6,10 @@ import pointstamp as ps
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
 
 
-def note(seen: list[int] | None, number: int) -> tuple[list[int] | None, list[int]]:
+def note(name: str, number: int, seen: list[int]) -> tuple[list[int] | None, list[tuple[str, int]]]:
     """Adds a number in place, and emits the sum and the count."""
-    if seen is None:
-        seen = []
     seen.append(number)
-    return seen, [sum(seen) * 1000 + len(seen)]
+    return seen, [(name, sum(seen) * 1000 + len(seen))]
 
 
 def main(worker: ps.Worker) -> None:
@@ -20,7 +18,7 @@ def main(worker: ps.Worker) -> None:
     with worker.dataflow() as scope:
         records = scope.read(JSONLinesSource(f"{folder}/in.jsonl"), time=lambda record: record["day"])
         numbers = records.key_by(lambda record: record["name"], lambda record: record["number"])
-        seen = numbers.flat_map_with_state(note)
+        seen = numbers.state_machine(note, default=list)
         seen.write(SQLiteSink(f"{folder}/out.db", "seen", columns=["name", "seen"]))
 
 

@@ -134,10 +134,8 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Stream.value_counts": lambda s: pairs(s).map(lambda pair: pair[0]).value_counts(),
     "KeyedStream.asof_join": lambda s: keyed(s).asof_join(others(s), within=4),
     "KeyedStream.dedup": lambda s: keyed(s).dedup(ttl=3),
-    "KeyedStream.flat_map_with_state": lambda s: keyed(s).flat_map_with_state(
-        lambda total, n: ((total or 0) + n, [(total or 0) + n])
-    ),
-    "KeyedStream.fold": lambda s: keyed(s).fold(int, lambda total, n: total + n),
+    "KeyedStream.state_machine": lambda s: keyed(s).state_machine(_sums, default=int),
+    "KeyedStream.aggregate": lambda s: keyed(s).aggregate(lambda _, n, total: total + n, default=int),
     "KeyedStream.interval_join": lambda s: keyed(s).interval_join(others(s), lower=-2, upper=3, how="full"),
     "KeyedStream.map_values": lambda s: keyed(s).map_values(lambda n: n + 1).reduce(max),
     "KeyedStream.process": lambda s: keyed(s).process(_on_record, _on_timer, ttl=9),
@@ -154,7 +152,7 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "WindowedStream.collect": lambda s: windowed(s).collect().map(lambda made: (*made[:2], sorted(made[2]))),
     "WindowedStream.count": lambda s: windowed(s).count(),
     "WindowedStream.distinct_count": lambda s: windowed(s).distinct_count(),
-    "WindowedStream.fold": lambda s: windowed(s).fold(int, lambda total, n: total + n),
+    "WindowedStream.aggregate": lambda s: windowed(s).aggregate(lambda _, n, total: total + n, default=int),
     "WindowedStream.join": lambda s: windowed(s).join(others(s).window(ps.Tumbling(5))),
     "WindowedStream.max": lambda s: windowed(s).max(),
     "WindowedStream.mean": lambda s: windowed(s).mean(),

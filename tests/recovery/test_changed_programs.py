@@ -27,7 +27,7 @@ def totals(records: ps.Stream[Any], name: str | None = None) -> ps.Stream[Any]:
     return named(records).scan(int, lambda total, amount: total + amount, name=name)
 
 
-def ignore(state: Any, record: Any) -> tuple[Any, list[Any]]:
+def ignore(key: Any, record: Any, state: Any) -> tuple[Any, list[Any]]:
     return state, []
 
 
@@ -87,8 +87,8 @@ def test_an_operator_that_is_another_is_refused(tmp_path: Path) -> None:
     run(tmp_path, lambda records: totals(records, "sums"), follows=True)
     with pytest.raises(ps.CheckpointError, match="'sums' keeps none, and in the checkpoint it keeps a state"):
         run(tmp_path, lambda records: named(records).reduce(max, name="sums"))
-    with pytest.raises(ps.CheckpointError, match=r"'sums' is flat_map_with_state\(\), and .* scan"):
-        run(tmp_path, lambda records: named(records).flat_map_with_state(ignore, name="sums"))
+    with pytest.raises(ps.CheckpointError, match=r"'sums' is state_machine\(\), and .* scan"):
+        run(tmp_path, lambda records: named(records).state_machine(ignore, default=int, name="sums"))
 
 
 def test_state_is_given_up_where_the_program_says_so(tmp_path: Path) -> None:

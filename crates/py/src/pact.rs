@@ -165,7 +165,7 @@ fn not_a_pair(record: &Bound<'_, PyAny>, reader: &str) -> PyErr {
 }
 
 /// Routes everything to the first worker, whatever it is.
-struct ToFirst;
+pub(crate) struct ToFirst;
 
 impl Route<Batch> for ToFirst {
     fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {

@@ -465,7 +465,9 @@ class ArrowStream(ColumnOperators):
         return self._of(node.output)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """Counts the rows of each time on this worker; sent when the time closes.
+        """Counts the rows of each time, of all workers; sent on the first worker when the time closes.
+
+        Times without rows send nothing.
 
         Examples:
             >>> import pyarrow as pa
@@ -721,9 +723,9 @@ class ArrowStream(ColumnOperators):
 
         Args:
             by: The key's column, or columns.
-            ttl: A key is new again when no row of it has come for so long, as in `scan`; None: never.
-            column: As in `scan`.
-            state: As in `scan`.
+            ttl: A key is new again when no row of it has come for so long, as in `running`; None: never.
+            column: As in `running`.
+            state: As in `running`.
             name: The operator's name.
 
         Examples:
@@ -967,7 +969,7 @@ class ArrowStream(ColumnOperators):
             ends: A column of booleans of the table: where it is true, the row ends its key's row, and is
                 none.
             ttl: A row of the table ends when there has been no new one of its key for so long, in event time:
-                at exactly so long after its time it is gone, as in `scan`. None: never.
+                at exactly so long after its time it is gone. None: never.
             how: ``"inner"``: a row without one of the table is left out; ``"left"``: it has nulls in its
                 place.
             suffix: As in `interval_join`.
@@ -1036,17 +1038,16 @@ class ArrowStream(ColumnOperators):
         """The rows for which a condition is true.
 
         Args:
-            condition: An expression of pyarrow (``pc.field("n") > 1``) or Polars (``pl.col("n") > 1``),
-                which is evaluated a batch at a time, or a function of a batch that returns a column of
-                booleans.
+            condition: An expression (``ps.col("n") > 1``), also one of pyarrow or Polars, or a function of a
+                batch that returns a column of booleans.
             name: The operator's name.
 
         Examples:
-            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pyarrow as pa
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     numbers = scope.to_stream([(1,), (2,), (3,)]).to_arrow(pa.schema([("n", pa.int64())]))
-            ...     return numbers.filter(pc.field("n") > 1).to_records().capture()
+            ...     return numbers.filter(ps.col("n") > 1).to_records().capture()
             >>> ps.example(build).extract()
             [(0, [{'n': 2}, {'n': 3}])]
         """
@@ -1116,23 +1117,23 @@ class ArrowStream(ColumnOperators):
         moved = {*names, *names.values()}
         return self._mapped(kinds.RENAME, lambda batch: batch.rename_columns(new), name=name, changes=moved)
 
-    def with_columns(self, **columns: Column) -> ArrowStream:
+    def with_columns(self, **exprs: Column) -> ArrowStream:
         """The rows with further columns, or others in the place of those of the same names.
 
         Args:
-            columns: For each name an expression of pyarrow or Polars, or a function of a batch that returns a
-                column; as in `filter`.
+            exprs: For each name an expression (``ps.col("n") * 2``), also one of pyarrow or Polars, or a
+                function of a batch that returns a column.
 
         Examples:
-            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> import pyarrow as pa
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     numbers = scope.to_stream([(1,), (2,)]).to_arrow(pa.schema([("n", pa.int64())]))
-            ...     return numbers.with_columns(double=pc.field("n") * 2).to_records().capture()
+            ...     return numbers.with_columns(double=ps.col("n") * 2).to_records().capture()
             >>> ps.example(build).extract()
             [(0, [{'n': 1, 'double': 2}, {'n': 2, 'double': 4}])]
         """
-        return self._mapped(kinds.WITH_COLUMNS, with_columns(columns), name=None, changes=columns)
+        return self._mapped(kinds.WITH_COLUMNS, with_columns(exprs), name=None, changes=exprs)
 
     def _has(self, name: str) -> None:
         if name not in self.schema.names:
@@ -1146,8 +1147,8 @@ class ArrowStream(ColumnOperators):
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            order: The column, or columns, that they are compared by; NaNs come after numbers, and nulls last.
-                None of them, ``[]``, leaves the rows in the order in which they came.
+            order: The column, or columns, that they are compared by. NaN is the greatest number, and nulls are
+                last. None of them, ``[]``, leaves the rows in the order in which they came.
             descending: The greatest first.
             name: The operator's name.
 

@@ -123,12 +123,12 @@ class ColumnCollection(Multiset):
 
     # ------------------------------------------------------------ row by row
 
-    def select(self, *columns: str, **fields: Expr | object) -> ColumnCollection:
+    def select(self, *columns: str, **exprs: Expr | object) -> ColumnCollection:
         """Some of the columns, and others that are computed.
 
         Args:
             columns: Names of columns, which are kept as they are.
-            fields: Expressions over columns (of this package, pyarrow or Polars), or constants, by the names
+            exprs: Expressions over columns (of this package, pyarrow or Polars), or constants, by the names
                 that the columns get.
 
         Raises:
@@ -148,19 +148,49 @@ class ColumnCollection(Multiset):
         """
         wanted: dict[str, Any]
         wanted = {name: _core.column_expr(column_name("select", name)) for name in columns}
-        both = wanted.keys() & fields.keys()
+        both = wanted.keys() & exprs.keys()
         if both or len(wanted) < len(columns):
             raise GraphError(f"select would give two columns the name {min(both or columns)!r}")
-        wanted |= fields
-        if any(is_foreign(expr) for expr in wanted.values()):
+        return self._selected(wanted | exprs, exprs)
+
+    def with_columns(self, **exprs: Expr | object) -> ColumnCollection:
+        """The rows with further columns, or others in the place of those of the same names.
+
+        Args:
+            exprs: As in `select`.
+
+        Raises:
+            GraphError: If an expression has no meaning for the types of its columns.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     items = scope.column_collection(pa.table({"price": [3], "count": [4]}))
+            ...     total = ps.col("price") * ps.col("count")
+            ...     return items.with_columns(price=ps.col("price") + 1, total=total).capture()
+            >>> [(time, batch)] = ps.example(build).extract()
+            >>> batch.to_pylist()
+            [{'price': 4, 'count': 4, 'total': 12, 'diff': 1}]
+        """
+        kept = {name: _core.column_expr(name) for name in self.schema.names}
+        return self._selected(kept | exprs, exprs)
+
+    def _selected(self, wanted: dict[str, Any], exprs: dict[str, Any]) -> ColumnCollection:
+        """The columns that expressions compute, some of which may be of pyarrow or Polars."""
+        if any(is_foreign(expr) for expr in exprs.values()):
             updates = self.updates()
             changes = updates.schema.names[-2:]
-            return updates.with_columns(**fields).select(*wanted, *changes).to_collection(diffs=True)
+            return updates.with_columns(**exprs).select(*wanted, *changes).to_collection(diffs=True)
         schema = _core.select_schema(self._columns, list(wanted), list(wanted.values()))
         return self._one(collections.SELECT, None, schema=schema, fields=wanted)
 
-    def rename(self, columns: dict[str, str]) -> ColumnCollection:
-        """The same rows, in which columns have other names: ``{"old": "new"}``.
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ColumnCollection:
+        """The same rows, with new names for some columns.
+
+        Args:
+            names: The new name of each column that gets one.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or two get one name.
@@ -173,18 +203,16 @@ class ColumnCollection(Multiset):
             >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
             [[{'number': 1, 'diff': 1}]]
         """
-        if not isinstance(columns, Mapping):
-            raise TypeError(
-                f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {columns!r}"
-            )
-        for old in columns:
+        if not isinstance(names, Mapping):
+            raise TypeError(f"rename takes the new names by the old ones, as in {{'a': 'b'}}, not {names!r}")
+        for old in names:
             self._index(old)
         schema = self.schema
-        renamed = [columns.get(name, name) for name in schema.names]
+        renamed = [names.get(column, column) for column in schema.names]
         if len(set(renamed)) < len(renamed):
             raise GraphError(f"after this rename two columns would have one name: {', '.join(renamed)}")
-        columns_of_result = _typed(schema, [(name, None) for name in renamed])
-        return self._one(collections.RENAME, None, schema=columns_of_result)
+        columns_of_result = _typed(schema, [(column, None) for column in renamed])
+        return self._one(collections.RENAME, name, schema=columns_of_result)
 
     def filter(self, condition: Any, *, name: str | None = None) -> ColumnCollection:
         """Keeps the rows of which a condition on the columns is true.
@@ -362,11 +390,11 @@ class ColumnCollection(Multiset):
     ) -> ColumnCollection:
         """Finds the least value of each key: the key's columns, and the value's.
 
-        Nulls are skipped, and so is NaN where a key has other values; of nulls alone there is null.
+        Nulls are skipped; of nulls alone there is null. NaN is the greatest number.
 
         Args:
             of: The value's column, or columns, which are compared one after another. A value of several is
-                skipped for a null or NaN in the first.
+                skipped for a null in the first.
             by: The key's column, or columns.
             name: The operator's name.
 
@@ -407,7 +435,7 @@ class ColumnCollection(Multiset):
     ) -> ColumnCollection:
         """Finds the `n` greatest values of each key, of which one that is there twice counts twice.
 
-        A NaN is less than all other numbers here, and a null less than that, as in `ArrowStream.sort`.
+        NaN is the greatest number, and a null is less than all values.
         Arguments and errors are those of `min`.
 
         Examples:
@@ -605,7 +633,7 @@ class ColumnCollection(Multiset):
         keys, values = self._key(by), self._key(of)
         before = self.schema
         reduction: Reduction
-        argument: tuple[Any, int]
+        argument: Any
         if most is not None:
             reduction, argument = Reduction.TOP_K_OF_COLUMNS, (most, len(values))
         else:

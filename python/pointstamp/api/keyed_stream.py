@@ -7,7 +7,7 @@ worker, in the order of time, once these are final.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from pointstamp._core import Reduction
 from pointstamp._validation import count_of, function_of, unknown_attribute
@@ -15,10 +15,10 @@ from pointstamp.api.classes import stream_of
 from pointstamp.api.windowed_stream import WindowedStream
 from pointstamp.event_time.clock import clock_of
 from pointstamp.logic import stateful
-from pointstamp.logic.in_time_order import in_time_order, root_only
+from pointstamp.logic.in_time_order import in_time_order
 from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import KeyContext, Process
-from pointstamp.logic.sides import both_sides, left_or_inner, pairs_of
+from pointstamp.logic.sides import both_sides, check_sides, left_or_inner, pairs_of
 from pointstamp.logic.state import KeyedState, claimed
 from pointstamp.logic.terms import terms_of
 from pointstamp.logic.timed import map_timed
@@ -39,6 +39,9 @@ K = TypeVar("K")
 T = TypeVar("T")
 U = TypeVar("U")
 S = TypeVar("S")
+R = TypeVar("R")
+
+How = Literal["inner", "left", "right", "full"]
 
 
 _RUNNING = {
@@ -53,6 +56,12 @@ _RUNNING = {
 class KeyedStream(Generic[K, T]):
     """The records of a stream with a key for each: windows, joins in time, and state.
 
+    It works in any scope. Where times have several coordinates, such as in loops, the first is the event
+    time and the others count turns. Operators whose results come at their records' times (`scan`, `running`,
+    `state_machine`, `dedup`, `top_k`, `asof_join`, `table_join`) see all turns of one event time before the
+    next. Those that send at later event times (`window`, `interval_join`, `process`) see each turn by itself.
+    `state=` is for times of one coordinate.
+
     Attributes:
         scope: The scope that the stream is in.
 
@@ -61,7 +70,7 @@ class KeyedStream(Generic[K, T]):
         >>> def build(scope):
         ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 4)])
         ...     by_item = bids.key_by(lambda bid: bid[0], lambda bid: bid[1])
-        ...     return by_item.fold(list, lambda seen, bid: [*seen, bid]).capture()
+        ...     return by_item.aggregate(lambda item, bid, seen: [*seen, bid], default=list).capture()
         >>> ps.example(build).extract()
         [(0, [('cup', [5]), ('pen', [3, 4])])]
     """
@@ -69,7 +78,6 @@ class KeyedStream(Generic[K, T]):
     __slots__ = ("_clock", "_output", "scope")
 
     def __init__(self, scope: Scope, output: Output) -> None:
-        root_only(scope, "a stream by key")
         self.scope = scope
         self._output = output
         self._clock = clock_of(output)
@@ -89,6 +97,8 @@ class KeyedStream(Generic[K, T]):
         make: Callable[[KeyedState[Any, Any]], Logic],
         state: KeyedState[Any, Any] | None,
         ttl: Any,
+        *,
+        by_turn: bool = False,
         **given: Any,
     ) -> Stream[Any]:
         span = None if ttl is None else self._clock.span("ttl", ttl)
@@ -101,9 +111,10 @@ class KeyedStream(Generic[K, T]):
             self.scope,
             self._output,
             name or operator,
-            lambda: make(kept),
+            make,
             kept,
             is_given=state is not None,
+            by_turn=by_turn,
         )
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
@@ -119,6 +130,11 @@ class KeyedStream(Generic[K, T]):
             [(0, [('r', 3), ('t', 3)])]
         """
         function_of("map", fn)
+        if self.scope.dims > 1:
+            pairs = stream_of(self.scope, self._output)
+            return KeyedStream(
+                self.scope, pairs.map(lambda pair: (pair[0], fn(pair[1])), name=name or "map_values")._output
+            )
 
         def mapped(times: Times, keys: list[Any], values: list[Any]) -> Keyed:
             return times, keys, [fn(value) for value in values]
@@ -172,38 +188,147 @@ class KeyedStream(Generic[K, T]):
             [(0, [('cup', 5), ('pen', 4)])]
         """
         function_of("reduce", fn)
-        made = in_time_order(self.scope, self._output, name or "reduce", lambda: stateful.PerTime(None, fn))
+        if self.scope.dims > 1:
+            return stream_of(self.scope, self._output).reduce(fn, name=name)  # type: ignore[no-any-return]
+        made = in_time_order(self.scope, self._output, name or "reduce", lambda _: stateful.Reduced(fn))
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
-    def fold(
-        self, init: Callable[[], S], fn: Callable[[S, T], S], *, name: str | None = None
-    ) -> Stream[tuple[K, S]]:
-        """Per time, the records of each key folded into one state.
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, S], S],
+        emit: None = None,
+        *,
+        default: Callable[[], S],
+        name: str | None = None,
+    ) -> Stream[tuple[K, S]]: ...
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, S], S],
+        emit: Callable[[K, S], R],
+        *,
+        default: Callable[[], S],
+        name: str | None = None,
+    ) -> Stream[R]: ...
+    def aggregate(
+        self,
+        fold: Callable[[K, T, S], S],
+        emit: Callable[[K, S], Any] | None = None,
+        *,
+        default: Callable[[], S],
+        name: str | None = None,
+    ) -> Stream[Any]:
+        """Per time, the records of each key folded into a state, and a record made of it.
 
         Args:
-            init: Makes the state to begin with.
-            fn: Called with the state and a record; returns the new state.
+            fold: Called with a key, a record and the key's state; returns the new state.
+            emit: Called with a key and its final state; returns the record to send. None: ``(key, state)``.
+            default: Makes the state to begin with.
             name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, if `fold` returns None in place of a state.
 
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     words = scope.to_stream(["tea", "rye", "tin"]).key_by(lambda word: word[0])
-            ...     return words.fold(str, lambda text, word: text + word).capture()
+            ...     return words.aggregate(lambda initial, word, text: text + word, default=str).capture()
             >>> ps.example(build).extract()
             [(0, [('r', 'rye'), ('t', 'teatin')])]
         """
-        function_of("fold", init)
-        function_of("fold", fn)
-        made = in_time_order(self.scope, self._output, name or "fold", lambda: stateful.PerTime(init, fn))
+        for function in (fold, default, *(() if emit is None else (emit,))):
+            function_of("aggregate", function)
+        if self.scope.dims > 1:
+            pairs = stream_of(self.scope, self._output)
+            return pairs.aggregate(fold, emit, default=default, name=name)  # type: ignore[no-any-return]
+        made = in_time_order(
+            self.scope,
+            self._output,
+            name or "aggregate",
+            lambda _: stateful.Aggregated(fold, emit, default),
+        )
+        return stream_of(self.scope, made)  # type: ignore[no-any-return]
+
+    @overload
+    def join(
+        self,
+        other: KeyedStream[K, U],
+        fn: None = None,
+        *,
+        how: Literal["inner"] = "inner",
+        name: str | None = None,
+    ) -> Stream[tuple[K, tuple[T, U]]]: ...
+    @overload
+    def join(
+        self,
+        other: KeyedStream[K, U],
+        fn: None = None,
+        *,
+        how: How,
+        name: str | None = None,
+    ) -> Stream[tuple[K, tuple[T | None, U | None]]]: ...
+    @overload
+    def join(
+        self,
+        other: KeyedStream[K, U],
+        fn: Callable[[K, T, U], R],
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Stream[R]: ...
+    def join(
+        self,
+        other: KeyedStream[K, U],
+        fn: Callable[[K, T, U], Any] | None = None,
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Stream[Any]:
+        """Per time, pairs of both streams' records with one key: ``(key, (ours, theirs))``.
+
+        Args:
+            other: The other stream.
+            fn: Called with the key and the two records; returns what is sent. None: ``(key, (ours,
+                theirs))``.
+            how: The records without a match that come all the same, with None in place of the other: those of
+                this stream (``"left"``), of the other (``"right"``), of both (``"full"``), or none
+                (``"inner"``).
+            name: The operator's name.
+
+        Raises:
+            ValueError: If `how` is none of these.
+            GraphError: If `other` is of another scope.
+
+        Examples:
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     def by_name(records):
+            ...         return scope.to_stream(records).key_by(lambda r: r[0], lambda r: r[1])
+            ...     ages, towns = by_name([("ann", 7), ("bob", 9)]), by_name([("ann", "Ulm")])
+            ...     lines = ages.join(towns, lambda name, *pair: f"{name} {pair}", how="left")
+            ...     return lines.capture()
+            >>> ps.example(build).extract()
+            [(0, ["ann (7, 'Ulm')", 'bob (9, None)'])]
+        """
+        outer = pairs_of(how)
+        if fn is not None:
+            function_of("join", fn)
+        check_sides(self, other)
+        if self.scope.dims > 1:
+            ours, theirs = (stream_of(self.scope, side._output) for side in (self, other))
+            return ours.join(theirs, fn, how=how, name=name)  # type: ignore[no-any-return]
+        both = both_sides(self, other, name)
+        made = in_time_order(self.scope, both, name or "join", lambda _: stateful.Joined(fn, outer))
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ state
 
     def scan(
         self,
-        init: Callable[[], S],
-        fn: Callable[[S, T], S],
+        default: Callable[[], S],
+        fold: Callable[[S, T], S],
         *,
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
@@ -212,8 +337,8 @@ class KeyedStream(Generic[K, T]):
         """The state of each key after each of its records, at the record's time.
 
         Args:
-            init: Makes the state of a key that has none.
-            fn: Called with the state and a record; returns the new state.
+            default: Makes the state of a key that has none.
+            fold: Called with the state and a record; returns the new state.
             ttl: A key is forgotten when no record of it has come for so long, in event time: a record at
                 exactly so long after the last finds it forgotten. An int or a timedelta. None: never.
             state: Where to keep it, to be listed, or restored from a snapshot.
@@ -227,13 +352,13 @@ class KeyedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
         """
-        function_of("scan", init)
-        function_of("scan", fn)
-        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, init, fn), state, ttl)
+        function_of("scan", default)
+        function_of("scan", fold)
+        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, default, fold), state, ttl)
 
     def running(
         self,
-        function: Literal["count", "sum", "min", "max", "mean"],
+        fn: Literal["count", "sum", "min", "max", "mean"],
         of: Callable[[T], Any] | None = None,
         *,
         ttl: Any = None,
@@ -243,7 +368,7 @@ class KeyedStream(Generic[K, T]):
         """Accumulates each key's records, with a result after each of them; as `scan`, without a closure.
 
         Args:
-            function: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
+            fn: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
                 least and the greatest.
             of: Returns what counts of a record; None: the record.
             ttl: As in `scan`.
@@ -258,33 +383,35 @@ class KeyedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
         """
-        if function not in _RUNNING:
-            raise ValueError(f"a running function is one of {', '.join(_RUNNING)}, not {function!r}")
+        if fn not in _RUNNING:
+            raise ValueError(f"a running function is one of {', '.join(_RUNNING)}, not {fn!r}")
         if of is not None:
             function_of("running", of)
-        kind = _RUNNING[function]
+        kind = _RUNNING[fn]
         return self._stateful(
             "running",
             name,
             lambda kept: stateful.Running(kept, kind, of),
             state,
             ttl,
-            function=function,
+            function=fn,
         )
 
-    def flat_map_with_state(
+    def state_machine(
         self,
-        fn: Callable[[S | None, T], tuple[S | None, Iterable[U]]],
+        fold: Callable[[K, T, S], tuple[S | None, Iterable[U]]],
         *,
+        default: Callable[[], S],
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
         name: str | None = None,
-    ) -> Stream[tuple[K, U]]:
-        """Calls a function of the key's state for each record, with any number of results: ``(key, result)``.
+    ) -> Stream[U]:
+        """A state for each key, changed by each of its records, and any number of records sent with it.
 
         Args:
-            fn: Called with the state, None where there is none, and a record; returns the new state, or None
-                to forget the key, and the results.
+            fold: Called with a key, a record and the key's state; returns the new state, or None to forget
+                the key, and the records to send at the record's time.
+            default: Makes the state of a key that has none.
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
@@ -296,14 +423,16 @@ class KeyedStream(Generic[K, T]):
             >>> def build(scope):
             ...     readings = scope.to_stream([("a", 3), ("a", 5), ("b", 1), ("a", 4)])
             ...     by_sensor = readings.key_by(lambda reading: reading[0], lambda reading: reading[1])
-            ...     change = lambda last, now: (now, [] if last is None else [now - last])
-            ...     return by_sensor.flat_map_with_state(change).capture()
+            ...     def change(sensor, now, last):
+            ...         return now, [] if last is None else [(sensor, now - last)]
+            ...     return by_sensor.state_machine(change, default=lambda: None).capture()
             >>> ps.example(build).extract()
             [(0, [('a', -1), ('a', 2)])]
         """
-        function_of("flat_map_with_state", fn)
+        function_of("state_machine", fold)
+        function_of("state_machine", default)
         return self._stateful(
-            "flat_map_with_state", name, lambda kept: stateful.FlatMapWithState(kept, fn), state, ttl
+            "state_machine", name, lambda kept: stateful.StateMachine(kept, fold, default), state, ttl
         )
 
     def dedup(
@@ -402,7 +531,12 @@ class KeyedStream(Generic[K, T]):
         if on_timer is not None:
             function_of("process", on_timer)
         return self._stateful(
-            "process", name, lambda kept: Process(kept, self._clock, on_record, on_timer), state, ttl
+            "process",
+            name,
+            lambda kept: Process(kept, self._clock, on_record, on_timer),
+            state,
+            ttl,
+            by_turn=True,
         )
 
     # ------------------------------------------------------------ joins in time
@@ -452,6 +586,7 @@ class KeyedStream(Generic[K, T]):
             name,
             lambda kept: Interval(kept, low, high, outer),
             state,
+            by_turn=True,
             lower=low,
             upper=high,
         )
@@ -542,10 +677,14 @@ class KeyedStream(Generic[K, T]):
         name: str | None,
         make: Callable[[KeyedState[Any, Any]], Logic],
         state: KeyedState[Any, Any] | None,
+        *,
+        by_turn: bool = False,
         **given: Any,
     ) -> Stream[Any]:
         both = both_sides(self, other, name)
         kept = claimed(state, terms_of(self.scope, operator, self._clock, **given))
         given_one = state is not None
-        made = in_time_order(self.scope, both, name or operator, lambda: make(kept), kept, is_given=given_one)
+        made = in_time_order(
+            self.scope, both, name or operator, make, kept, is_given=given_one, by_turn=by_turn
+        )
         return stream_of(self.scope, made)  # type: ignore[no-any-return]

@@ -10,14 +10,14 @@ from pointstamp._validation import count_of, function_of, probe_of, several, str
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.typed import RecordOperators
 from pointstamp.errors import GraphError
-from pointstamp.logic.accumulate import accumulate
+from pointstamp.logic.accumulate import accumulate, combined
 from pointstamp.logic.aggregate import aggregate
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.state_machine import state_machine
 from pointstamp.logic.timed import OVER_COLUMNS, map_timed
 from pointstamp.logic.to_arrow import to_arrow
-from pointstamp.pacts import Broadcast, ByKey, Exchange, Pipeline, pact_of
+from pointstamp.pacts import Broadcast, ByKey, Exchange, Gather, Pipeline, pact_of
 from pointstamp.plan import records, shape
 from pointstamp.plan.node import Form, Output
 
@@ -47,6 +47,8 @@ U = TypeVar("U")
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R")
+
+How = Literal["inner", "left", "right", "full"]
 
 
 class Stream(RecordOperators[T]):
@@ -491,9 +493,9 @@ class Stream(RecordOperators[T]):
     # ------------------------------------------------------------ aggregation
 
     def count(self, *, name: str | None = None) -> Stream[int]:
-        """Counts the records of each time on this worker; sent when the time closes.
+        """Counts the records of each time, of all workers; sent on the first worker when the time closes.
 
-        Times without records send nothing.
+        Times without records send nothing. Records are counted where they are.
 
         Examples:
             >>> import pointstamp as ps
@@ -503,14 +505,27 @@ class Stream(RecordOperators[T]):
         return self._one(records.COUNT, name)
 
     def accumulate(
-        self, default: Callable[[], U], fold: Callable[[U, list[T]], U], *, name: str | None = None
+        self,
+        default: Callable[[], U],
+        fold: Callable[[U, list[T]], U],
+        *,
+        combine: Callable[[U, U], U] | None = None,
+        name: str | None = None,
     ) -> Stream[U]:
-        """The records of each time on this worker folded into one result, sent when the time closes.
+        """The records of each time, of all workers, folded into one result; sent when the time closes.
+
+        The records move to the first worker. With `combine` they are folded where they are, and only the
+        result of each worker moves.
 
         Args:
             default: Makes the result to begin with.
             fold: Called with the result so far and a batch of records; returns the new result.
+            combine: Called with the results of two workers; returns the result of both. None: the records
+                move.
             name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, if `fold` or `combine` returns None in place of a result.
 
         Examples:
             >>> import pointstamp as ps
@@ -519,12 +534,41 @@ class Stream(RecordOperators[T]):
             ...     return numbers.accumulate(int, lambda total, batch: total + sum(batch)).capture()
             >>> ps.example(build).extract()
             [(0, [45])]
+
+            >>> from operator import add
+            >>> def main(worker):
+            ...     with worker.dataflow() as scope:
+            ...         words = scope.to_stream(["a", "b"] if worker.index == 0 else ["c"])
+            ...         sizes = words.accumulate(int, lambda n, batch: n + len(batch), combine=add).capture()
+            ...     worker.run()
+            ...     return sizes.extract()
+            >>> ps.execute(main, workers=2)
+            [[(0, [3])], []]
         """
-        build, state = accumulate(function_of("accumulate", default), function_of("accumulate", fold))
-        inputs = [(self._output, Pipeline())]
-        made = single_output(self.scope, name or "accumulate", inputs, build, notify=True, state=state)
+        function_of("accumulate", default)
+        function_of("accumulate", fold)
+        title, read = name or "accumulate", self._output
+        if combine is not None:
+            function_of("accumulate", combine)
+            build, state = accumulate(default, fold, combine)
+            locally = [(read, Pipeline())]
+            read = single_output(self.scope, f"{title}: locally", locally, build, notify=True, state=state)
+            build, state = combined(default, combine)
+        else:
+            build, state = accumulate(default, fold)
+        made = single_output(self.scope, title, [(read, Gather())], build, notify=True, state=state)
         return Stream(self.scope, made)
 
+    @overload
+    def aggregate(
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], U],
+        emit: None = None,
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[tuple[K, U]]: ...
+    @overload
     def aggregate(
         self: Stream[tuple[K, V]],
         fold: Callable[[K, V, U], U],
@@ -532,31 +576,38 @@ class Stream(RecordOperators[T]):
         *,
         default: Callable[[], U],
         name: str | None = None,
-    ) -> Stream[R]:
+    ) -> Stream[R]: ...
+    def aggregate(
+        self: Stream[tuple[K, V]],
+        fold: Callable[[K, V, U], U],
+        emit: Callable[[K, U], Any] | None = None,
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[Any]:
         """Per time and key, the values folded into a state, and a record made of it when the time closes.
 
         The stream's records are ``(key, value)``, and are exchanged by key.
 
         Args:
             fold: Called with a key, a value and the key's state; returns the new state.
-            emit: Called with a key and its final state; returns the record to send.
+            emit: Called with a key and its final state; returns the record to send. None: ``(key, state)``.
             default: Makes the state of a key that has none.
             name: The operator's name.
 
         Raises:
-            TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed.
+            TypeError: When the dataflow runs, for a record of another form, or a key that cannot be routed;
+                if `fold` returns None in place of a state.
 
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     words = scope.to_stream(["a", "bb", "cc"]).map(lambda word: (len(word), word))
-            ...     def fold(length, word, seen):
-            ...         return [*seen, word]
-            ...     return words.aggregate(fold, lambda length, seen: (length, seen), default=list).capture()
+            ...     return words.aggregate(lambda length, word, seen: [*seen, word], default=list).capture()
             >>> ps.example(build).extract()
             [(0, [(1, ['a']), (2, ['bb', 'cc'])])]
         """
-        for function in (fold, emit, default):
+        for function in (fold, default, *(() if emit is None else (emit,))):
             function_of("aggregate", function)
         build, state = aggregate(fold, emit, default)
         inputs = [(self._output, ByKey())]
@@ -808,13 +859,14 @@ class Stream(RecordOperators[T]):
             [(0, [('cup', 5), ('pen', 3), ('pen', 7)])]
         """
         from pointstamp.api.keyed_stream import KeyedStream
-        from pointstamp.logic.in_time_order import root_only
-        from pointstamp.logic.splitting import with_keys
+        from pointstamp.logic.splitting import keyed_pair, with_keys
 
         function_of("key_by", key)
         if value is not None:
             function_of("key_by", value)
-        root_only(self.scope, "a stream by key")
+        if self.scope.dims > 1:
+            pairs = self.map(keyed_pair(key, value), name=name or "key_by")
+            return KeyedStream(self.scope, pairs._output)
         keyed = map_timed(self.scope, self._output, with_keys(key, value), name or "key_by")
         return KeyedStream(self.scope, keyed)
 
@@ -919,27 +971,78 @@ class Stream(RecordOperators[T]):
 
     # ------------------------------------------------------------ per time
 
+    @overload
     def join(
-        self: Stream[tuple[K, V]], other: Stream[tuple[K, U]], *, name: str | None = None
-    ) -> Stream[tuple[K, tuple[V, U]]]:
+        self: Stream[tuple[K, V]],
+        other: Stream[tuple[K, U]],
+        fn: None = None,
+        *,
+        how: Literal["inner"] = "inner",
+        name: str | None = None,
+    ) -> Stream[tuple[K, tuple[V, U]]]: ...
+    @overload
+    def join(
+        self: Stream[tuple[K, V]],
+        other: Stream[tuple[K, U]],
+        fn: None = None,
+        *,
+        how: How,
+        name: str | None = None,
+    ) -> Stream[tuple[K, tuple[V | None, U | None]]]: ...
+    @overload
+    def join(
+        self: Stream[tuple[K, V]],
+        other: Stream[tuple[K, U]],
+        fn: Callable[[K, V, U], R],
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Stream[R]: ...
+    def join(
+        self: Stream[tuple[K, V]],
+        other: Stream[tuple[K, U]],
+        fn: Callable[[K, V, U], Any] | None = None,
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Stream[Any]:
         """Per time, pairs of both streams' ``(key, value)`` records of one key: ``(key, (ours, theirs))``.
 
         Pairs are sent when the time closes. For times that differ there is `KeyedStream.interval_join`, and
         for what lasts, `Collection.join`.
 
+        Args:
+            other: The other stream.
+            fn: Called with the key and the two values; returns what is sent. None: ``(key, (ours, theirs))``.
+            how: The records without a match that come all the same, with None in place of the other value:
+                those of this stream (``"left"``), of the other (``"right"``), of both (``"full"``), or none
+                (``"inner"``).
+            name: The operator's name.
+
+        Raises:
+            ValueError: If `how` is none of these.
+            TypeError: When the dataflow runs, for a record that is no pair.
+
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     ages, towns = scope.to_stream([("ann", 7), ("bob", 9)]), scope.to_stream([("ann", "Ulm")])
-            ...     return ages.join(towns).capture()
-            >>> ps.example(build).extract()
+            ...     return ages.join(towns).capture(), ages.join(towns, how="left").capture()
+            >>> pairs, with_all_ages = ps.example(build)
+            >>> pairs.extract()
             [(0, [('ann', (7, 'Ulm'))])]
+            >>> with_all_ages.extract()
+            [(0, [('ann', (7, 'Ulm')), ('bob', (9, None))])]
         """
         from pointstamp.logic.join_and_sort import BothSides, join_per_time
+        from pointstamp.logic.sides import pairs_of
 
+        outer = pairs_of(how)
+        if fn is not None:
+            function_of("join", fn)
         inputs = [(self._output, ByKey()), (stream_given("join", other)._output, ByKey())]
         state = BothSides()
-        build = partial(join_per_time, state)
+        build = partial(join_per_time, state, fn, outer)
         made = single_output(self.scope, name or "join", inputs, build, notify=True, state=state)
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
@@ -962,9 +1065,7 @@ class Stream(RecordOperators[T]):
             return value if so_far is missing else fn(so_far, value)
 
         stream: Any = self
-        result: Stream[tuple[K, V]] = stream.aggregate(
-            fold, lambda key, value: (key, value), default=lambda: missing, name=name
-        )
+        result: Stream[tuple[K, V]] = stream.aggregate(fold, default=lambda: missing, name=name)
         return result
 
     def top_k(self, n: int, order: Callable[[T], Any] | None = None, *, name: str | None = None) -> Stream[T]:

@@ -6,7 +6,7 @@ Owns `WindowedStream`. Its methods each make one operator, whose results are sen
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from pointstamp._validation import count_of, function_of, unknown_attribute
 from pointstamp.api.classes import stream_of
@@ -33,6 +33,7 @@ __all__ = ["WindowedStream"]
 K = TypeVar("K")
 T = TypeVar("T")
 U = TypeVar("U")
+R = TypeVar("R")
 
 
 class WindowedStream(Generic[K, T]):
@@ -77,13 +78,21 @@ class WindowedStream(Generic[K, T]):
         def __getattr__(self, name: str) -> NoReturn:
             unknown_attribute(self, "a stream of windows", name)
 
-    def _reduced(self, what: str, name: str | None, reducer: Reducer, **given: Any) -> Stream[Any]:
+    def _reduced(
+        self,
+        what: str,
+        name: str | None,
+        reducer: Reducer,
+        emit: Callable[[Any, Any], Any] | None = None,
+        **given: Any,
+    ) -> Stream[Any]:
         """Adds one operator.
 
         Args:
             what: The reducer.
             name: What the program calls the operator.
             reducer: Makes one of the records of a window.
+            emit: Makes the result of a key and what the reducer has made.
             given: The reducer's arguments that its states follow from.
         """
         operator = f"window: {what}"
@@ -97,36 +106,74 @@ class WindowedStream(Generic[K, T]):
         )
         kept = claimed(self._state, terms)
 
-        def make() -> Any:
+        def make(kept: Any) -> Any:
             return assigner(self._window, reducer, self._clock, self._early, kept)
 
         made = in_time_order(
-            self.scope, self._output, name or operator, make, kept, is_given=self._state is not None
+            self.scope,
+            self._output,
+            name or operator,
+            make,
+            kept,
+            is_given=self._state is not None,
+            by_turn=True,
         )
         results: Stream[Any] = stream_of(self.scope, made)
+        if emit is not None:
+            results = results.map(lambda r: (r[0], r[1], emit(r[0], r[2])), name=name and f"{name}: emit")
         return results if self._by_key else results.map(_without_key, name=name and f"{name}: map")
 
-    def fold(
-        self, init: Callable[[], U], fn: Callable[[U, T], U], *, name: str | None = None
-    ) -> Stream[tuple[K, Window, U]]:
-        """The values of each window folded into one, in the order of time.
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, U], U],
+        emit: None = None,
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, U]]: ...
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, U], U],
+        emit: Callable[[K, U], R],
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, R]]: ...
+    def aggregate(
+        self,
+        fold: Callable[[K, T, U], U],
+        emit: Callable[[K, U], Any] | None = None,
+        *,
+        default: Callable[[], U],
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, Any]]:
+        """The values of each window folded into a state, in the order of time, and a result made of it.
 
         Args:
-            init: Makes the state to begin with.
-            fn: Called with the state and a record; returns the new state.
+            fold: Called with a key, a record and the state; returns the new state. Of windows over all
+                records the key is None.
+            emit: Called with a key and its final state; returns the result of the window. None: the state.
+            default: Makes the state to begin with.
             name: The operator's name.
+
+        Raises:
+            TypeError: When the dataflow runs, if `fold` returns None in place of a state.
 
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     words = scope.to_stream([("b", 3), ("a", 1), ("c", 12)])
             ...     on_time, late = words.event_time(lambda word: word[1], lateness=5)
-            ...     letters = on_time.window(ps.Tumbling(10)).fold(str, lambda text, word: text + word[0])
-            ...     return letters.capture()
+            ...     windows = on_time.window(ps.Tumbling(10))
+            ...     return windows.aggregate(lambda _, word, text: text + word[0], default=str).capture()
             >>> ps.example(build).extract()
             [(9, [(Window(start=0, end=10), 'ab')]), (19, [(Window(start=10, end=20), 'c')])]
         """
-        return self._reduced("fold", name, reducers.Fold(function_of("fold", init), function_of("fold", fn)))
+        for function in (fold, default, *(() if emit is None else (emit,))):
+            function_of("aggregate", function)
+        return self._reduced("aggregate", name, reducers.Aggregate(fold, default), emit=emit)
 
     def reduce(self, fn: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
         """The records of each window made one, two at a time, in the order of time.
@@ -298,16 +345,19 @@ class WindowedStream(Generic[K, T]):
     def join(
         self,
         other: WindowedStream[K, U],
+        fn: Callable[[K, Any, Any], Any] | None = None,
         *,
         how: Literal["inner", "left", "right", "full"] = "inner",
         name: str | None = None,
-    ) -> Stream[tuple[K, Window, tuple[Any, Any]]]:
+    ) -> Stream[tuple[K, Window, Any]]:
         """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
 
         Sessions are those of both streams' records together.
 
         Args:
             other: Cut into the same windows.
+            fn: Called with the key and the two records; returns what stands in place of ``(ours, theirs)``.
+                Of windows over all records the key is None.
             how: Whose records without any on the other side come all the same, with None in its place.
             name: The operator's name.
 
@@ -327,6 +377,8 @@ class WindowedStream(Generic[K, T]):
             [(9, [('ann', Window(start=0, end=10), (1, 5))])]
         """
         left, right = pairs_of(how)
+        if fn is not None:
+            function_of("join", fn)
         sides = both_sides(self, other, name)
         if self._window != other._window:
             raise ValueError(f"a window join needs the same windows, not {self._window} and {other._window}")
@@ -340,7 +392,8 @@ class WindowedStream(Generic[K, T]):
             key, window, values = result
             ours = [value for side, value in values if side == 0] or [None] * right
             theirs = [value for side, value in values if side == 1] or [None] * left
-            return [(key, window, (a, b)) for a in ours for b in theirs]
+            pairs = [(a, b) for a in ours for b in theirs]
+            return [(key, window, pair if fn is None else fn(key, *pair)) for pair in pairs]
 
         together = both._reduced("join", name, reducers.Collect(None))
         joined = together.flat_map(matched, name=name and f"{name}: flat_map")

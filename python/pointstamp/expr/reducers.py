@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import Sketch, with_one_nan
 from pointstamp._nan_order import comparable, is_greater, is_less
+from pointstamp.logic.folds import no_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "Aggregate",
     "Collect",
     "Counting",
     "Distinct",
     "Extreme",
-    "Fold",
     "Mean",
     "Quantiles",
     "Reduce",
@@ -46,7 +47,7 @@ class Reducer:
     def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
         self.of = of
 
-    def prepared(self, values: list[Any]) -> list[Any]:
+    def prepared(self, _keys: list[Any], values: list[Any]) -> list[Any]:
         """Returns the values that count of each record."""
         of = self.of
         return values if of is None else [of(value) for value in values]
@@ -74,33 +75,31 @@ class Reducer:
         return self.step(_MISSING, value)
 
 
-class Fold(Reducer):
-    """A fold by functions of the user's."""
+class Aggregate(Reducer):
+    """A fold by functions of the user's, which gets the key, too."""
 
-    __slots__ = ("_fold", "_init")
+    __slots__ = ("_default", "_fold")
 
-    def __init__(self, init: Callable[[], Any], fold: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, fold: Callable[[Any, Any, Any], Any], default: Callable[[], Any]) -> None:
         super().__init__()
-        self._init = init
         self._fold = fold
+        self._default = default
+
+    def prepared(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """See `Reducer`: each value with its key."""
+        return list(zip(keys, values, strict=True))
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""
-        return self._fold(self._init() if state is _MISSING else state, value)
+        key, record = value
+        made = self._fold(key, record, self._default() if state is _MISSING else state)
+        if made is None and self._default() is not None:
+            raise TypeError(no_state("aggregate", self._fold))
+        return made
 
     def peek(self, state: Any) -> Any:
         """See `Reducer`: the function may go on changing the state."""
         return deepcopy(state)
-
-    def extend(self, states: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
-        """See `Reducer`."""
-        fold, init = self._fold, self._init
-        for key, value in zip(keys, values, strict=True):
-            try:
-                state = states[key]
-            except KeyError:
-                state = init()
-            states[key] = fold(state, value)
 
 
 class Reduce(Reducer):
@@ -221,9 +220,9 @@ class Distinct(Reducer):
 
     __slots__ = ()
 
-    def prepared(self, values: list[Any]) -> list[Any]:
+    def prepared(self, keys: list[Any], values: list[Any]) -> list[Any]:
         """See `Reducer`."""
-        return with_one_nan(super().prepared(values))
+        return with_one_nan(super().prepared(keys, values))
 
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""

@@ -19,7 +19,7 @@ __all__ = ["aggregate"]
 
 def aggregate(
     fold: Callable[[Any, Any, Any], Any],
-    emit: Callable[[Any, Any], Any],
+    emit: Callable[[Any, Any], Any] | None,
     default: Callable[[], Any],
 ) -> tuple[
     Callable[[Capability, OperatorInfo], Callable[[FrontieredInput[Any], OutputPort[Any]], None]],
@@ -43,7 +43,8 @@ def aggregate(
                     states[key] = state
             for cap, states in by_time.closed(port.frontier):
                 with output.session(cap) as session:
-                    session.give_all(emit(key, state) for key, state in states.items())
+                    pairs = states.items()
+                    session.give_all(pairs if emit is None else (emit(*pair) for pair in pairs))
 
         return logic
 

@@ -140,7 +140,9 @@ class Windows:
     def prepared(self, rows: Rows) -> Iterator[tuple[int, Any, Any]]:
         """Each record with its value for the reducer."""
         for times, keys, values in rows.parts():
-            yield from zip(each_time(times, len(keys)), keys, self._reducer.prepared(values), strict=True)
+            yield from zip(
+                each_time(times, len(keys)), keys, self._reducer.prepared(keys, values), strict=True
+            )
 
     def window(self, start: int, end: int) -> Window:
         """A window in the form of results."""
@@ -179,7 +181,7 @@ class Aligned(Windows):
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Windows`."""
         times, keys, given = rows.columns
-        values = self._reducer.prepared(given)
+        values = self._reducer.prepared(keys, given)
         at, count = 0, len(keys)
         while at < count:
             time = times if isinstance(times, int) else times[at]

@@ -20,6 +20,7 @@ from pointstamp._core import PactKind, give_timed, with_one_nan
 from pointstamp.errors import CheckpointError, GraphError
 from pointstamp.logic.arrivals import Arrivals
 from pointstamp.logic.holding_back import NO_SNAPSHOT, TTLS, HoldingBack
+from pointstamp.logic.in_scopes import in_scope
 from pointstamp.logic.planned import PlannedOperator
 from pointstamp.logic.timed_rows import Results, each_time
 from pointstamp.plan.node import Form
@@ -66,7 +67,7 @@ def root_only(scope: BuildingScope, operator: str) -> None:
     if scope.dims != 1:
         raise GraphError(
             f"{operator} goes by event time, which is one number, and times in {scope!r} have {scope.dims} "
-            "coordinates: leave() the scope before, or use aggregate and state_machine inside it"
+            "coordinates: leave() the scope before"
         )
 
 
@@ -74,21 +75,36 @@ def in_time_order(
     scope: BuildingScope,
     keyed: Output,
     name: str,
-    make: Callable[[], Logic],
+    make: Callable[[Any], Logic],
     state: KeyedState[Any, Any] | None = None,
     *,
     is_given: bool = False,
+    by_turn: bool = False,
 ) -> Output:
     """The operator, and its results as a stream of event times.
 
+    In a scope whose times have several coordinates the results are plain records (see `in_scopes`).
+
     Args:
         scope: Where it is.
-        keyed: Columns ``(times, keys, values)``, at a time that is not after any of theirs.
+        keyed: Columns ``(times, keys, values)``, at a time that is not after any of theirs; in a scope whose
+            times have several coordinates, records ``(key, value)``.
         name: The operator's name.
         make: Makes the logic; called once.
         state: The kind of its state.
         is_given: Whether the program was given the state, and takes snapshots of it.
+        by_turn: Whether each turn of a loop is by itself, since results come at later event times.
+
+    Raises:
+        GraphError: If the program was given the state in a scope whose times have several coordinates.
     """
+    if scope.dims > 1:
+        if is_given:
+            raise GraphError(
+                f"{name} in {scope!r} takes no state=: it is listed and restored at an event time, and times "
+                f"here have {scope.dims} coordinates. Leave state= out, or leave() the scope before"
+            )
+        return in_scope(scope, keyed, name, make, state, by_turn=by_turn)
     operator = PlannedOperator(scope, name)
     operator.new_input(keyed.read_as(Form.TIMED), (PactKind.EXCHANGE_KEYS, None))
     port, results, capability = operator.new_output(form=Form.TIMED)
@@ -99,7 +115,7 @@ def in_time_order(
     operator.keeps_waiting(kept)
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        ordered = Ordered(make(), capability, state, arrivals)
+        ordered = Ordered(make(state), capability, state, arrivals)
         ordered.retain(operator, results, info.activator.activate, is_given=is_given)
         return ordered.run
 

@@ -14,7 +14,7 @@ from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Exchange, Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp.logic.declared_state import Restored
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pointstamp.pacts import Pact
     from pointstamp.plan.node import Output
 
-__all__ = ["BothSides", "gathered", "join_per_time"]
+__all__ = ["BothSides", "gathered", "join_per_time", "matched"]
 
 
 class BothSides(PerTime[tuple[dict[Any, list[Any]], dict[Any, list[Any]]]]):
@@ -44,7 +44,35 @@ class BothSides(PerTime[tuple[dict[Any, list[Any]], dict[Any, list[Any]]]]):
         return tuple(mine) if any(mine) else NOTHING
 
 
-def join_per_time(times: BothSides, capability: Capability, _info: Any) -> Callable[..., None]:
+def matched(
+    ours: dict[Any, list[Any]],
+    theirs: dict[Any, list[Any]],
+    fn: Callable[[Any, Any, Any], Any] | None,
+    outer: tuple[bool, bool],
+) -> Iterator[Any]:
+    """Makes a result of each pair of records with one key, and of each record without a match.
+
+    Args:
+        ours: The values of the left side, by key.
+        theirs: Those of the right side.
+        fn: Makes a result of a key and two values; None for ``(key, (ours, theirs))``.
+        outer: Whether the left, and the right, come without a match, too: with None in its place.
+    """
+    left, right = outer
+    missing = [None] if left else []
+    pairs = ((key, a, b) for key, values in ours.items() for a in values for b in theirs.get(key, missing))
+    alone = ((key, None, b) for key, values in theirs.items() if right and key not in ours for b in values)
+    for key, a, b in chain(pairs, alone):
+        yield (key, (a, b)) if fn is None else fn(key, a, b)
+
+
+def join_per_time(
+    times: BothSides,
+    fn: Callable[[Any, Any, Any], Any] | None,
+    outer: tuple[bool, bool],
+    capability: Capability,
+    _info: Any,
+) -> Callable[..., None]:
     """The constructor of `join`, whose inputs are exchanged by key."""
     capability.drop()
 
@@ -56,9 +84,7 @@ def join_per_time(times: BothSides, capability: Capability, _info: Any) -> Calla
                     by_key.setdefault(key, []).append(value)
         for cap, (ours, theirs) in times.closed(left.frontier, right.frontier):
             with output.session(cap) as session:
-                for key, values in ours.items():
-                    others = theirs.get(key, ())
-                    session.give_all((key, (a, b)) for a in values for b in others)
+                session.give_all(matched(ours, theirs, fn, outer))
 
     return logic
 

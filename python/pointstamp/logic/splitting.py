@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pointstamp.event_time.units import Late
     from pointstamp.logic.timed_rows import Keyed, Times
 
-__all__ = ["split_records", "with_keys"]
+__all__ = ["keyed_pair", "split_records", "with_keys"]
 
 
 def split_records(
@@ -67,3 +67,10 @@ def with_keys(key: Callable[[Any], Any], value: Callable[[Any], Any] | None) -> 
         return times, keys, records if value is None else [value(record) for record in records]
 
     return keyed
+
+
+def keyed_pair(key: Callable[[Any], Any], value: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    """Returns the function that makes pairs ``(key, value)`` of records, for scopes such as loops."""
+    if value is None:
+        return lambda record: (key(record), record)
+    return lambda record: (key(record), value(record))

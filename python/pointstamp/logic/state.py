@@ -391,6 +391,12 @@ class KeyedState(Generic[K, S]):
             self._is_born(key, self.frontier)
         return self
 
+    def _another(self) -> KeyedState[K, S]:
+        """A state without keys for an operator of the same terms."""
+        assert self._terms is not None
+        made: KeyedState[K, S] = KeyedState()
+        return made._claim(self._terms, self._ttl)
+
     def _on_snapshot(self, wake: Callable[[], None]) -> None:
         """Has a function called when a snapshot is taken."""
         self._wake = wake

@@ -1,19 +1,18 @@
 """`Stream.state_machine`: keyed state that outlives times, and is changed in the order of times.
 
-A value waits until its time is closed: only then are all values of earlier times here. Closed times are
-applied least first in the order of their coordinates, which is a linear extension of the order of times.
-Values of one time and key are applied in the order of their arrival.
+Values are applied in the order of the coordinates of their times, which is a linear extension of the order
+of times (`LeastFirst`). Values of one time and key are applied in the order of their arrival.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
 from pointstamp.logic.folds import outputs_of
-from pointstamp.logic.per_time import MOST, NOTHING, PerTime
+from pointstamp.logic.in_scopes import LeastFirst
+from pointstamp.logic.per_time import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,27 +31,17 @@ class StatesByKey:
 
     def __init__(self, default: Callable[[], Any]) -> None:
         self.states: defaultdict[Any, Any] = defaultdict(default)
-        self.waiting = _Records(list, "groups", add)
+        self.waiting = LeastFirst()
 
-    def taken(self) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    def taken(self) -> tuple[list[tuple[Any, Any]], Any]:
         """See `Waiting`."""
         return list(self.states.items()), self.waiting.taken()
 
-    def give_back(self, taken: tuple[list[tuple[Any, Any]], list[Any]], restored: Restored) -> None:
+    def give_back(self, taken: tuple[list[tuple[Any, Any]], Any], restored: Restored) -> None:
         """See `Waiting`."""
         states, waiting = taken
         self.states.update(pair for pair in pairs_with_one_nan(states) if restored.is_mine(pair[0]))
         self.waiting.give_back(waiting, restored)
-
-
-class _Records(PerTime[list[tuple[Any, Any]]]):
-    """Records ``(key, value)`` by time."""
-
-    __slots__ = ()
-
-    def part_of(self, state: list[tuple[Any, Any]], restored: Restored) -> Any:
-        """See `PerTime`."""
-        return [pair for pair in pairs_with_one_nan(state) if restored.is_mine(pair[0])] or NOTHING
 
 
 def state_machine(
@@ -72,7 +61,7 @@ def state_machine(
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
-                waiting.at(message).extend(pairs_with_one_nan(records))
+                waiting.add(message, records)
             for cap, records in waiting.closed(port.frontier):
                 with output.session(cap) as session:
                     for first in range(0, len(records), MOST):

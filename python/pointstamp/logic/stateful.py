@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import running
 from pointstamp.expr.reducers import TopK
-from pointstamp.logic.folds import outputs_of
+from pointstamp.logic.everyday import matched
+from pointstamp.logic.folds import no_state, outputs_of
 from pointstamp.logic.timed_rows import Rows, each_time, part_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Keyed, Results
 
-__all__ = ["Dedup", "FlatMapWithState", "Largest", "PerTime", "Running", "Scan"]
+__all__ = ["Aggregated", "Dedup", "Joined", "Largest", "Reduced", "Running", "Scan", "StateMachine"]
 
 
 class Stateful:
@@ -99,33 +100,38 @@ class Running(Stateful):
         out.give(times, running(self._kind, self.state._states, keys, values))
 
 
-class FlatMapWithState(Stateful):
-    """Any number of results for each record, by a function of state and record."""
+class StateMachine(Stateful):
+    """Any number of results for each record, by a function of key, record and state."""
 
-    def __init__(self, state: KeyedState[Any, Any], f: Callable[[Any, Any], Any]) -> None:
+    def __init__(
+        self,
+        state: KeyedState[Any, Any],
+        fold: Callable[[Any, Any, Any], Any],
+        default: Callable[[], Any],
+    ) -> None:
         super().__init__(state)
-        self._f = f
+        self._fold = fold
+        self._default = default
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, states = self._f, self.state._states
-        get = states.get
+        fold, default, states = self._fold, self._default, self.state._states
         each, keys, values = part
         times: list[int] = []
         results: list[Any] = []
         for time, key, value in zip(each_time(each, len(keys)), keys, values, strict=True):
-            returned = f(get(key), value)
+            returned = fold(key, value, states[key] if key in states else default())
             # Almost all functions return (state, [...]), which needs no further look.
             if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
-                returned = outputs_of(returned, f, "flat_map_with_state")
+                returned = outputs_of(returned, fold)
             state, made = returned
             if state is None:
                 states.pop(key, None)
             else:
                 states[key] = state
-            for result in made:
-                times.append(time)
-                results.append((key, result))
+            results += made
+            if len(times) < len(results):
+                times += [time] * (len(results) - len(times))
         out.give(each if isinstance(each, int) else times, results)
 
 
@@ -187,40 +193,27 @@ class Largest(Stateful):
 
 
 class PerTime:
-    """The records of each key and time folded into one."""
-
-    def __init__(self, init: Callable[[], Any] | None, f: Callable[[Any, Any], Any]) -> None:
-        self._init = init
-        self._f = f
+    """The records of each key and time made one."""
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Each time is in one call, whole. The results of all times are sent together."""
         times, keys, values = rows.columns
         if isinstance(times, int):
-            out.give(times, self._fold(keys, values))
+            out.give(times, self.results(keys, values))
             return
         at: list[int] = []
         results: list[Any] = []
         first = 0
         while first < len(times):
             end = bisect_right(times, times[first], first)
-            results += self._fold(keys[first:end], values[first:end])
+            results += self.results(keys[first:end], values[first:end])
             at += [times[first]] * (len(results) - len(at))
             first = end
         out.give(at, results)
 
-    def _fold(self, keys: list[Any], values: list[Any]) -> list[Any]:
-        """Folds the records of one time."""
-        f, init = self._f, self._init
-        states: dict[Any, Any] = {}
-        for key, value in zip(keys, values, strict=True):
-            try:
-                state = states[key]
-            except KeyError:
-                states[key] = value if init is None else f(init(), value)
-            else:
-                states[key] = f(state, value)
-        return list(states.items())
+    def results(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """The results of one time."""
+        raise NotImplementedError
 
     def next_time(self, until: int) -> int | None:
         """It keeps nothing."""
@@ -229,3 +222,58 @@ class PerTime:
     def needs(self, until: int) -> int | None:
         """See `Logic`."""
         return until
+
+
+class Reduced(PerTime):
+    """The records of each key and time made one, two at a time."""
+
+    def __init__(self, fn: Callable[[Any, Any], Any]) -> None:
+        self._fn = fn
+
+    def results(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """See `PerTime`."""
+        fn = self._fn
+        states: dict[Any, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            states[key] = fn(states[key], value) if key in states else value
+        return list(states.items())
+
+
+class Aggregated(PerTime):
+    """The records of each key and time folded into a state."""
+
+    def __init__(
+        self,
+        fold: Callable[[Any, Any, Any], Any],
+        emit: Callable[[Any, Any], Any] | None,
+        default: Callable[[], Any],
+    ) -> None:
+        self._fold = fold
+        self._emit = emit
+        self._default = default
+
+    def results(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """See `PerTime`."""
+        fold, default, emit = self._fold, self._default, self._emit
+        states: dict[Any, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            state = fold(key, value, states[key] if key in states else default())
+            if state is None and default() is not None:
+                raise TypeError(no_state("aggregate", fold))
+            states[key] = state
+        return list(states.items()) if emit is None else [emit(*pair) for pair in states.items()]
+
+
+class Joined(PerTime):
+    """Pairs of the records of two sides of each key and time; a record is ``(side, value)``."""
+
+    def __init__(self, fn: Callable[[Any, Any, Any], Any] | None, outer: tuple[bool, bool]) -> None:
+        self._fn = fn
+        self._outer = outer
+
+    def results(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """See `PerTime`."""
+        sides: tuple[dict[Any, list[Any]], dict[Any, list[Any]]] = ({}, {})
+        for key, (side, value) in zip(keys, values, strict=True):
+            sides[side].setdefault(key, []).append(value)
+        return list(matched(*sides, self._fn, self._outer))

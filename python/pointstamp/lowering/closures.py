@@ -63,7 +63,7 @@ def warn_of_kept(nodes: Sequence[Node]) -> None:
         at = None if node.line is None else Line(node.line.file, node.line.number, "")
         warn_usage(
             f"the function of {node.kind.name} changes {variable}, which no checkpoint has: when the program "
-            "is run again, it begins as it does now. Keep it by key with scan or flat_map_with_state, or in "
+            "is run again, it begins as it does now. Keep it by key with scan or state_machine, or in "
             "an operator that has state=",
             at,
         )

@@ -1,0 +1,273 @@
+"""Operators by key in scopes whose times have several coordinates, such as loops.
+
+The first coordinate of a time is the event time; the others count turns. Records travel as pairs ``(key,
+value)``, each at its time. There are two orders:
+
+- Operators whose results come at their records' times (`scan`, `state_machine`, `dedup`, `asof_join`, ...)
+  see all records in the order of the coordinates: all turns of one event time before the next event time.
+  The order is that of the times, and the same in every run.
+- Operators that also send at later event times (`window`, `interval_join`, `process`) see each turn by
+  itself, as if the other coordinates belonged to the key. What they send in a turn depends on no later turn,
+  so that a loop through them goes on.
+
+Invariant: a capability is held for each time, or turn, of which something is still to be sent, and for
+nothing else: a capability for several would hold back the turns that are waited for.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from pointstamp._core import pairs_with_one_nan
+from pointstamp.logic.arrivals import Arrivals
+from pointstamp.logic.planned import single_output
+from pointstamp.logic.timed_rows import Results, Rows
+from pointstamp.pacts import ByKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
+    from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Division, Restored
+    from pointstamp.logic.in_time_order import Logic
+    from pointstamp.logic.state import KeyedState
+    from pointstamp.lowering.scope import BuildingScope
+    from pointstamp.order import Antichain
+    from pointstamp.plan.node import Output
+
+    Make = Callable[[Any], Logic]
+
+__all__ = ["LeastFirst", "in_scope"]
+
+
+def in_scope(
+    scope: BuildingScope,
+    pairs: Output,
+    name: str,
+    make: Make,
+    state: KeyedState[Any, Any] | None,
+    *,
+    by_turn: bool,
+) -> Output:
+    """The operator, and its results as a stream of records.
+
+    Args:
+        scope: Where it is.
+        pairs: Records ``(key, value)``.
+        name: What it is called.
+        make: Makes the logic of what keeps its state.
+        state: What keeps its state; of an operator by turn, that of the first one.
+        by_turn: Whether each turn is by itself.
+    """
+    kept: InTurns | InOrder = InTurns(make, state) if by_turn else InOrder(make, state)
+
+    def build(capability: Capability, _info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        return kept.run
+
+    inputs = [(pairs, ByKey())]
+    return single_output(scope, name, inputs, build, notify=True, retains_forever=True, state=kept)
+
+
+class LeastFirst:
+    """Records ``(key, value)`` by time, which are taken out in the order of the coordinates of their times.
+
+    That is a linear extension of the order of times: a time comes out once no earlier one can come.
+    """
+
+    __slots__ = ("_heap", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[Any, tuple[Capability, list[tuple[Any, Any]]]] = {}
+        self._heap: list[Any] = []
+
+    def add(self, message: CapabilityRef, records: list[tuple[Any, Any]]) -> None:
+        """Takes in the records of a message."""
+        time = message.time
+        if time not in self._waiting:
+            self._put(message.retain(), [])
+        self._waiting[time][1].extend(pairs_with_one_nan(records))
+
+    def _put(self, capability: Capability, records: list[tuple[Any, Any]]) -> None:
+        self._waiting[capability.time] = capability, records
+        heappush(self._heap, capability.time)
+
+    def closed(self, frontier: Antichain) -> Iterator[tuple[Capability, list[tuple[Any, Any]]]]:
+        """Takes out the records that are final, least first.
+
+        Each time comes with its capability, which is dropped when the next one is asked for.
+        """
+        open_from = min(frontier.elements, default=None)
+        while self._heap and (open_from is None or self._heap[0] < open_from):
+            capability, records = self._waiting.pop(heappop(self._heap))
+            with capability:
+                yield capability, records
+
+    def taken(self) -> list[tuple[Capability, list[tuple[Any, Any]]]]:
+        """See `Waiting`."""
+        return list(self._waiting.values())
+
+    def give_back(self, taken: list[tuple[Capability, list[tuple[Any, Any]]]], restored: Restored) -> None:
+        """See `Waiting`."""
+        for capability, records in taken:
+            mine = [pair for pair in pairs_with_one_nan(records) if restored.is_mine(pair[0])]
+            if capability.time in self._waiting:
+                self._waiting[capability.time][1].extend(mine)
+            elif mine:
+                self._put(capability, mine)
+        heapify(self._heap)
+
+
+class InOrder:
+    """The state of an operator that sees all records in the order of the coordinates of their times."""
+
+    division: Division = "groups"
+
+    def __init__(self, make: Make, state: KeyedState[Any, Any] | None) -> None:
+        self._make = make
+        self._state = state
+        self._waiting = LeastFirst()
+        self._logic: Logic | None = None
+
+    def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+        """Takes what has come, and runs the logic on the times that have become final."""
+        for message, records in port:
+            self._waiting.add(message, records)
+        for capability, records in self._waiting.closed(port.frontier):
+            if self._logic is None:
+                self._logic = self._make(self._state)
+            time: Any = capability.time
+            out = Results()
+            rows = Rows([(time[0], [key for key, _ in records], [value for _, value in records])])
+            self._logic.run(rows, time[0], out)
+            with output.session(capability) as session:
+                for _, made in out.columns:
+                    session.give_all(made)
+
+    def taken(self) -> tuple[Any, Any]:
+        """See `Waiting`."""
+        return None if self._state is None else self._state._kept(), self._waiting.taken()
+
+    def give_back(self, taken: tuple[Any, Any], restored: Restored) -> None:
+        """See `Waiting`."""
+        kept, waiting = taken
+        self._waiting.give_back(waiting, restored)
+        if self._state is not None:
+            self._state._give_back(kept, restored)
+
+
+class Turn:
+    """One turn of a loop: its records by event time, its state, and the capability to send in it."""
+
+    __slots__ = ("arrivals", "held", "logic", "stands", "state", "until")
+
+    def __init__(self, state: KeyedState[Any, Any] | None) -> None:
+        self.state = state
+        self.logic: Logic | None = None
+        self.arrivals = Arrivals()
+        self.held: Capability | None = None
+        self.stands = 0
+        self.until: int | None = -1
+
+    def hold(self, capability: Capability) -> None:
+        """Takes a capability that is earlier than the one that is held, if any."""
+        time: Any = capability.time
+        self.held, self.stands = capability, time[0]
+
+    def needs(self, until: int) -> int | None:
+        """The earliest event time of what may still be sent; None for nothing."""
+        assert self.logic is not None
+        needs = [time for time in (self.arrivals.least(), self.logic.next_time(until)) if time is not None]
+        return min(needs, default=None)
+
+    def let_go(self) -> None:
+        """Sends nothing any more, unless more comes."""
+        if self.held is not None:
+            self.held.drop()
+            self.held = None
+
+
+class InTurns:
+    """The state of an operator that sees each turn by itself, in the order of event time."""
+
+    division: Division = "groups"
+
+    def __init__(self, make: Make, state: KeyedState[Any, Any] | None) -> None:
+        self._make = make
+        self._state = state
+        self._turns: dict[tuple[int, ...], Turn] = {}
+
+    def _turn(self, others: tuple[int, ...]) -> Turn:
+        turn = self._turns.get(others)
+        if turn is None:
+            turn = self._turns[others] = Turn(None if self._state is None else self._state._another())
+        return turn
+
+    def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+        """Takes what has come, and runs the logic of each turn that has come further."""
+        for message, records in port:
+            time: Any = message.time
+            turn = self._turn(time[1:])
+            pairs = pairs_with_one_nan(records)
+            turn.arrivals.add((time[0], [key for key, _ in pairs], [value for _, value in pairs]))
+            if turn.held is None or time[0] < turn.stands:
+                turn.hold(message.retain())
+        frontier: list[Any] = port.frontier.elements
+        for others in sorted(self._turns):
+            open_from = [
+                time[0]
+                for time in frontier
+                if all(ours >= theirs for ours, theirs in zip(others, time[1:], strict=True))
+            ]
+            self._run(others, self._turns[others], min(open_from, default=None), output)
+
+    def _run(self, others: tuple[int, ...], turn: Turn, until: int | None, output: OutputPort[Any]) -> None:
+        """Runs the logic of a turn whose event times are final before `until`."""
+        if until == turn.until:
+            return
+        turn.until = until
+        if turn.logic is None:
+            turn.logic = self._make(turn.state)
+        out = Results()
+        turn.logic.run(turn.arrivals.take(until), until, out)
+        by_time: dict[int, list[Any]] = {}
+        for time, record in out.pairs():
+            by_time.setdefault(time, []).append(record)
+        for time, records in by_time.items():
+            assert turn.held is not None
+            with turn.held.delayed((time, *others)) as capability, output.session(capability) as session:
+                session.give_all(records)
+        if until is None:
+            turn.let_go()
+            del self._turns[others]
+            return
+        needs = turn.needs(until)
+        if needs is None:
+            turn.let_go()
+        elif needs > turn.stands and turn.held is not None:
+            turn.held.downgrade((needs, *others))
+            turn.stands = needs
+
+    def taken(self) -> list[Any]:
+        """See `Waiting`."""
+        return [
+            (others, None if turn.state is None else turn.state._kept(), turn.arrivals.kept(), turn.held)
+            for others, turn in self._turns.items()
+        ]
+
+    def give_back(self, taken: list[Any], restored: Restored) -> None:
+        """See `Waiting`."""
+        for others, kept, arrived, held in taken:
+            turn = self._turn(others)
+            if turn.state is not None:
+                turn.state._give_back(kept, restored)
+            for times, keys, values in arrived:
+                places = [at for at, key in enumerate(keys) if restored.is_mine(key)]
+                if isinstance(times, list):
+                    times = [times[at] for at in places]
+                turn.arrivals.add((times, [keys[at] for at in places], [values[at] for at in places]))
+            if held is not None and (turn.held is None or held.time[0] < turn.stands):
+                turn.let_go()
+                turn.hold(held)
