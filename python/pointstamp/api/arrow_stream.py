@@ -1147,8 +1147,8 @@ class ArrowStream(ColumnOperators):
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            order: The column, or columns, that they are compared by. NaN is the greatest number, and nulls are
-                last. None of them, ``[]``, leaves the rows in the order in which they came.
+            order: The column, or columns, that they are compared by. NaN is the greatest number, and nulls
+                are last. None of them, ``[]``, leaves the rows in the order in which they came.
             descending: The greatest first.
             name: The operator's name.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import running
 from pointstamp.expr.reducers import TopK
-from pointstamp.logic.everyday import matched
+from pointstamp.logic.join_and_sort import matched
 from pointstamp.logic.folds import no_state, outputs_of
 from pointstamp.logic.timed_rows import Rows, each_time, part_of
 
