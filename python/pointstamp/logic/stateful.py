@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import running
 from pointstamp.expr.reducers import TopK
-from pointstamp.logic.join_and_sort import matched
 from pointstamp.logic.folds import no_state, outputs_of
+from pointstamp.logic.join_and_sort import matched
 from pointstamp.logic.timed_rows import Rows, each_time, part_of
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ class Exporters:
                 self._stack.enter_context(watch(self.collector))
 
     def _state(self) -> dict[str, Any]:
-        return self._steady.state()  # watchers share one
+        return self._steady.state()  # type: ignore[no-any-return]  # watchers share one
 
     def _answers(self) -> Any:
         from pointstamp.observability.dashboard import as_json

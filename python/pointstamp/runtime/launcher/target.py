@@ -125,7 +125,7 @@ def load(target: Target) -> Callable[..., Any]:
             f"{target.path or target.module}:{target.function} cannot be run, which is to call it with a "
             f"worker alone: {refused}. A program has a function such as `def main(worker)`"
         )
-    return found  # an object of the user's module
+    return found  # type: ignore[no-any-return]  # an object of the user's module
 
 
 def _refused(function: Callable[..., Any]) -> str | None:
