@@ -230,8 +230,21 @@ impl Cluster {
     /// Notes that a worker of this process builds no more.
     pub(crate) fn finish(&self, worker: usize) -> Result<(), Error> {
         self.tell(&Control::Finished { worker });
-        let finished = self.agreement.finish(worker);
+        let finished = self.note_finished(worker);
         finished.map_err(|why| self.ending.disagree(&why))
+    }
+
+    fn note_finished(&self, worker: usize) -> Result<(), Disagreement> {
+        let finished = self.agreement.finish(worker);
+        if self.all_finished() {
+            self.fabric.wake_all(); // workers that attend until then
+        }
+        finished
+    }
+
+    /// Whether no worker builds any more.
+    pub(crate) fn all_finished(&self) -> bool {
+        self.agreement.all_finished()
     }
 
     /// Notes that a worker of this process dropped a dataflow.
@@ -298,7 +311,7 @@ impl Overseer for Cluster {
                 name,
                 blueprint,
             } => self.agreement.post(worker, dataflow, &name, blueprint),
-            Control::Finished { worker } => self.agreement.finish(worker),
+            Control::Finished { worker } => self.note_finished(worker),
             Control::Dropped { worker, dataflow } => {
                 self.note_dropped(worker, dataflow);
                 Ok(())

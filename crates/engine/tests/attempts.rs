@@ -186,6 +186,33 @@ fn workers_whose_steps_take_longer_than_an_answer_may_take_have_cuts() {
 }
 
 #[test]
+fn workers_whose_main_has_returned_take_part() {
+    for shape in [threads(2), processes(2, 1)] {
+        let complete = shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let told = told(worker, LONG);
+                let seen = worker.dataflow("count", 1, |scope| {
+                    collect(&source(scope, Rc::new(Cell::new(0)), 10)?)
+                })?;
+                if worker.index() == 0 {
+                    worker.run()?; // the dataflow has ended everywhere
+                    for attempt in 1..=2 {
+                        worker.request_cut();
+                        while told.complete.get() < attempt {
+                            worker.step()?;
+                        }
+                    }
+                }
+                worker.finish()?;
+                assert_eq!(seen.borrow().len(), 10);
+                Ok(told.complete.get())
+            })
+            .unwrap();
+        assert_eq!(complete, [2, 0]);
+    }
+}
+
+#[test]
 fn what_does_not_drain_is_given_up_and_named_and_goes_on() {
     for shape in [threads(1), threads(2), processes(2, 1)] {
         let free = AtomicUsize::new(0);

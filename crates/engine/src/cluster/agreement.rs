@@ -128,6 +128,11 @@ impl Agreement {
         }
     }
 
+    /// Whether no worker builds any more.
+    pub(crate) fn all_finished(&self) -> bool {
+        !self.book().finished.contains(&false)
+    }
+
     /// Notes that `worker` dropped a dataflow.
     pub(crate) fn dropped(&self, worker: usize, index: usize) {
         if let Some(entry) = self.book().dataflows.get_mut(&index) {

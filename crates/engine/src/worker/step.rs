@@ -23,6 +23,8 @@ pub(super) enum Sleep {
     Until(Instant),
     /// Until there is, while the worker takes part in a checkpoint.
     Held,
+    /// Until there is, or until every worker has finished.
+    Attending,
     /// Until there is work, as long as dataflows that others have dropped leave something to wait for.
     Waiting(Abandoned),
 }
@@ -103,16 +105,24 @@ impl<P: Payload> Worker<P> {
 
     /// Sleeps and steps; only sleeps where it was time to check for an interruption before there was work.
     fn sleep_and_step(&self, sleep: Sleep, patience: Option<Duration>) -> Result<Turned, Error> {
-        let waits = self.has_dataflows() || matches!(sleep, Sleep::Held);
+        let attends = matches!(sleep, Sleep::Attending);
+        let waits = match sleep {
+            Sleep::Held => true,
+            Sleep::Attending => !self.0.cluster.all_finished(),
+            _ => self.has_dataflows(),
+        };
         if !matches!(sleep, Sleep::No) && !self.has_work() && waits {
             let deadline = match sleep {
                 Sleep::Until(deadline) => Some(deadline),
                 Sleep::Waiting(which) => self.check_abandoned(which)?,
-                Sleep::No | Sleep::Held => None,
+                Sleep::No | Sleep::Held | Sleep::Attending => None,
             };
             let slice = patience.map(|patience| Instant::now() + patience);
             self.park([deadline, slice].into_iter().flatten().min());
-            let over = || deadline.is_some_and(|end| Instant::now() >= end);
+            let over = || {
+                deadline.is_some_and(|end| Instant::now() >= end)
+                    || (attends && self.0.cluster.all_finished())
+            };
             let called = self.0.host.is_called();
             if slice.is_some() && !called && !self.has_work() && !over() && self.check().is_ok() {
                 let due = [deadline, self.0.wakeups.next_timer()];
@@ -284,6 +294,11 @@ impl<P: Payload> Worker<P> {
         self.0.open_inputs.close();
         let finished = self.0.cluster.finish(self.0.index);
         finished.map_err(|error| self.0.failing.fail(error))?;
-        self.run()
+        self.run()?;
+        // A cut needs every worker, and the `main` of another one may wait for a cut.
+        while self.records() && !self.0.cluster.all_finished() {
+            self.turn(Sleep::Attending)?;
+        }
+        Ok(())
     }
 }
