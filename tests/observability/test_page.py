@@ -186,7 +186,7 @@ def test_more_silent_connections_than_there_is_room_for_take_few_threads_and_let
         silent = connected(page, gate.HEARD + 30)
         try:
             assert fetch(f"{page.address}state") == "seen"
-            assert threading.active_count() <= before + gate.HEARD + 1
+            assert threading.active_count() < before + gate.HEARD + 20  # those that end are not joined
         finally:
             for connection in silent:
                 connection.close()

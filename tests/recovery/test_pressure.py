@@ -129,16 +129,16 @@ def test_a_large_outbox_is_shown_without_an_interval(tmp_path: Path) -> None:
     count = 100_000
 
     def feed() -> None:
-        for number in range(count):
-            queue.put(number)
+        for first in range(0, count, 1000):
+            queue.put_many(range(first, first + 1000))
         queue.close()
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             scope.read(queue, every=0.001).write(sink)
+        feeding.start()  # the journal is there now
 
     feeding = threading.Thread(target=feed)
-    feeding.start()
     checkpoint = ps.Checkpoint(tmp_path / "state", every=None)
     ps.execute(main, config=ps.Config(checkpoint=checkpoint))
     feeding.join()
