@@ -24,9 +24,7 @@ tracker.update(HERE, NOW, 1)
 tracker.propagate()
 
 picture = Picture(720, 316, "The pointstamps that one could result in")
-picture.text(
-    24, 34, f"A message waits at the feedback at time {NOW}: what could come of it", anchor="start", bold=True
-)
+picture.text(24, 34, f"A message waits at the feedback at time {NOW}", anchor="start", bold=True)
 
 places = {start: (70, 130), body: (340, 130), end: (640, 130), feedback: (340, 236)}
 names = {start: "start", body: "body", end: "end", feedback: "feedback: + 1"}

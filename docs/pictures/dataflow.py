@@ -77,5 +77,5 @@ for sender, y in enumerate(rows):
         picture.text(x, y + 5, name)
 
 picture.text(380, 34, "One graph, run by two workers: how many records passed", bold=True)
-picture.text((ends["split"][1] + ends["counts"][0]) / 2, 278, "exchanged by word", size=13)
+picture.text((ends["split"][1] + ends["counts"][0]) / 2, 278, "split to counts: exchanged by word", size=13)
 picture.save("dataflow.svg")

@@ -1,4 +1,4 @@
-"""What the pictures are drawn with: SVG as text, the same to the letter whenever it is written.
+"""Drawing of the pictures: SVG as text, identical whenever it is written.
 
 A picture has a light ground of its own, so that it can be read on a dark page too. Coordinates are in pixels.
 """

@@ -74,7 +74,9 @@ for number, click in enumerate(CLICKS):
     is_late = click in late
     picture.dot(x, height(click[1]), 5, ORANGE if is_late else GREEN)
     beside = f"{click[1]}, late" if is_late else click[1]
-    picture.text(x + 10, height(click[1]) - 6, beside, anchor="start", size=12, color=INK)
+    picture.text(
+        x + 10, height(click[1]) + (-6 if is_late else 5), beside, anchor="start", size=12, color=INK
+    )
     picture.text(x, bottom + 20, number + 1, size=12, color=FAINT)
 picture.text((LEFT + right) / 2, bottom + 40, "order of arrival", size=13)
 

@@ -1,10 +1,10 @@
 //! Updates whose times are not complete yet, kept sorted until they are.
 //!
-//! Owns [`Batcher`]. Updates gather in a buffer; a full one is sorted into a run, and runs are merged
-//! so that each is at least twice as long as the next: what cancels vanishes, and memory follows what
-//! is left. Sealing takes the updates before a frontier out of the runs; what is left of a long one with
-//! many times is kept in parts, so that updates at many times to come are not copied for each. Amortised, an update costs
-//! the logarithm of the number of updates, in copies.
+//! Owns [`Batcher`]. Updates gather in a buffer; a full one is sorted into a run, and runs are merged so that each is
+//! at least twice as long as the next: updates that cancel vanish, and memory follows the rest. Sealing takes the
+//! updates before a frontier out of the runs; the rest of a long one with many times is kept in parts, so that
+//! updates at many later times are not copied for each. Amortised, an update costs the logarithm of the number of
+//! updates, in copies.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct Batcher<K, V, T> {
     frontier: Antichain<T>,
     /// The frontier up to which updates have been sealed.
     lower: Antichain<T>,
-    /// The seal under way, with the updates that it is about.
+    /// The current seal, with its updates.
     sealing: Option<Sealing<K, V, T>>,
     /// Whether the frontier may be another after it.
     stale: bool,
@@ -91,7 +91,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Panics
     ///
-    /// When a seal is under way.
+    /// When a seal is in progress.
     pub fn runs(&mut self) -> Result<Vec<Run<K, V, T>>, Overflow> {
         assert!(
             !self.is_sealing(),
@@ -235,10 +235,10 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
 
     /// Takes out the updates before `upper`, as batches whose intervals adjoin.
     ///
-    /// Each batch comes with a time of the [`frontier`](Self::frontier) that is at or before all of
-    /// its updates: it is sent with the capability for it. Where the frontier has one element there is
-    /// at most one batch. A batch without updates is left out, so that the last one's upper may be
-    /// before `upper`: tell the spine by [`TraceWriter::seal`](crate::TraceWriter::seal).
+    /// Each batch comes with a time of the [`frontier`](Self::frontier) that is at or before all of its updates: it
+    /// is sent with the capability for it. Where the frontier has one element there is at most one batch. A batch
+    /// without updates is left out, so that the last one's upper may be before `upper`: pass it to the spine by
+    /// [`TraceWriter::seal`](crate::TraceWriter::seal).
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(self.work(&mut unlimited)?.unwrap_or_default())
     }
 
-    /// Begins a [`seal`](Self::seal) that is made by [`work`](Self::work). One that is under way has to be complete.
+    /// Begins a [`seal`](Self::seal) that is made by [`work`](Self::work). A previous one has to be complete.
     ///
     /// # Errors
     ///
@@ -305,7 +305,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(Some(sealed))
     }
 
-    /// True while a seal is under way.
+    /// True while a seal is in progress.
     pub fn is_sealing(&self) -> bool {
         self.sealing.is_some()
     }

@@ -1,9 +1,9 @@
 //! Builds the columns of a batch from updates in order.
 //!
-//! Owns [`Builder`]. Updates come before the value they are of, and values before their key, so that
-//! a value whose updates cancelled, or a key whose values did, is never written. Parts of other
-//! batches are copied column by column. An update costs a few appends. Which times are used is noted on
-//! the way; where some are not, indices are written anew at the end, as many at a time as is asked for.
+//! Owns [`Builder`]. Updates are added before their value, and values before their key, so that a value whose updates
+//! cancelled, or a key whose values did, is never written. Parts of other batches are copied column by column. An
+//! update costs a few appends. Used times are noted on the way; where some are unused, indices are rewritten at the
+//! end, in instalments.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! The columns of a batch: keys, their values, and the updates of each.
 //!
-//! Owns [`Columns`] and the sparse columns [`Diffs`] and [`Index`]. Invariants: keys are distinct and
-//! ascend; so do the values of each key; every key has a value, and every value an update. Updates of
-//! a value ascend by the index of their time, without two of one index and without a difference of
-//! zero. What is alike in all updates, a difference of one or the only time, is not stored.
+//! Owns [`Columns`] and the sparse columns [`Diffs`] and [`Index`]. Invariants: keys are distinct and ascend; so do
+//! the values of each key; every key has a value, and every value an update. Updates of a value ascend by the index
+//! of their time, without two of one index and without a difference of zero. A part that is equal in all updates, a
+//! difference of one or the only time, is not stored.
 
 use std::ops::Range;
 
@@ -226,7 +226,7 @@ impl<K: Rows, V: Rows> Columns<K, V> {
             .reserve_for(&larger.vals, older.vals.len() + newer.vals.len());
     }
 
-    /// The columns one by one, with the bytes of each, to be let go of one after the other.
+    /// The columns one by one, with the bytes of each, to be freed one after the other.
     pub(crate) fn into_parts(self) -> [(usize, Box<dyn Send + Sync>); 6] {
         [
             (self.keys.bytes(), Box::new(self.keys)),

@@ -1,10 +1,11 @@
 //! The seeds of a key in a round of a reduction, and keys whose output is computed from them without the
 //! reducer: where the reduction has a constant result for each present key.
 //!
-//! Most keys of a round have one seed, and no update that is not at or before it: then the seed is their only moment, and
-//! what is there at it are the sums of all updates. Such a key takes no place in a window. Where updates are only added to a
-//! key that is there already, its input is not even read: the key stays, at the seed and after it. If it went away at a later
-//! time, an update of the output would say so, which is not at or before the seed, or the key would be pending.
+//! Most keys of a round have one seed, and no update that is not at or before it: then the seed is their only moment,
+//! and their contents at it are the sums of all updates. Such a key takes no place in a window. Where updates are
+//! only added to a key that is already present, its input is not even read: the key stays, at the seed and after it.
+//! If it disappeared at a later time, the output would have an update that is not at or before the seed, or the key
+//! would be pending.
 
 use std::sync::Arc;
 

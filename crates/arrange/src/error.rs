@@ -1,7 +1,7 @@
 //! Errors of the kernel.
 //!
-//! Owns [`Overflow`] and [`Error`]. The kernel refuses nothing but differences that do not fit; what
-//! else fails is the caller's own function, and passes through as it is.
+//! Owns [`Overflow`] and [`Error`]. The kernel refuses only differences that do not fit; other errors come from the
+//! caller's own function, and pass through unchanged.
 
 use std::fmt;
 

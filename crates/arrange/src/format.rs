@@ -75,7 +75,7 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When the bytes are not what [`write`](Self::write) wrote for a batch of this type.
+    /// When the bytes do not have the format of [`write`](Self::write) for a batch of this type.
     pub fn read(from: &mut &[u8]) -> Result<Self, Damaged> {
         let damaged = |part| Damaged { part };
         if from.split_off(..HEADER.len()) != Some(&HEADER) {
@@ -125,7 +125,7 @@ fn read_columns<K: Rows, V: Rows>(from: &mut &[u8]) -> Option<Columns<K, V>> {
     let stored = read_words(from)?;
     let len = read_length(from)?;
     let diffs = read_words(from)?;
-    // What is not stored is alike in all updates. At one time, a value has one.
+    // A part that is not stored is equal in all updates. At one time, a value has one update.
     let of_one_time = stored.is_empty() && len == val_ends.len();
     if len != val_ends.start(val_ends.len())
         || !(of_one_time || stored.len() == len)

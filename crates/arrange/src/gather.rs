@@ -1,7 +1,7 @@
 //! The output of a reduction, gathered window by window.
 //!
-//! Owns [`Gathered`]. The keys of a window come after those of the windows before it, so that the updates of each are
-//! sorted by themselves, and the sorted parts only have to be put one after the other, which is done in instalments, too.
+//! Owns [`Gathered`]. The keys of a window come after the keys of earlier windows, so that the updates of each are
+//! sorted by themselves, and the sorted parts only have to be concatenated, also in instalments.
 
 use crate::builder::{Builder, TimeMap};
 use crate::columns::Columns;
@@ -79,7 +79,7 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
                 return Ok(false);
             }
             let columns = std::mem::take(columns);
-            // Every time of a part is among those of all.
+            // Every time of a part is among the times of all.
             #[allow(clippy::cast_possible_truncation)] // dictionaries are far smaller than 2^32
             let place = |time: &T| times.partition_point(|other| other < time) as u32;
             let map = TimeMap::new(own, place);

@@ -1,9 +1,9 @@
 //! The updates of one key, from several batches, for operators.
 //!
-//! Owns [`Edit`], [`load`], and [`Values`], which loads a key's values one after the other. An edit says where its value is instead of borrowing it, so that
-//! operators can pause between any two. Loading advances times to a time at or before all that will be
-//! asked about, and adds up what cannot be told apart then: what is left follows the size of the
-//! collection at that time, not its history.
+//! Owns [`Edit`], [`load`], and [`Values`], which loads a key's values one after the other. An edit has the position
+//! of its value instead of borrowing it, so that operators can pause between any two. Loading advances times to a
+//! time at or before all later queries, and adds up edits that cannot be distinguished then: the rest follows the
+//! size of the collection at that time, not its history.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,15 +1,14 @@
 //! The times at which a key has to be reduced again.
 //!
-//! Owns [`InterestingTimes`]. When a key's input changes at some times (the seeds), its output may change at
-//! these, and at any join of one of them with other times of its input or output: where updates first
-//! meet, the reduction may say something that it said at neither. Nothing else can change. The search
-//! sweeps times in their linear order and closes the seeds under joins; what it has passed is advanced
-//! to the meet of what is to come, so that long histories stay short. Joins at or after `upper` are
-//! pending: the search is taken up there, from what is then stored, once they are complete. In a total
-//! order the seeds are all there is to it, unless the input is merged ahead of what has been reduced: an
-//! update that was a seed may then be seen at a later time, where what it was reduced with comes in anew. That
-//! recomputing at these times suffices, also over compacted histories, is proved in the `formal`
-//! folder of differential dataflow.
+//! Owns [`InterestingTimes`]. When a key's input changes at some times (the seeds), its output may change at these,
+//! and at any join of one of them with other times of its input or output: where updates first meet, the reduction
+//! may give a result that it gave at neither. Nothing else can change. The search sweeps times in their linear order
+//! and closes the seeds under joins; passed times are advanced to the meet of the remaining ones, so that long
+//! histories stay short. Joins at or after `upper` are pending: the search resumes there, from the updates stored
+//! then, once they are complete. In a total order the seeds are the only times, unless the input is merged ahead of
+//! the reduced frontier: an update that was a seed may then be seen at a later time, at which the other updates of
+//! its reduction enter again. The proof that recomputation at these times suffices, also over compacted histories, is
+//! in the `formal` folder of differential dataflow.
 
 use pointstamp_order::Antichain;
 
@@ -141,7 +140,7 @@ impl<T: Time> InterestingTimes<T> {
                 );
                 if upper.less_equal(&next) {
                     pending.push(next.clone());
-                    // The search goes on from there when it is complete.
+                    // The search resumes from there when it is complete.
                     self.joins.clear();
                 } else {
                     moments.push(next.clone());

@@ -1,11 +1,10 @@
 //! Joins two arrangements by key.
 //!
-//! Owns [`Join`]. A join is bilinear: what changes in its output when a batch arrives on one side is
-//! that batch joined with all that had arrived on the other. Each batch is so put on a list with the
-//! other side's batches, as they are then, and worked on later, a bounded number of output updates at
-//! a time, also within one key. The caller keeps a capability with each, outside of the kernel.
-//! Every batch that comes is joined, whatever the trace has made of it since: its updates are real at
-//! times that the trace may tell apart no more.
+//! Owns [`Join`]. A join is bilinear: the change of its output when a batch arrives on one side is that batch joined
+//! with everything that had arrived on the other. Each batch is put on a list with the other side's batches at that
+//! moment, and worked on later, a bounded number of output updates at a time, also within one key. The caller keeps a
+//! capability with each, outside of the kernel. Every batch is joined, whatever the trace has merged since: its
+//! updates are real at times that the trace may not distinguish any more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -367,7 +366,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     where
         E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
     {
-        // The key whose edits are loaded is the one before the next.
+        // The key with loaded edits is the one before the next.
         let key = self.fresh[0].keys().get(self.at.first() - 1);
         while let Some(ours) = self.ours.get(self.next.0) {
             let val = ours.val(&self.fresh);

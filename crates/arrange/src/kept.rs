@@ -1,8 +1,9 @@
 //! The contents of arrangements in checkpoints, and batches of several workers as one.
 //!
-//! Owns [`Kept`] and [`merged`]. A restored arrangement has the batches that it had, the frontier from which on readers read it, and the one before which it
-//! is complete. All batches are there before the first reader, so that every reader [begins](crate::Source::seen) behind them. Of several workers, the
-//! batches become one: keys that another worker has now are left out, and times are those that readers see.
+//! Owns [`Kept`] and [`merged`]. A restored arrangement has the batches that it had, the frontier from which readers
+//! read it, and the one before which it is complete. All batches exist before the first reader, so that every reader
+//! [begins](crate::Source::seen) behind them. The batches of several workers become one: keys that another worker has
+//! now are left out, and times are those that readers see.
 
 use std::sync::Arc;
 

@@ -1,19 +1,18 @@
 //! Collections that change, as arrangements: sorted, indexed, kept and shared.
 //!
-//! A collection is a multiset of pairs of a key and a value that changes over partially ordered
-//! times: updates `(key, value, time, difference)`. At a time it stands for what all updates at or
-//! before that time add up to.
+//! A collection is a multiset of pairs of a key and a value that changes over partially ordered times: updates `(key,
+//! value, time, difference)`. Its contents at a time are the sums of all updates at or before that time.
 //!
 //! * [`Rows`]: columns of keys and values, as [`Words`], [`Bytes`] or [`Units`]; [`Time`]: a lattice;
 //! * [`Updates`] in any order become, in a [`Batcher`], immutable [`Batch`]es of consecutive intervals;
 //! * [`TraceWriter`] and [`Trace`]: batches in a spine, merged as it grows, with any number of readers;
 //! * [`Cursor`]: several batches read as one;
-//! * [`Join`] and [`Reduce`]: what changes in the output when inputs change, at every time exactly
-//!   what recomputation would give; both stop after a bounded amount of work;
+//! * [`Join`] and [`Reduce`]: the changes of the output when inputs change, at every time exactly those of
+//!   recomputation; both stop after a bounded amount of work;
 //! * [`Totals`]: counts without a loop, the quick way; [`Count`], [`Distinct`], [`Top`], [`Sum`].
 //!
-//! The crate is pure: no threads and no I/O. Its caller tells it of frontiers, holds the
-//! capabilities for what it holds back, and gives it fuel. Differences are checked 64-bit integers.
+//! The crate is pure: no threads and no I/O. Its caller passes it frontiers, holds the capabilities for its delayed
+//! updates, and gives it fuel. Differences are checked 64-bit integers.
 
 #![forbid(unsafe_code)]
 

@@ -242,8 +242,7 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         }
     }
 
-    /// The merged batch; the merge has to be complete. That it is done costs little: what is left of the two batches is
-    /// let go of by who holds them.
+    /// The merged batch; the merge has to be complete. Finishing is cheap: the owners of the two batches free them.
     pub(crate) fn finish(self) -> Batch<K, V, T> {
         let lower = self.older.batch.lower().clone();
         let upper = self.newer.batch.upper().clone();

@@ -1,11 +1,10 @@
 //! Reduces the values of each key, again wherever they changed.
 //!
-//! Owns [`Reduce`]. When the input is complete before a later frontier, a
-//! round goes through the keys that changed, in order: it finds the times at which a key has to be
-//! reduced (see `moments`), gives the reducer the values at these times, many keys in one call, and
-//! puts the difference to what the output had so far into the output's batches. A round may stop after
-//! a bounded amount of work. Invariant: before `lower` the output is the reduction of the input; what
-//! may still be owed at or after it is at or after a pending time.
+//! Owns [`Reduce`]. When the input is complete before a later frontier, a round processes the changed keys, in order:
+//! it finds the times at which a key has to be reduced (see `interesting_times`), gives the reducer the values at
+//! these times, many keys in one call, and puts the difference from the present output into the output's batches. A
+//! round may stop after a bounded amount of work. Invariant: before `lower` the output is the reduction of the input;
+//! output that may still be due at or after it is at or after a pending time.
 
 use pointstamp_order::{Antichain, PartialOrder};
 
@@ -88,8 +87,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         (made, first)
     }
 
-    /// The keys that are to be reduced again, at times at which that cannot be done yet: their updates have a difference of one. Nothing is
-    /// under way.
+    /// The keys that are to be reduced again, at times at which that cannot be done yet: their updates have a
+    /// difference of one. No round is in progress.
     pub fn pending(&self) -> Batch<K, Units, T> {
         debug_assert!(self.is_idle(), "no round is under way");
         self.pending.to_batch()
@@ -138,7 +137,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
     ///
     /// # Errors
     ///
-    /// When a difference does not fit, and what the reducer failed with.
+    /// When a difference does not fit, and errors of the reducer.
     pub fn work(&mut self, fuel: &mut usize) -> Result<Option<Output<K, W, T>>, Error> {
         if !self.output.pay(fuel)? {
             return Ok(None);

@@ -88,7 +88,7 @@ pub trait Reducer<K: Rows, V: Rows, W: Rows> {
     ///
     /// # Errors
     ///
-    /// What the reducer failed with.
+    /// Errors of the reducer.
     fn reduce(&mut self, keys: &K, inputs: &Lists<V>, outputs: &mut Lists<W>) -> Result<(), Error>;
 
     /// A column of one row, if the reducer's only result is that row, once, for each key whose values have a

@@ -1,8 +1,7 @@
 //! Reducers that need nothing else.
 //!
-//! Owns [`Distinct`], [`Count`], [`Top`] and [`Sum`]. Of values that occur a negative number of times,
-//! [`Top`] sees nothing, and the others what they add up to. Sums are exact, in 128 bits, until they
-//! are given out.
+//! Owns [`Distinct`], [`Count`], [`Top`] and [`Sum`]. [`Top`] ignores values that occur a negative number of times,
+//! and the others add them up. Sums are exact, in 128 bits, until they are returned.
 
 use std::num::NonZeroU64;
 

@@ -1,8 +1,8 @@
 //! A long history of one key, replayed in the order of times.
 //!
-//! Owns [`Replay`], and [`Wave`], which joins two of them. What has been passed is advanced to the meet
-//! of what is still asked about, and added up whenever it has doubled: what is looked at at each time
-//! then follows the size of the collection and not the length of its history.
+//! Owns [`Replay`], and [`Wave`], which joins two of them. Passed edits are advanced to the meet of the remaining
+//! queries, and added up whenever they have doubled: the edits examined at each time then follow the size of the
+//! collection and not the length of its history.
 
 use std::cmp::Ordering;
 
@@ -38,8 +38,8 @@ impl<T: Time> Replay<T> {
         self.passed.push(edit);
     }
 
-    /// Passes the edits up to `time`. Questions to come are about times at or after `meet`; `compare`
-    /// tells which edits are of one value.
+    /// Passes the edits up to `time`. Later queries are about times at or after `meet`; `compare` decides which edits
+    /// are of one value.
     pub(crate) fn pass(
         &mut self,
         time: &T,

@@ -1,10 +1,9 @@
 //! One round of a reduction: the keys that changed, a window of them at a time.
 //!
-//! Owns [`Round`]. A window's keys are loaded and their moments found first. Then, moment by moment,
-//! the reducer is called once for all keys of the window that have another, since what a key's output
-//! is corrected by at one moment matters at its next. Memory follows the window, which ends after a
-//! bounded number of updates. A key with more than that has a window to itself, and is loaded and added up
-//! in instalments; only the reducer sees its list whole.
+//! Owns [`Round`]. A window's keys are loaded and their moments found first. Then, moment by moment, the reducer is
+//! called once for all keys of the window that have another, since a correction of a key's output at one moment
+//! affects its next. Memory follows the window, which ends after a bounded number of updates. A key with more updates
+//! than that has a window to itself, and is loaded and added up in instalments; only the reducer sees its list whole.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -243,7 +242,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
 
     /// Loads the next key that changed, unless there is none; of a large one, only the beginning, where the window has no others.
     fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Overflow> {
-        // The key, and whether it is among those that were pending.
+        // The key, and whether it is a pending one.
         let due = (self.due_at < self.due.keys().len()).then(|| self.due.keys().get(self.due_at));
         let fresh = self.fresh_at.least(&self.fresh);
         let fresh = fresh.map(|(batch, key)| self.fresh[batch].keys().get(key));

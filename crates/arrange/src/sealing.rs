@@ -1,7 +1,7 @@
 //! Taking complete updates out of sorted runs, in small steps.
 //!
-//! Owns [`Sealing`], a seal of a batcher under way: the runs that have updates before its upper are merged, the shortest
-//! first, and then cut along the times at which capabilities are held. Work is counted in updates.
+//! Owns [`Sealing`], a batcher's seal in progress: the runs that have updates before its upper are merged, the
+//! shortest first, and then cut along the times of held capabilities. Work is counted in updates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) fn run_of<K: Rows, V: Rows, T: Time>((columns, times): Sorted<K, V, T
     Arc::new(Batch::new((columns, times), none(), none(), none()))
 }
 
-/// A seal under way.
+/// A seal in progress.
 #[derive(Debug)]
 pub(crate) struct Sealing<K, V, T> {
     upper: Antichain<T>,
@@ -200,7 +200,7 @@ struct Cut<K, V, T> {
     early: Builder<K, V, T>,
     late: Builder<K, V, T>,
     key: usize,
-    /// The values to come of the key before that, which is under way.
+    /// The remaining values of the key before that, which is being processed.
     vals: Range<usize>,
 }
 

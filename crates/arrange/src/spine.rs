@@ -1,12 +1,13 @@
 //! A collection's history as a short list of batches, merged as it grows.
 //!
-//! Owns [`Spine`]. Batches are in the order of their intervals, oldest first; two that adjoin are
-//! merged when the older is less than twice as long as the newer, so that lengths end up geometric.
-//! A merge under way is paid for in instalments: each new batch brings work in proportion to its own
-//! length to each of them, so that none costs more than a few times what arrived, and all are done
-//! before the next of their size is due. Of the work that a large batch brings, most is owed, to be done in parts. The memory of batches that were merged is given back in parts, too. Every data batch has a number; a reader that holds a place
-//! between two batches by number keeps them apart. Batches without updates extend the last one. Where readers move on and no
-//! batches come, what they cannot tell apart any more is compacted when it is a good part of all (`stale`).
+//! Owns [`Spine`]. Batches are in the order of their intervals, oldest first; two that adjoin are merged when the
+//! older is less than twice as long as the newer, so that lengths end up geometric. A merge is paid for in
+//! instalments: each new batch brings work in proportion to its own length to each merge, so that none costs more
+//! than a few times the new updates, and all are done before the next of their size is due. Most of the work that a
+//! large batch brings is owed, to be done in parts. The memory of merged batches is freed in parts, too. Every data
+//! batch has a number; a reader with a position between two batches keeps them apart by number. Batches without
+//! updates extend the last one. Where readers advance and no batches come, updates that they cannot distinguish any
+//! more are compacted when they are a good part of all (`stale`).
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::rows::Rows;
 use crate::stale::Stale;
 use crate::time::{Time, advance};
 
-/// Updates merged, for each merge under way, per update that arrives.
+/// Updates merged, for each merge in progress, per update that arrives.
 const EFFORT: usize = 4;
 /// And besides, for each batch that arrives.
 const MINIMUM: usize = 64;
@@ -367,7 +368,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         if let Some(index) = pairs.min_by_key(cost) {
             return self.begin_merge(index, demands);
         }
-        // Alone, a batch is merged with nothing where readers cannot tell some of its times apart.
+        // Alone, a batch is merged with nothing where readers cannot distinguish some of its times.
         let stale = self.entries.iter().position(|entry| match entry {
             Entry::One(one) => one.end <= demands.kept_apart && stale(&one.batch.times, demands),
             Entry::Two { .. } => false,

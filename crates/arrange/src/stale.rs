@@ -1,10 +1,10 @@
 //! The updates of a spine that readers cannot distinguish from earlier ones any more, since the last
 //! compaction.
 //!
-//! Owns [`Stale`]. An update whose time readers see as another, or at or before all times that they ask about, may add up with
-//! others, and cancel. Merges that new batches pay for do that on the way; where no more come, it has to be asked for. It is
-//! when such updates are a quarter of all: compaction costs a few units for each of them, and after it no more than twice
-//! the collection is held, and [`LEAST`] updates. Counting costs a few comparisons a batch.
+//! Owns [`Stale`]. An update that readers see at another time, or at or before all times that they query, may add up
+//! with others, and cancel. Merges for new batches do that on the way; where no more come, it has to be requested.
+//! That is due when such updates are a quarter of all: compaction costs a few units for each of them, and after it no
+//! more than twice the collection is held, and [`LEAST`] updates. Counting costs a few comparisons a batch.
 
 use crate::demands::Demands;
 use crate::time::{Time, advance};
@@ -74,8 +74,8 @@ impl<T: Time> Stale<T> {
         enough(self.all, held)
     }
 
-    /// The number of the last batch that is to be compacted, if that is worth it in a spine of so many updates; they are
-    /// counted no more.
+    /// The number of the last batch that is to be compacted, if that is worth it in a spine of so many updates; these
+    /// are not counted any more.
     pub(crate) fn due(&mut self, held: usize, demands: &Demands<T>) -> Option<u64> {
         if demands.since.is_empty() {
             return None; // no reader asks about any time: nothing adds up

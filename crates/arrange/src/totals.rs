@@ -1,9 +1,9 @@
 //! The change of each key's count, from and to, where times are totally ordered.
 //!
-//! Owns [`Totals`], the quick way to count, distinct and threshold without a loop. In a total order a
-//! batch comes after all before it, so that its counts start from what these add up to: no history is
-//! replayed, no output is kept to be compared with, and nothing is ever owed at a time without input.
-//! A key costs a look-up and its updates, of which compaction leaves one for each value.
+//! Owns [`Totals`], the quick way to count, distinct and threshold without a loop. In a total order a batch comes
+//! after all earlier ones, so that its counts start from their sums: no history is replayed, no output is kept for
+//! comparison, and nothing is ever due at a time without input. A key costs a look-up and its updates, of which
+//! compaction leaves one for each value.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,7 +70,8 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
     ///
     /// # Panics
     ///
-    /// When those of one number, which were there when the reader [came](crate::Trace::follow), are not pushed in one go.
+    /// When the batches of one number, which existed when the reader [came](crate::Trace::follow), are not pushed
+    /// together.
     pub fn push(&mut self, sealed: &Sealed<K, V, T>, capability: C) {
         let before = if sealed.number == self.seen {
             assert!(

@@ -1,10 +1,10 @@
 //! Shared arrangements: one writer, any number of readers.
 //!
-//! Owns [`TraceWriter`] and [`Trace`], over one spine behind a mutex that is held for
-//! the length of a call. A reader says from which times on it reads exactly (`since`), and, if it
-//! follows the writer batch by batch, which batch it has seen last; the spine merges and compacts as
-//! far as all readers allow. Without readers nothing is kept. The trait [`Source`] is what operators
-//! need of a reader: a trace, or one seen from an inner scope (`entered`).
+//! Owns [`TraceWriter`] and [`Trace`], over one spine behind a mutex that is held for the length of a call. A reader
+//! has a frontier from which it reads exactly (`since`), and, if it follows the writer batch by batch, the number of
+//! the last batch that it has seen; the spine merges and compacts as far as all readers allow. Without readers
+//! nothing is kept. The trait [`Source`] is a reader as operators need it: a trace, or one seen from an inner scope
+//! (`entered`).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,9 +177,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
         (Self { shared }, trace)
     }
 
-    /// Adds the batch that comes next, and does its share of merging; of a large batch the rest is [`pay`](Self::pay)'s.
-    /// Gives it back to be handed to
-    /// those who follow the trace; `None` when it has no updates.
+    /// Adds the next batch, and does its share of merging; the rest for a large batch is done by [`pay`](Self::pay).
+    /// Returns it for the followers of the trace; `None` when it has no updates.
     ///
     /// # Errors
     ///
@@ -362,7 +361,7 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
     }
 }
 
-/// A reader of an arrangement. It holds history back from being merged; dropping it lets go.
+/// A reader of an arrangement. It prevents the merging of history; dropping it permits it.
 pub struct Trace<K: Rows, V: Rows, T: Time> {
     shared: Handle<K, V, T>,
     id: usize,
@@ -428,7 +427,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     ///
     /// # Panics
     ///
-    /// When a batch of the checkpoint has been merged with one that came after it: another reader, such as the first, is to keep
+    /// When a batch of the checkpoint has been merged with a later one: another reader, such as the first, must keep
     /// them apart until then.
     pub fn follow_restored(&mut self) -> Vec<Sealed<K, V, T>> {
         let mut shared = lock(&self.shared);
@@ -439,7 +438,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
         shared.spine.batches_after(begins)
     }
 
-    /// Follows the arrangement no more: batches may be merged as is best.
+    /// Ends following: batches may be merged freely.
     pub fn stop_following(&mut self) {
         self.acknowledge(u64::MAX);
     }
@@ -458,7 +457,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     ///
     /// # Panics
     ///
-    /// When the number is before the one that was acknowledged last.
+    /// When the number is before the last acknowledged one.
     pub fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
         lock(&self.shared).spine.batches_through(number)
     }

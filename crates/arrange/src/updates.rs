@@ -79,7 +79,7 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
         self.diffs.push(diff);
     }
 
-    /// Appends updates of one time, from whole columns. Those with a difference of zero are dropped.
+    /// Appends updates of one time, from whole columns. Updates with a difference of zero are dropped.
     ///
     /// # Panics
     ///

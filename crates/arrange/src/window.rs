@@ -1,8 +1,8 @@
 //! The keys that a round of a reduction has under way.
 //!
-//! Owns [`Window`]: edits of some keys, one key after the other, and their moments to come; [`Space`], which rounds hand on to
-//! each other, since most rounds in a loop are small and would spend their time with the allocator; and [`Loading`], a key that
-//! is too large to be loaded at once, which has a window to itself.
+//! Owns [`Window`]: edits of some keys, one key after the other, and their remaining moments; [`Space`], which rounds
+//! pass on to each other, since most rounds in a loop are small and would spend their time with the allocator; and
+//! [`Loading`], a key that is too large to be loaded at once, which has a window to itself.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::replay::{Replay, suffix_meets};
 use crate::rows::Rows;
 use crate::time::Time;
 
-/// Keys under way.
+/// The keys that are being processed.
 pub(crate) struct Window<K, W, T> {
     pub(crate) keys: K,
     pub(crate) states: Vec<State<T>>,

@@ -47,7 +47,7 @@ fn rounds(pairs: u64, rounds: u64, size: u64) -> (usize, usize, usize) {
 fn no_round_pays_for_a_merge_of_everything() {
     let (pairs, size) = (50_000, 50);
     let (copied, freed, _) = rounds(pairs, 1_500, size);
-    // A round's merges cost a few times what it brought, at each of some levels.
+    // A round's merges cost a few times its new updates, at each of some levels.
     let brought = 2 * usize::try_from(2 * size).unwrap();
     assert!(copied < 60 * brought, "{copied} rows copied in one round");
     // Two batches hold two columns of about 50,000 rows each; one round frees one of them, and small ones besides.
@@ -91,7 +91,7 @@ fn a_join_works_on_a_key_of_a_million_values_a_part_at_a_time() {
     for val in [1, 2, 3] {
         left.batcher.push(7, val, &4, 1).unwrap();
     }
-    // One that is large on this side alone, and both in turn.
+    // A key that is large on this side alone, and both in turn.
     for val in 0..20_000 {
         left.batcher.push(8, val, &4, 1).unwrap();
     }
@@ -180,7 +180,7 @@ fn a_reduction_works_on_a_key_of_many_values_a_part_at_a_time() {
     let mut arranged = Arranged::new();
     let calls = std::rc::Rc::new(Cell::new(0));
     let called = calls.clone();
-    // The least value and how many there are; what it is given whole it reads here.
+    // The least value and the number of values; it reads whole lists here.
     let least = move |_: &Watched, inputs: &Lists<Watched>, outputs: &mut Lists<Watched>| {
         called.set(called.get() + 1);
         for index in 0..inputs.len() {
@@ -358,7 +358,7 @@ fn a_seal_merges_what_is_complete_a_part_at_a_time() {
             break sealed;
         }
         if parts == 10 {
-            // What comes meanwhile waits for the next.
+            // Updates that arrive meanwhile wait for the next.
             batcher.push(1, 1, &1, 1).unwrap();
         }
     };

@@ -56,7 +56,7 @@ fn what_has_cancelled_is_not_joined() {
         finish(&mut join, 1000),
         [(1, 10, 22, 4, 1), (1, 10, 23, 4, 1)]
     );
-    // The other way round, with histories that are long enough to be gone through by time.
+    // The other way round, with histories that are long enough to be replayed by time.
     let long: Vec<_> = (0..20)
         .map(|time| (5, 1, 6 + time, if time % 2 == 0 { 1 } else { -1 }))
         .collect();
@@ -89,7 +89,7 @@ fn an_outer_arrangement_is_kept_as_an_inner_reader_needs_it() {
         .map(|(key, val, time, diff)| (key, val, *time, diff));
     assert!(updates.eq([(1, 10, [0, 0], 1), (2, 20, [0, 0], 1)]));
     assert_eq!(first[0].upper(), &Antichain::from_elem([1, 0]));
-    // It has seen both, and tells their times apart.
+    // It has seen both, and distinguishes their times.
     inner.acknowledge(went.number);
     outer.settle();
     assert_eq!((outer.trace.batches().len(), outer.trace.len()), (1, 3));

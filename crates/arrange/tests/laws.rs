@@ -1,5 +1,5 @@
-//! Laws of the operators. Updates of a collection are determined by what they add up to at each time, so
-//! that both sides of a law are the same updates, once these are added up.
+//! Laws of the operators. Updates of a collection are determined by their sums at each time, so that both sides of a
+//! law are the same updates, once these are added up.
 
 #[path = "support/batch.rs"]
 mod batch;

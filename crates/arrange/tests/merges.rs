@@ -108,7 +108,7 @@ fn times_that_nothing_is_at_any_more_are_forgotten_a_part_at_a_time() {
         assert_eq!(batch.times().len(), if goes { 2 } else { 3 });
         steps
     };
-    // The indices of all times are written anew, as many for a unit of fuel as an instalment can bear.
+    // The indices of all times are rewritten, as many for a unit of fuel as an instalment permits.
     let least = usize::try_from(many).unwrap() / fuel / if cfg!(debug_assertions) { 1 } else { 16 };
     let (with, without) = (steps(true), steps(false));
     assert!(

@@ -45,7 +45,7 @@ proptest! {
     }
 }
 
-// One key with a long history, which is then gone through in the order of times.
+// One key with a long history, which is then replayed in the order of times.
 proptest! {
     #![proptest_config(cases(60))]
 

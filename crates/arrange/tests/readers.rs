@@ -67,7 +67,7 @@ fn a_late_reader_reads_what_others_have_kept_apart() {
     for reader in [&trace, &last] {
         assert_eq!(keys(reader, 7), (10..18).collect::<Vec<_>>());
     }
-    // One that goes leaves its place to the next, and the others theirs.
+    // A reader that is dropped leaves its slot to the next.
     drop(trace);
     let (a, b) = (last.clone(), origin.reader().unwrap());
     drop(last);
@@ -115,7 +115,7 @@ fn where_nothing_came_while_there_was_no_reader_there_may_be_one_again() {
     arranged.batcher.work(&mut 10).unwrap();
     arranged.round(6, 4);
     assert_eq!(keys(&reader, 6), [4]);
-    // At the end there is nothing to come; what there is can be read as long as one reader is there.
+    // At the end nothing more comes; the contents can be read as long as one reader exists.
     arranged.writer.seal(Antichain::new());
     assert_eq!(keys(&origin.reader().unwrap(), 6), [4]);
     let mut last = reader;

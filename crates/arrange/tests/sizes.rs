@@ -95,7 +95,7 @@ fn an_arrangement_holds_both_sides_of_a_merge_until_it_is_done() {
         "{under_way} bytes while {one} and {kept} are merged"
     );
     assert_eq!(origin.bytes(), under_way);
-    // What was merged is large, and waits to be freed.
+    // The merged batches are large, and wait to be freed.
     while !writer.exert(&mut 1000).unwrap() {}
     let merged = trace.batches()[0].bytes();
     assert_eq!(
@@ -110,7 +110,7 @@ fn an_arrangement_holds_both_sides_of_a_merge_until_it_is_done() {
     );
     while !writer.compact(&mut 100).unwrap() {}
     assert_eq!(trace.bytes(), merged);
-    // Readers that are gone leave nothing behind.
+    // Dropped readers leave nothing behind.
     drop((trace, follower));
     assert_eq!((origin.len(), origin.bytes()), (0, 0));
 }

@@ -111,7 +111,7 @@ fn a_reduction_holds_no_frontier_for_an_empty_set() {
         );
     }
     counts.sort_unstable();
-    // At [1, 1] one that was counted twice, at [0, 1] and at [1, 0], gives way to two.
+    // At [1, 1] a key that was counted twice, at [0, 1] and at [1, 0], is replaced by two.
     assert_eq!(
         counts,
         [

@@ -297,7 +297,7 @@ impl Test {
         self.seal(&Antichain::new(), 7);
         assert!(self.batcher.is_empty() && self.batcher.frontier().is_empty());
         self.check();
-        // Of all that came, no more is kept than readers tell apart.
+        // No more updates are kept than readers distinguish.
         while !self.writer.exert(&mut 50).unwrap() {}
         self.check();
         let since = self.trace.since();

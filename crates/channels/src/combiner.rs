@@ -1,17 +1,18 @@
 //! Progress of all workers of a process, combined before it is sent to the others.
 //!
-//! What a worker says goes into the channel's pot before its local peers hear of it, and the pots go out as one frame for
-//! each channel and other process. Only whole messages are added up, and pots are emptied in one order: the frames
-//! that another process has got are always the sum of a prefix of each worker's messages. That is all that the safety
-//! of the progress protocol asks of a link. What cancels within a pot is never sent.
+//! The progress of a worker goes into the channel's pot before its local peers receive it, and the pots are sent as
+//! one frame for each channel and other process. Only whole messages are added up, and pots are emptied in one order:
+//! the frames that another process has received are always the sum of a prefix of each worker's messages. That is the
+//! only property that the safety of the progress protocol requires of a link. Changes that cancel within a pot are
+//! never sent.
 //!
-//! When to send. With every message, there would be as many frames as workers; to wait would cost latency. So the pots
-//! wait for those workers that are likely to have something to say about the same round: all that were awake when the
-//! first message went in. They go out when each of these has said something, or parks, or has made two steps (in one it hears
-//! the news, and `main` acts on them before the next), or when they are `LINGER` old. Who did not
-//! speak in that time is not waited for again before it has begun another step. While something waits, no worker parks for longer than
-//! that; and where every worker is busy with something else, a thread of its own sends them.
-//! A worker alone in its process sends at the end of its step.
+//! When to send. Sending with every message would make as many frames as workers; waiting would cost latency. So the
+//! pots wait for the workers that are likely to send progress about the same round: all that were awake when the
+//! first message went in. They are sent when each of these has sent something, or parks, or has made two steps (in
+//! one it receives the news, and `main` acts on them before the next), or when they are `LINGER` old. A worker that
+//! sent nothing in that time is not waited for again before it has begun another step. While something waits, no
+//! worker parks for longer than that; and where every worker is busy with something else, a thread of its own sends
+//! them. A worker alone in its process sends at the end of its step.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub(crate) struct Combiner {
     /// Whether a pot holds something.
     dirty: AtomicBool,
     activity: Arc<Activity>,
-    /// Workers that were waited for in vain, and have begun no step since.
+    /// Workers that were waited for without result, and have begun no step since.
     absent: Vec<CachePadded<AtomicBool>>,
     pending: Mutex<Pending>,
     /// Held while frames are passed to the transport, so that the frames of a channel stay in order.

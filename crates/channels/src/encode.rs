@@ -1,7 +1,7 @@
 //! Messages as bytes.
 //!
-//! A message becomes a list of segments, so that what is large (a column, a pickled buffer) is written to
-//! a connection from where it lies; it is read back from one contiguous block, which it may share.
+//! A message becomes a list of segments, so that a large part (a column, a pickled buffer) is written to a connection
+//! from its own memory; it is read back from one contiguous block, which it may share.
 
 use bytes::{Bytes, BytesMut};
 
@@ -17,12 +17,13 @@ pub trait Encode: Sized + Send + 'static {
     /// When the message has no form as bytes; nothing is sent then.
     fn encode(&self, out: &mut Encoder) -> Result<(), CodecError>;
 
-    /// Reads what `encode` wrote, on the receiving worker's own thread. `bytes` begins where `encode` began, at the
-    /// alignment that the encoder had there, and may be kept and shared.
+    /// Reads bytes in the format of `encode`, on the receiving worker's own thread. `bytes` begins where `encode`
+    /// began, at the alignment that the encoder had there, and may be kept and shared.
     ///
     /// # Errors
     ///
-    /// When the bytes are not what `encode` writes. No bytes make it panic, or allocate more than in proportion to them.
+    /// When the bytes do not have the format of `encode`. No bytes make it panic, or allocate more than in proportion
+    /// to them.
     fn decode(bytes: Bytes) -> Result<Self, CodecError>;
 
     /// About how many bytes of memory the message holds while it waits in a queue.

@@ -172,8 +172,8 @@ impl Fabric {
         }
     }
 
-    /// The messages that a worker of this process has sent to others and taken from them. The first worker of the process answers for
-    /// what its other threads have counted.
+    /// The messages that a worker of this process has sent to others and taken from them. The first worker of the
+    /// process includes the counts of its other threads.
     pub fn tally(&self, worker: usize) -> Tally {
         let mut tally = self.gauge.tally(worker - self.first);
         if worker == self.first {

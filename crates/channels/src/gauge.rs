@@ -1,9 +1,9 @@
 //! Counts of bytes and messages in flight.
 //!
-//! A [`Gauge`] is the sum of what waits in queues between workers, of what the transport has not written yet, and of what arrived and
-//! was not consumed. Every thread that counts has a stripe of its own, so that counting never makes workers
-//! wait for each other's caches; a message is added to the stripe of who sends it and taken from the stripe of who consumes it,
-//! so that only the sum means anything.
+//! A [`Gauge`] is the sum of the bytes that wait in queues between workers, that the transport has not written yet,
+//! and that arrived and were not consumed. Every thread that counts has a stripe of its own, so that counting never
+//! makes workers wait for each other's caches. A message is added to the stripe of its sender and taken from the
+//! stripe of its consumer, so that only the sum has a meaning.
 //!
 //! It also counts messages, for the drain of a checkpoint: see [`Tally`].
 
@@ -13,8 +13,9 @@ use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The numbers of messages that a worker has sent to others, and has taken out of its queues from others.
 ///
-/// Over all workers the two sums are equal exactly when no message is queued or under way. A message to every worker of a process
-/// counts once for each of them, and a message that is dropped because its reader is gone counts as taken.
+/// Over all workers the two sums are equal exactly when no message is queued or in flight. A message to every worker
+/// of a process counts once for each of them, and a message that is dropped because its reader was dropped counts as
+/// taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages sent.
@@ -64,7 +65,7 @@ impl Gauge {
         }
     }
 
-    /// Counts bytes that came to their end. Ordered before what the thread then reads of the pressure.
+    /// Counts bytes that came to their end. Ordered before the thread's next read of the pressure.
     #[inline]
     pub(crate) fn sub(&self, stripe: usize, bytes: usize) {
         if bytes > 0 {
@@ -84,7 +85,8 @@ impl Gauge {
         usize::try_from(sum).unwrap_or(0)
     }
 
-    /// Counts messages that are sent. Relaxed, as the next: who reads a tally of another thread has synchronised with it.
+    /// Counts messages that are sent. Relaxed, as the next: a reader of another thread's tally has synchronised with
+    /// it.
     #[inline]
     pub(crate) fn sent(&self, stripe: usize, messages: usize) {
         self.count(stripe, &self.stripes[stripe].sent, messages);

@@ -1,11 +1,11 @@
 //! Typed queues between workers, of one process or of several, and the doorbells that wake them.
 //!
-//! * [`mailbox`]: what a worker sleeps on. The holder of a [`Doorbell`] may wake it.
+//! * [`mailbox`]: the events for which a worker sleeps. The holder of a [`Doorbell`] may wake it.
 //! * [`queue`]: a typed queue into one worker. A burst of messages rings the doorbell once.
 //! * [`sender`]: the other end, also of the way to another process.
 //! * [`fabric`]: how workers that build the same dataflow find each other's queues, by [`ChannelId`].
 //! * [`combiner`]: broadcasts that are added up before they leave the process.
-//! * [`transport`] and [`encode`]: what connections and messages have to offer for that. `pointstamp-net` has the connections
+//! * [`transport`] and [`encode`]: the interfaces of connections and messages. `pointstamp-net` has the connections
 //!   between processes, `pointstamp-testkit` some between parts of one program.
 //!
 //! It knows nothing of timestamps, progress or operators. Pushing costs one lock-free enqueue and

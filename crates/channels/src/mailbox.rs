@@ -1,9 +1,9 @@
 //! The mailbox, on which a worker sleeps and by which it is woken.
 //!
-//! A [`Mailbox`] belongs to one worker; any number of [`Doorbell`]s ring it, from any thread. A ring
-//! that arrives between the worker's last look and its sleep is not lost: who rings leaves the event before it looks whether
-//! the worker sleeps, and the worker says that it sleeps before it looks whether there is an event.
-//! Ringing a worker that is awake costs an enqueue and a load, and does not cut its next sleep short.
+//! A [`Mailbox`] belongs to one worker; any number of [`Doorbell`]s ring it, from any thread. A ring that arrives
+//! between the worker's last look and its sleep is not lost: a ring first leaves the event and then checks whether
+//! the worker sleeps, and the worker first marks that it sleeps and then checks whether there is an event. Ringing a
+//! worker that is awake costs an enqueue and a load, and does not cut its next sleep short.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -78,7 +78,8 @@ impl Mailbox {
 
     /// Sleeps until a doorbell rings, or until `deadline`. May return early without a reason.
     pub fn park(&self, deadline: Option<Instant>) {
-        // One order of all these operations, and of the queue's: of the two who write and then look, one sees the other's.
+        // One order of all these operations, and of the queue's: of two threads that write and then look, one sees
+        // the other's write.
         self.shared.asleep.store(true, Ordering::SeqCst);
         if self.is_empty() {
             match deadline {

@@ -1,16 +1,17 @@
 //! Back-pressure: sources pause while too many bytes are in flight.
 //!
-//! A process is pressed while its gauge is above the high water mark, until it is below half of it. It tells the other processes:
-//! while any process is pressed, the sources of all pause. Operators that have an input go on, so that loops, and everything else
-//! that empties queues, never stop because of pressure.
+//! A process is pressed while its gauge is above the high water mark, until it is below half of it. It informs the
+//! other processes: while any process is pressed, the sources of all pause. Operators that have an input continue, so
+//! that loops, and everything else that empties queues, never stop because of pressure.
 //!
 //! An operator may leave its input alone until another input is complete, and so need more than the mark. So that nothing hangs,
 //! a process gives way when its level has not moved for [`STALLED`] and none of its workers was in one long step. It is pressed
 //! again once its level has risen by another mark, or once something has been consumed. Such an operator gets what it needs at the
 //! rate of one mark in that time. The waiting threads ask for it, every [`ASK`]: no other thread has to watch the time.
 //!
-//! An operator that waits for an external event, and leaves its input alone meanwhile, calls [`hold`](Pressure::hold): the
-//! process is pressed until the operator lets go, whatever its level, and does not give way.
+//! An operator that waits for an external event, and leaves its input alone meanwhile, calls
+//! [`hold`](Pressure::hold): the process is pressed until the operator releases it, whatever its level, and does not
+//! give way.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,7 +117,7 @@ impl Pressure {
         level <= self.high_water / 2 && self.holding.load(Ordering::SeqCst) == 0
     }
 
-    /// Pauses the sources of all processes, until as many have let go as have held.
+    /// Pauses the sources of all processes, until as many calls have released them as have held them.
     pub(crate) fn hold(&self) {
         let _watch = lock(&self.own);
         self.holding.fetch_add(1, Ordering::SeqCst);
@@ -177,7 +178,8 @@ impl Pressure {
             }
         } else if self.is_too_much(level) {
             self.press();
-            // Who consumed the last of it may have found nothing to end: this was not to be seen yet. One of the two sees the other.
+            // The consumer of the last byte may have found no pressure to end: this change was not visible yet. One
+            // of the two sees the other.
             if self.is_enough_room(self.gauge.level()) {
                 self.release(watch);
             }
@@ -271,7 +273,7 @@ impl Pressure {
         true
     }
 
-    /// Another process has left: it is pressed no more.
+    /// Notes that another process has left: it is not pressed any more.
     pub(crate) fn forget(&self, process: usize) {
         self.set(process, false);
     }

@@ -1,16 +1,16 @@
 //! A typed queue into one worker.
 //!
-//! Invariant: while the queue holds a message that the receiver has not been told of, an event for
-//! it is in the receiver's mailbox. `signalled` is true from the push that rings until the receiver
-//! acknowledges, so a burst rings once. The receiver acknowledges before it pops: a message pushed
-//! after that rings again.
+//! Invariant: while the queue holds a message that the receiver has not been notified of, an event for it is in the
+//! receiver's mailbox. `signalled` is true from the push that rings until the receiver acknowledges, so a burst rings
+//! once. The receiver acknowledges before it pops: a message pushed after that rings again.
 //!
-//! A message of another process waits as the bytes that arrived, and is decoded where it is popped: on
-//! the worker's own thread. What waits is counted in the process's gauge.
+//! A message of another process waits as the bytes that arrived, and is decoded where it is popped: on the worker's
+//! own thread. Waiting messages are counted in the process's gauge.
 //!
-//! A receiver can [pull](Receiver::pull) what waits without consuming it, so that a checkpoint sees the messages that an operator leaves alone.
+//! A receiver can [pull](Receiver::pull) waiting messages without consuming them, so that a checkpoint sees the
+//! messages that an operator leaves alone.
 //!
-//! Messages to a receiver that is gone are dropped: the dataflow that would read them is complete.
+//! Messages to a receiver that was dropped are dropped: the dataflow that would read them is complete.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -145,7 +145,7 @@ impl<T: Encode> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// When a message of another process cannot be decoded; it is gone then.
+    /// When a message of another process cannot be decoded; the message is lost then.
     #[inline]
     pub fn pop(&self) -> Result<Option<T>, CodecError> {
         if let Some((message, bytes)) = self.pulled.borrow_mut().pop_front() {
@@ -231,7 +231,7 @@ mod tests {
         });
         let mut expected = 0;
         while expected < MESSAGES {
-            // The receiver reads only when an event told it to: a lost ring would hang here.
+            // The receiver reads only on an event: a lost ring would hang here.
             let Some(event) = mailbox.next() else {
                 mailbox.park(None);
                 continue;

@@ -1,8 +1,8 @@
 //! The interface of connections to other processes.
 //!
-//! [`Transport`] is implemented by the connections of a cluster and, for tests, by queues in memory. It knows
-//! frames and their order, not what they mean: [`Fabric`](crate::Fabric) takes those of channels, and the computation those
-//! of control.
+//! [`Transport`] is implemented by the connections of a cluster and, for tests, by queues in memory. It knows frames
+//! and their order, not their meaning: [`Fabric`](crate::Fabric) takes frames of channels, and the computation
+//! control frames.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn joined(segments: &[Bytes]) -> Bytes {
     Bytes::from(block).slice(offset..)
 }
 
-/// Whom a frame is for.
+/// The receiver of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// A channel's message for one worker of the receiving process, by its number within that process.
@@ -80,7 +80,7 @@ impl Reason {
 /// Receives frames and events from other processes. Called by the threads that read connections: an
 /// implementation must not wait for a worker.
 pub trait Receive: Send + Sync {
-    /// A frame from another process. Those from one process come in the order in which they were sent. The body is
+    /// A frame from another process. Frames of one process come in the order in which they were sent. The body is
     /// aligned to 16 bytes.
     fn frame(&self, from: usize, route: Recipient, body: Bytes);
 
@@ -90,8 +90,9 @@ pub trait Receive: Send + Sync {
     /// The connection to another process ended without a farewell, or stalled: why, in a sentence that names the process and its address.
     fn lost(&self, from: usize, why: String);
 
-    /// Bytes that were queued for other processes have been handed to the operating system, or dropped. Called from any
-    /// thread, also before the [`Transport::send`] that queued them has returned: what counts them may fall below zero for a moment.
+    /// Bytes that were queued for other processes have been passed to the operating system, or dropped. Called from
+    /// any thread, also before the [`Transport::send`] that queued them has returned: a count of them may fall below
+    /// zero for a moment.
     fn written(&self, bytes: usize);
 }
 

@@ -35,7 +35,7 @@ fn what_is_on_its_way_is_weighed_when_that_is_asked_for() {
         senders[0].push(vec![0; 1].into()).unwrap();
         assert!(!fabric.is_pressed());
         fabric.weigh();
-        // A worker alone reads what it has sent itself.
+        // A worker alone reads its own messages.
         assert_eq!(fabric.is_pressed(), workers == 2);
         assert_eq!(receiver.pop().unwrap().unwrap().len(), 1000);
         fabric.weigh();

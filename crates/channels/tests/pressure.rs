@@ -56,7 +56,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Takes one message. Bytes in flight are counted before their message lies in the queue: a count says that it comes.
+/// Takes one message. Bytes in flight are counted before their message is in the queue: a count means that it comes.
 fn take(node: &Node) {
     until(|| node.receiver.pop().unwrap().is_some());
 }
@@ -101,7 +101,7 @@ fn every_process_hears_when_one_is_pressed_and_when_it_is_no_more() {
         assert_eq!(nodes[0].fabric.is_pressed(), node == 1);
     }
     pressed(false);
-    // One that has left is pressed no more.
+    // A process that has left is not pressed any more.
     nodes[0].senders[2].push(bytes(2000)).unwrap();
     pressed(true);
     nodes[2].transport.farewell(Farewell::Done);
@@ -177,7 +177,7 @@ fn who_holds_the_sources_does_not_give_way() {
         std::thread::sleep(ASK / 4);
     }
     assert!(nodes[0].fabric.is_pressed(), "it waits for something else");
-    // Not what is consumed ends it, but the last to let go.
+    // The last release ends it, and not consumption.
     nodes[0].senders[1].push(bytes(1500)).unwrap();
     until(|| nodes[1].fabric.in_flight() == 1500);
     take(&nodes[1]);

@@ -8,7 +8,7 @@
 //! [`Carries`] counts, for the few groups that need it, how often the word went over. Whether a sum fits thus depends neither
 //! on the order of the rows nor on where they are added up.
 //!
-//! What is known of a group can travel: [`Accumulator::state`] gives it as a column, which [`Accumulator::merge`] of
+//! The state of a group can travel: [`Accumulator::state`] returns it as a column, which [`Accumulator::merge`] of
 //! another worker takes. A sum travels with its carry, and a mean with its count.
 
 use std::collections::HashMap;

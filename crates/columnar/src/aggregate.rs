@@ -1,9 +1,9 @@
 //! Sums, counts, extremes, means and collected values per key.
 //!
-//! A [`Plan`] is made once, when the dataflow is built, and says what the result looks like; a [`Table`] holds the
-//! state of one timestamp: each distinct key and a number or two for it and each aggregation. Names, types and
-//! rules are those of pyarrow's `group_by`. What a table knows can be handed on ([`Table::states`]) and added to
-//! another ([`Table::merge`]), so that rows need not travel where their sums do.
+//! A [`Plan`] is made once, when the dataflow is built, and has the schema of the result; a [`Table`] holds the state
+//! of one timestamp: each distinct key and a number or two for it and each aggregation. Names, types and rules are
+//! those of pyarrow's `group_by`. A table's states can be sent ([`Table::states`]) and added to another
+//! ([`Table::merge`]), so that rows need not travel where their sums do.
 
 use std::fmt;
 use std::ops::Range;

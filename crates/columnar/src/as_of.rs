@@ -1,7 +1,8 @@
 //! Rows with the latest row of another stream at or before their time: as-of joins, and tables that change.
 //!
-//! Of each key the latest right row is kept, until there is a later one, or one that ends it, or it is too old to be matched. Of
-//! one time, right rows come first. Cost: of a row, a look-up; of a right row that can grow too old, an entry of a heap for its key.
+//! For each key the latest right row is kept, until there is a later one, or one that ends it, or it is too old to be
+//! matched. At equal times, right rows come first. Cost: for a row, a look-up; for a right row that can grow too old,
+//! an entry of a heap for its key.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,8 +46,8 @@ impl std::fmt::Debug for AsOf {
 }
 
 impl AsOf {
-    /// A join that has seen no rows. A right row is matched as long as `within` after its time, if that is given; one whose column
-    /// `ends` is true is none, and ends the one before it.
+    /// Creates a join that has seen no rows. A right row is matched as long as `within` after its time, if that is
+    /// given; a row whose column `ends` is true only ends the one before it.
     ///
     /// # Errors
     ///
@@ -207,7 +208,7 @@ impl AsOf {
         self.gone.push((0, row.slot));
     }
 
-    /// Lets go of rows that are too old.
+    /// Releases rows that are too old.
     fn forget(&mut self, until: Option<i64>) {
         let Some(within) = self.within else { return };
         while let Some(&Reverse((due, key))) = self.due.peek()

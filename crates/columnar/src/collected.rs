@@ -1,11 +1,13 @@
 //! Aggregations that keep the values of each group: lists, first and last values, how many differ, the greatest few, quantiles.
 //!
-//! Values stay in the order in which they come, nulls left out but in lists. Of a group the number of its last value is known, and of
-//! each value that of the one before it: so a result costs as much as its group has values, whatever else is kept. Columns of
-//! values are merged like the levels of a log-structured tree, so that each value is copied a logarithmic number of times.
+//! Values stay in order of arrival, without nulls except in lists. The number of a group's last value is known, and
+//! for each value that of the one before it: so the cost of a result follows the number of its group's values,
+//! whatever else is kept. Columns of values are merged like the levels of a log-structured tree, so that each value
+//! is copied a logarithmic number of times.
 //!
-//! A quantile is exact: between two values it lies as far along as the share says. NaNs are no numbers: a quantile leaves them out,
-//! and among the greatest they come after the others. What differs is told as keys are: all NaNs are one value, and `-0.0` is `0.0`.
+//! A quantile is exact: between two values it is interpolated by the share. NaNs are no numbers: a quantile leaves
+//! them out, and among the greatest they come after the others. Distinct values are compared as keys are: all NaNs
+//! are one value, and `-0.0` is `0.0`.
 
 use std::num::IntErrorKind;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Dictionaries and runs: resolved where values are looked at, and put back where a stream's schema has them.
 //!
-//! A dictionary's keys may be narrow, and each batch has its own: batches of eight-bit dictionaries, as pandas makes of
-//! categories, fit their stream one by one and not together. What is gathered from several is kept under
-//! [`wide`] keys, and where the values of a result are too many to be numbered, the result is [split](in_parts).
+//! A dictionary's keys may be narrow, and each batch has its own: batches of eight-bit dictionaries, as pandas makes
+//! of categories, fit their stream one by one and not together. Rows gathered from several are kept under [`wide`]
+//! keys, and where the values of a result are too many to be numbered, the result is [split](in_parts).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -264,7 +264,7 @@ pub(crate) fn wide(column: &ArrayRef) -> Result<ArrayRef, Error> {
 ///
 /// # Errors
 ///
-/// What `make` and `emit` fail with.
+/// Errors of `make` and `emit`.
 pub(crate) fn in_parts<T, E: From<Error>>(
     range: Range<usize>,
     mut make: impl FnMut(Range<usize>) -> Result<T, Error>,

@@ -1,13 +1,13 @@
 //! One row of each key: of one time, or of all times so far.
 //!
-//! [`Distinct`] is for one time: it gives the first row that comes of each key. [`SoFar`] is for all times. It gives a
-//! row of each key at the least times at which the key has one, so that at every time `t` the keys given at or before `t`
-//! are the keys that have come at or before `t`. Where times are partially ordered, a key can have several least times:
-//! one that came at `(1, 0)` is given again at `(0, 1)`.
+//! [`Distinct`] is for one time: it gives the first row of each key. [`SoFar`] is for all times. It gives a row of
+//! each key at the least times at which the key has one, so that at every time `t` the keys given at or before `t`
+//! are the keys that have come at or before `t`. Where times are partially ordered, a key can have several least
+//! times: a key that came at `(1, 0)` is given again at `(0, 1)`.
 //!
-//! What a time gives does not depend on what came first: the caller takes batches up in an order of their times, and a
-//! time not before all that are before it. State: the distinct keys, for each the numbers of its times, and nothing of
-//! the rows. Cost: a look into a table per row, and a copy of the rows that are new.
+//! The result at a time does not depend on the order of arrival: the caller takes batches in an order of their times,
+//! and a time after all earlier ones. State: the distinct keys, for each the numbers of its times, and nothing of the
+//! rows. Cost: a look-up in a table per row, and a copy of the new rows.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -79,8 +79,8 @@ impl Distinct {
     pub fn first_rows(&mut self, batch: &RecordBatch) -> Result<Option<RecordBatch>, Error> {
         let before = self.groups.len();
         let numbers = self.groups.number(&project(batch, &self.key))?;
-        // Keys are numbered in the order in which they appear, so the first row of a key is the one that has the
-        // next number.
+        // Keys are numbered in the order in which they appear, so the first row of a key is the one with the next
+        // number.
         let mut rows = Vec::with_capacity(self.groups.len() - before);
         let mut next = before;
         for (row, &number) in (0_u32..).zip(&numbers) {

@@ -15,7 +15,7 @@ use crate::schema::{Fit, difference};
 ///
 /// # Panics
 ///
-/// When a batch that was read cannot be written, or one that was written cannot be read, where it nests at most 32 deep.
+/// When a decoded batch cannot be encoded, or an encoded one cannot be decoded, where it nests at most 32 deep.
 pub fn columns(data: &[u8]) {
     let Some((&kind, bytes)) = data.split_first() else {
         return;

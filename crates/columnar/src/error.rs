@@ -179,7 +179,7 @@ pub enum Error {
     Arrow(#[from] ArrowError),
 }
 
-/// A sum that its type cannot hold. Each layer between the sum and the operator adds what it knows.
+/// A sum that its type cannot hold. Each layer between the sum and the operator adds its part of the message.
 #[derive(Debug)]
 pub struct Beyond {
     /// The number of the group with the sum.

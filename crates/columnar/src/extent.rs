@@ -1,7 +1,7 @@
 //! The amount of text and elements that columns hold, for results that are cut before an offset could overflow.
 //!
 //! The offsets of Arrow's strings, bytes and lists have 32 bits in most schemas, so 2 GiB of text do not fit into one
-//! column. What is gathered from several batches is measured first, and is not brought together beyond a limit.
+//! column. Rows gathered from several batches are measured first, and are not brought together beyond a limit.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait};

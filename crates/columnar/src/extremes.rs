@@ -35,7 +35,7 @@ pub(crate) enum End {
 impl End {
     /// Whether a value replaces the extreme so far.
     fn takes<V: PartialOrd + ?Sized>(self, value: &V, found: &V) -> bool {
-        // what cannot be compared with itself is a NaN, and gives way to anything
+        // a value that does not equal itself is a NaN, and is replaced by anything
         let found_nan = found.partial_cmp(found).is_none();
         match self {
             End::Least => value < found || found_nan,

@@ -206,7 +206,7 @@ mod tests {
     fn floats_that_are_equal_have_equal_bits() {
         let (one, other) = twins();
         for (one, other) in forms(&one).iter().zip(forms(&other)) {
-            // What is compared is bits.
+            // The comparison is of bits.
             let bits = |column: &ArrayRef| canonical(column).unwrap().to_data();
             assert_eq!(bits(one), bits(&other));
             assert_ne!(one.to_data(), other.to_data());

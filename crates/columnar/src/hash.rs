@@ -15,7 +15,7 @@
 //! | `None`                       | `XXH3("ps:none.", nothing)`                                    |
 //! | `tuple`                      | `XXH3("ps:tuple", the 8 bytes of each element's hash, in order)` |
 //!
-//! Python's other keys (`pointstamp.keys`) have the form of what they equal, and otherwise:
+//! Python's other keys (`pointstamp.keys`) have the form of the key that they equal, and otherwise:
 //!
 //! | key                          | hash                                                           |
 //! |------------------------------|----------------------------------------------------------------|
@@ -155,7 +155,7 @@ fn integral_modulo_2_64(value: f64) -> Option<u64> {
     // value = significand * 2^(exponent - 1075)
     let magnitude = match exponent {
         ..1075 => significand >> (1075 - exponent),
-        1075..1139 => significand << (exponent - 1075), // what leaves at the top is a multiple of 2^64
+        1075..1139 => significand << (exponent - 1075), // the carry at the top is a multiple of 2^64
         _ => 0,
     };
     Some(if value < 0.0 {

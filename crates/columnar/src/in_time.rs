@@ -1,8 +1,9 @@
 //! The two sides of a join in time: the state that does not depend on the matching rule.
 //!
-//! Rows of both sides wait until their times are final, and are then looked at in the order of time, so that the result does not
-//! depend on what came first. A row lies in `Slots` as long as it may still be matched; keys are numbers. A null in a key
-//! matches nothing. Keys of which no row is kept leave their numbers when there are as many of them as of others.
+//! Rows of both sides wait until their times are final, and are then processed in the order of time, so that the
+//! result does not depend on the order of arrival. A row stays in `Slots` as long as it may still be matched; keys
+//! are numbers. A null in a key matches nothing. Keys without kept rows lose their numbers when there are as many of
+//! them as of others.
 
 use std::sync::Arc;
 
@@ -317,7 +318,7 @@ impl Sides {
         Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
     }
 
-    // ------------------------------------------------------------ what is kept
+    // ------------------------------------------------------------ state
 
     /// Compacts the kept rows, where that frees memory.
     pub(crate) fn make_room<'a>(

@@ -1,9 +1,10 @@
 //! Pairs of rows with equal keys and close times: the right one's in `[time + lower, time + upper]` of the
 //! left one's.
 //!
-//! A row that is final meets those of the other side that are kept, and is kept itself until no match can come: a left one until
-//! `time + upper`, a right one until `time - lower`. Of a key and side, a heap knows when the oldest row is due. Cost: of a row, a
-//! look-up and its matches; of the rows of a key that lie too far back, none, for they have gone.
+//! A final row meets the kept rows of the other side, and is kept itself until no match can come: a left one until
+//! `time + upper`, a right one until `time - lower`. For a key and side, a heap knows when the oldest row is due.
+//! Cost: for a row, a look-up and its matches; rows of the key that are too far back cost nothing, for they were
+//! removed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,9 +1,10 @@
 //! Record batches as bytes: Arrow IPC streams of one batch.
 //!
-//! A batch crosses to another process as a stream that begins with its schema and ends with its rows, so that any reader of
-//! Arrow could read it, and none needs to have seen what was sent before. Buffers are neither compressed nor copied on the
-//! way out, and a batch that is read shares the memory of its bytes: both directions cost the size of the schema, and
-//! whatever checks the types need (text must be UTF-8, offsets must lie inside). Of a slice, only its rows are sent.
+//! A batch crosses to another process as a stream that begins with its schema and ends with its rows, so that any
+//! reader of Arrow could read it, and none needs the earlier messages. Buffers are neither compressed nor copied on
+//! the way out, and a batch that is read shares the memory of its bytes: both directions cost the size of the schema,
+//! and the checks that the types need (text must be UTF-8, offsets must be in range). Of a slice, only its rows are
+//! sent.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -66,7 +67,7 @@ pub fn decode(bytes: Bytes) -> Result<RecordBatch, Error> {
         }
         Ok(batch)
     };
-    // What arrow-ipc does not check is where the buffers lie; it panics there.
+    // arrow-ipc does not check the positions of buffers; it panics there.
     catch_unwind(AssertUnwindSafe(&mut read))
         .unwrap_or_else(|_| Err(ArrowError::IpcError("a buffer lies outside".to_owned())))
         .map_err(|why| Error::Unreadable { why })

@@ -147,7 +147,7 @@ impl Join {
         Self::with_limits(plan, Limits::default())
     }
 
-    /// A join that brings no more together than these limits say.
+    /// Creates a join that brings no more rows together than these limits permit.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Join {
             Side::Right => self.left.advance(frontier),
         }
         if frontier.is_empty() {
-            // What still comes on the other side is not kept, and meets only keys that are known.
+            // Later rows of the other side are not kept, and meet only known keys.
             self.groups.freeze();
         }
     }

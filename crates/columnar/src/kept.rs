@@ -1,8 +1,8 @@
 //! The rows that a join keeps of one side, to be found by their keys.
 //!
 //! State: the rows, and twelve bytes more for each; keys are numbers here. Batches are merged like the levels of a
-//! log-structured tree, so each row is copied a logarithmic number of times, and not beyond [`Limits::merged`]: any amount
-//! of text is kept, in pieces. Times that rows of the other side can no longer tell apart become one.
+//! log-structured tree, so each row is copied a logarithmic number of times, and not beyond [`Limits::merged`]: any
+//! amount of text is kept, in pieces. Times that rows of the other side can no longer distinguish are merged.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Kernels that take rows in the order of event time.
 //!
-//! A [`Kernel`] gets rows as they arrive and makes results of those whose times are final. Joins in time, functions by key,
-//! and windows whose rows wait are kernels; an operator feeds any of them, and a host lists and restores what they keep.
+//! A [`Kernel`] gets rows as they arrive and makes results of the rows whose times are final. Joins in time,
+//! functions by key, and windows whose rows wait are kernels; an operator feeds any of them, and a host lists and
+//! restores their state.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -33,7 +34,7 @@ pub trait Kernel: Send {
     /// Returns the number of rows or states that are held, and the number of keys in memory.
     fn size(&self) -> (usize, usize);
 
-    /// Takes in rows of a side, none of which is before `earliest`. A kernel of one stream takes those of any side.
+    /// Takes rows of a side, none of which is before `earliest`. A kernel of one stream takes rows of any side.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! Windows whose rows wait until their times are final: their open results can be written at a frontier, and
 //! emitted before they close.
 //!
-//! Owns [`OpenWindows`], tumbling and sliding windows over `Waiting` rows. What is open then holds every row before the frontier, and
-//! none after. Early results are those of every window and key that has changed since the last tick, a multiple of a length of event
-//! time. Cost: as `windows`, a sort of rows that come out of order, and for a tick a merge of the windows that have changed.
+//! Owns [`OpenWindows`], tumbling and sliding windows over `Waiting` rows. The open windows then hold every row
+//! before the frontier, and none after. Early results are those of every window and key that has changed since the
+//! last tick, a multiple of a length of event time. Cost: as `windows`, a sort of rows that come out of order, and
+//! for a tick a merge of the windows that have changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -112,7 +113,7 @@ impl OpenWindows {
                 self.next_tick = tick_after(first, tick);
             }
             let idle = self.changed.is_empty() && first.is_none();
-            // The ticks end where times do: no window is open then that has not been told.
+            // The ticks end where times do: no window is open then without a result.
             if idle
                 || self.next_tick == i64::MAX
                 || frontier.is_some_and(|frontier| self.next_tick > frontier)
@@ -157,7 +158,7 @@ impl OpenWindows {
                 let mut start = layout.start_before(time);
                 while end_of(start) > time && end_of(start) > self.next_tick {
                     if !starts.insert(start) {
-                        break; // those before it are there, too
+                        break; // earlier rows are included, too
                     }
                     start -= layout.every;
                 }

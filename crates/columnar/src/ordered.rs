@@ -50,12 +50,12 @@ impl Order {
 /// The rows of batches of one schema in an order; dictionaries are restricted to the rows that end up
 /// together.
 ///
-/// `order` gets the batches, or one that holds the rows of all, and returns the rows' numbers, end to end, in their order; `None`
-/// where they are in order.
+/// `order` gets the batches, or one that holds the rows of all, and returns the rows' numbers, end to end, in their
+/// order; `None` where they are in order.
 ///
 /// # Errors
 ///
-/// An error of a kernel, and what `order` fails with.
+/// An error of a kernel, and errors of `order`.
 pub(crate) fn in_order(
     batches: &[RecordBatch],
     limit: usize,

@@ -1,10 +1,10 @@
 //! Aggregating rows before they travel, where that pays.
 //!
-//! Many rows of few keys need not move: their sums do. So a sender keeps a table of each timestamp that has many
-//! rows, and sends what the table knows when the time closes, or when the table is full. Rows of many keys would be
-//! looked at twice for little, and move as they are. Which of the two it is, the rows show: a table whose first rows
-//! have mostly keys of their own, or that is full after few rows for each key, was in vain, and then rows pass for a
-//! while, longer each time.
+//! Many rows of few keys need not move: their sums do. So a sender keeps a table for each timestamp that has many
+//! rows, and sends its states when the time closes, or when the table is full. Rows of many keys would be processed
+//! twice for little, and move as they are. The rows decide between the two: a table whose first rows have mostly keys
+//! of their own, or that is full after few rows for each key, did not pay, and then rows pass for a while, longer
+//! each time.
 //!
 //! The first rows of each time pass, too: a small time has no need of a table, and need not wait until it
 //! closes.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub max_key_bytes: usize,
     /// A full table has paid if its keys had this many rows each.
     pub rows_per_key: usize,
-    /// This many rows pass after the first table in vain; twice as many after each other.
+    /// The number of rows that pass after the first table that did not pay; twice as many after each further one.
     pub pause: usize,
     /// And this many at most.
     pub max_pause: usize,
@@ -57,7 +57,7 @@ pub struct Experience {
     limits: Limits,
     /// So many rows are to pass before the next table.
     pass: usize,
-    /// So many will pass after the next table in vain.
+    /// The number of rows that will pass after the next table that does not pay.
     pause: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The rows of a batch by worker.
 //!
-//! A batch whose rows all belong to one part is handed on as it is. Of others, one pass counts and orders the rows by
-//! their part, and each part is then gathered once, in the rows' order. Cost: linear in the rows and parts.
+//! A batch whose rows all belong to one part is passed on unchanged. For others, one pass counts and orders the rows
+//! by their part, and each part is then gathered once, in the rows' order. Cost: linear in the rows and parts.
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
@@ -84,8 +84,8 @@ const LANES: usize = 4;
 
 /// The rows in the order of their parts, and where each part begins (and the last one ends).
 ///
-/// A row's slot is where its part's last row went, and one: rows of one part wait for each other. So the batch is gone
-/// through in several places at once, each with slots of its own, which takes half of the time.
+/// A row's slot is the slot of its part's last row, plus one: rows of one part wait for each other. So the batch is
+/// processed in several ranges at once, each with slots of its own, which takes half of the time.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "parts are below their number, and a piece has fewer than 2^32 rows"

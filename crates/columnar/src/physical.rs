@@ -1,8 +1,9 @@
 //! Columns as a few kinds of plain values: the aspects of a type that an order of rows needs.
 //!
-//! Owns [`Physical`], the kind of a column's values, and the way to it and back. A type is kept as a kind whose order and
-//! equality are its own: dates, times and booleans as integers, floats of any width as doubles, text and bytes whatever
-//! their offsets are, decimals as their digits. Cost: a cast of a column, which for the kinds themselves is none.
+//! Owns [`Physical`], the kind of a column's values, and the conversion to it and back. A type is kept as a kind with
+//! the same order and equality: dates, times and booleans as integers, floats of any width as doubles, text and bytes
+//! whatever their offsets are, decimals as their digits. Cost: a cast of a column, which for the kinds themselves is
+//! none.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Some of the rows of batches: filtered by a condition, at positions, and all of them in order.
 //!
-//! It is for every type of Arrow: what pyarrow's kernels do not know (views, unions, columns of runs) is picked like anything else.
-//! Order is that of values, with NaNs after numbers and nulls last, whichever way it goes; `-0.0` is `0.0`, and rows that are equal
-//! stay in their order. Cost: a copy of the rows, and for an order a copy of its columns in a form that compares by bytes.
+//! It is for every type of Arrow: types that pyarrow's kernels do not support (views, unions, columns of runs) are
+//! picked like any other. Order is that of values, with NaNs after numbers and nulls last, in both directions; `-0.0`
+//! is `0.0`, and equal rows stay in their order. Cost: a copy of the rows, and for an order a copy of its columns in
+//! a form that compares by bytes.
 
 use std::sync::Arc;
 

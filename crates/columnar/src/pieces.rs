@@ -63,7 +63,7 @@ impl Merger {
     ///
     /// # Errors
     ///
-    /// Whatever `emit` fails with; what it did not take is lost.
+    /// Errors of `emit`; rows that it did not take are lost.
     pub fn push<E>(
         &mut self,
         batch: RecordBatch,
@@ -90,7 +90,7 @@ impl Merger {
     ///
     /// # Errors
     ///
-    /// Whatever `emit` fails with; what it did not take is lost.
+    /// Errors of `emit`; rows that it did not take are lost.
     pub fn flush<E>(
         &mut self,
         mut emit: impl FnMut(RecordBatch) -> Result<(), E>,
@@ -102,7 +102,7 @@ impl Merger {
             [only] => emit(only.clone()),
             [first, ..] => match concat_batches(&first.schema(), &waiting) {
                 Ok(merged) => emit(merged),
-                // Dictionaries whose keys are too narrow for the values of all: they go one by one.
+                // Dictionaries whose keys are too narrow for the values of all: they are passed on one by one.
                 Err(_) => waiting.into_iter().try_for_each(emit),
             },
         }

@@ -1,13 +1,15 @@
 //! Aggregations per key and window of event time, where windows follow the rows of a key: sessions and counted windows.
 //!
-//! Rows wait until their times are final, and are then looked at in the order of time, so that what a window holds does not
-//! depend on what came first. Each window has a number; what is known of it is in a table by that number, and a heap tells which
-//! sessions end. A window that closes leaves its place in the table and its key empty, and its values where they are; when more than
-//! half of the windows have closed, or half of the rows whose values are kept are of such, what is open moves to a new table, so
-//! that memory follows the windows that are open. Few windows, and few rows of few bytes, stay.
+//! Rows wait until their times are final, and are then processed in the order of time, so that the contents of a
+//! window do not depend on the order of arrival. Each window has a number; its state is in a table by that number,
+//! and a heap has the sessions that end. A window that closes leaves its place in the table and its key empty, and
+//! its values in place. When more than half of the windows have closed, or half of the rows whose values are kept
+//! belong to closed ones, the open windows move to a new table, so that memory follows the open windows. Few windows,
+//! and few rows of few bytes, stay.
 //!
-//! Cost: of a row, a look-up of its key and of its window, and a sort by time where rows came out of order; of a window, an
-//! entry of the heap; of a move, what is open, which is not more than what has closed since the last.
+//! Cost: for a row, a look-up of its key and of its window, and a sort by time where rows came out of order; for a
+//! window, an entry of the heap; for a move, the open windows, which are not more than those that have closed since
+//! the last.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +36,7 @@ use crate::windows::{bounds_of, fields_of};
 pub enum Ends {
     /// When the key has had no row for so long, in the column's unit.
     Silence(i64),
-    /// With so many rows. What is left over when no row can come any more is a last window.
+    /// Creates windows of so many rows. The rows left over when no row can come any more are a last window.
     Rows(u64),
 }
 
@@ -205,8 +207,8 @@ impl Runs {
         Ok(())
     }
 
-    /// When the first of the windows that are open began. Looking for it costs a pass over them where the one that was the first
-    /// has closed: those that open later begin later.
+    /// The start of the first open window. Finding it costs a pass over the windows where the one that was the first
+    /// has closed: windows that open later begin later.
     pub fn earliest(&mut self) -> Option<i64> {
         let windows = &self.windows;
         let known = self.earliest.map(|at| windows[at as usize]);

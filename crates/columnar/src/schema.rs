@@ -100,8 +100,9 @@ pub fn project(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {
         .collect()
 }
 
-/// The batch under the stream's schema: as it is where the types agree, converted where only the layout differs (the
-/// width of offsets, views, dictionaries), refused where the values would. What pandas keeps of a slice's index is left out.
+/// Converts the batch to the stream's schema: unchanged where the types agree, converted where only the layout
+/// differs (the width of offsets, views, dictionaries), refused where the values would. The index of a slice that
+/// pandas keeps is left out.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Rows that come and go one by one, kept in the batches that they came in.
 //!
-//! A batch is let go of when none of its rows is wanted. Where most of what is held is wanted no more, or batches have become
-//! many and small, the rows that are move to one new batch: memory follows them. Cost: of a row, a counter, and its share of few
-//! moves.
+//! A batch is freed when none of its rows is used. Where most of the held rows are not used any more, or batches have
+//! become many and small, the used rows move to one new batch: memory follows them. Cost: for a row, a counter, and
+//! its share of few moves.
 
 use std::ops::Range;
 
@@ -79,7 +79,7 @@ impl Slots {
         (0..number(rows)).map(move |row| Slot { batch, row })
     }
 
-    /// Lets go of a row.
+    /// Releases a row.
     pub(crate) fn release(&mut self, slot: Slot) {
         self.wanted -= 1;
         let held = &mut self.batches[slot.batch as usize];

@@ -1,7 +1,8 @@
 //! The times of an operator's rows, by number; times that later ones cannot distinguish are merged.
 //!
-//! So there are about as many as are open, however long the operator runs. Cost of [`Times::advance`]: mostly a
-//! comparison; now and then a pass over the times, which the caller follows by one over what has their numbers.
+//! So there are about as many as open times, however long the operator runs. Cost of [`Times::advance`]: mostly a
+//! comparison; now and then a pass over the times, which the caller follows by one over the values with their
+//! numbers.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
 //! Rows that wait until their times are final.
 //!
-//! Rows come in any order, and are taken out in the order of time, those of one time as they came, so that what is made of them
-//! does not depend on what came first. Cost: of a batch that comes, a pass over its times; of a row that is taken, its share of a
-//! sort, unless rows come in order. Dictionaries are resolved where rows of several batches, each with its own, are put together.
+//! Rows come in any order, and are taken out in the order of time, and at equal times in order of arrival, so that
+//! results do not depend on the order of arrival otherwise. Cost: for a batch, a pass over its times; for a row that
+//! is taken, its share of a sort, unless rows come in order. Dictionaries are resolved where rows of several batches,
+//! each with its own, are put together.
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
@@ -113,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// The times and texts of rows that come in five batches, taken with no more together than a limit; and how many batches.
+    /// Returns the times and texts of rows that come in five batches, taken with no more together than a limit; and
+    /// the number of batches.
     fn taken(limit: usize) -> (Vec<(i64, String)>, usize) {
         let mut waiting = Waiting::new(0);
         waiting.limit = limit;

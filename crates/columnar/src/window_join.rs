@@ -1,8 +1,9 @@
 //! Pairs of rows with equal keys that lie in the same window: tumbling and sliding windows, and sessions of both sides together.
 //!
-//! Rows of aligned windows lie in *panes*, the longest stretches of time that lie whole inside or outside every window, and a row
-//! once, however many windows it is of; it is freed with the last of them. A session is of one key, and goes on with a row of
-//! either side. A null in a key matches nothing: such a row is a window of its own, where sessions are asked for.
+//! Rows of aligned windows are in *panes*, the longest intervals of time that are entirely inside or outside every
+//! window, and a row once, however many windows contain it; it is freed with the last of them. A session has one key,
+//! and is extended by a row of either side. A null in a key matches nothing: such a row is a window of its own, for
+//! sessions.
 //!
 //! Results are made when a window is final, at its last instant. Cost: of a row, a look-up; of a window, its rows and its pairs.
 
@@ -165,8 +166,8 @@ impl WindowJoin {
         waits.into_iter().chain(ends).min()
     }
 
-    /// When the first row that is kept of a session came. Looking for it costs a pass over the sessions where the one that was the
-    /// first has ended: those that begin later are later.
+    /// The arrival of the first row of a session that is kept. Finding it costs a pass over the sessions where the
+    /// one that was the first has ended: sessions that begin later are later.
     pub fn earliest(&mut self) -> Option<i64> {
         let sessions = &self.sessions;
         let is_open = |(key, first)| sessions.get(&key).is_some_and(|open| open.first == first);
@@ -328,7 +329,7 @@ impl WindowJoin {
             && over(last)
         {
             self.due.pop();
-            // What was noted may be of a session that has gone on, or of one that has ended.
+            // The noted end may be of a session that was extended, or that has ended.
             match self.sessions.get(&key).map(|open| last_of(open.last, gap)) {
                 Some(later) if later > last => self.due.push(Reverse((later, key))),
                 Some(_) => self.end(gap, key, sent)?,
@@ -422,7 +423,7 @@ impl WindowJoin {
         Ok(())
     }
 
-    // ------------------------------------------------------------ what is kept
+    // ------------------------------------------------------------ state
 
     fn release(&mut self, rows: &Rows) {
         for (side, rows) in rows.iter().enumerate() {

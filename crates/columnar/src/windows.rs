@@ -1,8 +1,9 @@
 //! Aggregations per key and window of event time: tumbling and sliding windows.
 //!
-//! Rows are added up by *pane*, the longest stretch of time that lies whole inside or outside every window; a window's
-//! result is made of its panes when it closes. A tumbling window is one pane, and a sliding one shares its panes with its
-//! neighbours, so that a row is looked at once however many windows it belongs to. A pane is freed with its last window.
+//! Rows are added up by *pane*, the longest interval of time that is entirely inside or outside every window; a
+//! window's result is made of its panes when it closes. A tumbling window is one pane, and a sliding one shares its
+//! panes with its neighbours, so that a row is processed once however many windows contain it. A pane is freed with
+//! its last window.
 //!
 //! Cost: of a row, the number of its pane and an update of its table; of a window that slides, a merge of each of its
 //! panes' keys.
@@ -343,7 +344,7 @@ pub(crate) fn bounds_of(bounds: &Int64Array, data_type: &DataType) -> Result<Arr
 ///
 /// # Errors
 ///
-/// [`Error::TimeBeyond`] for one that is no time of columns.
+/// [`Error::TimeBeyond`] for a time beyond the range of columns.
 pub fn constant_time(time: u64, rows: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
     let time = i64::try_from(time).map_err(|_| Error::TimeBeyond { time })?;
     bounds_of(&Int64Array::from(vec![time; rows]), data_type)

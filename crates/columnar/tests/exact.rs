@@ -340,7 +340,7 @@ fn windows_end_with_the_times() {
         let first = -(wide(length) + wide(every));
         let first = first + (wide(offset) - first).rem_euclid(wide(every));
         let mut starts: Vec<i128> = Vec::new();
-        // Those that hold 0, and those that hold the last times.
+        // Windows that hold 0, and windows that hold the last times.
         for around in [0, wide(i64::MAX) - 1, wide(i64::MAX)] {
             let mut start = around - (around - first).rem_euclid(wide(every));
             while start + wide(length) > around {

@@ -175,7 +175,7 @@ proptest! {
             let at = at.index(damaged.len());
             damaged[at] = with;
         }
-        // Whatever it says, it says it; and what it takes for a batch can be read to the end.
+        // Whatever the result, there is no panic; and a decoded batch can be read to the end.
         if let Ok(read) = decode(joined(&[Bytes::from(damaged)])) {
             let _readable = format!("{read:?}");
         }

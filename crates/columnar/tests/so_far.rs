@@ -1,5 +1,5 @@
-//! At every time, the keys given at or before it are the keys that came at or before it, and none is given in
-//! vain.
+//! At every time, the keys given at or before it are the keys that came at or before it, and none is given
+//! unnecessarily.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn check(mut feed: Vec<(Vec<u64>, Vec<i64>)>) -> Result<(), TestCaseError> {
     let mut given = Vec::new();
     for (at, (time, keys)) in feed.iter().enumerate() {
         give(&mut seen, &Point::new(time), keys, &mut given);
-        // What is still to come: the least points of the rest.
+        // The remaining times: the least points of the rest.
         let rest: Vec<Point> = feed[at + 1..]
             .iter()
             .map(|(time, _)| Point::new(time))

@@ -1,7 +1,8 @@
 //! Rounds of a barrier and of an exchange on the engine alone, to be compared between two builds of it.
 //!
-//! `rounds WORKERS ROUNDS [barrier|exchange]` prints the nanoseconds of a round of each, or of one. `benches/python/observability.py compiled` builds it twice, once with
-//! `--cfg unobserved`, which leaves out what the engine asks itself before it would tell an observer, and compares.
+//! `rounds WORKERS ROUNDS [barrier|exchange]` prints the nanoseconds of a round of each, or of one.
+//! `benches/python/observability.py compiled` builds it twice, once with `--cfg unobserved`, which leaves out the
+//! engine's checks for observers, and compares.
 
 #[path = "programs/barrier.rs"]
 mod barrier;

@@ -1,7 +1,8 @@
 //! The workers of one computation, in one process or in several, and how they end together.
 //!
-//! The first failure is kept, and stops every worker: workers look at the flag between operators, and parked ones are
-//! woken; other processes hear of it by the farewell of this one. [`Seed`]s are sent to the threads that become workers.
+//! The first failure is kept, and stops every worker: workers check the flag between operators, and parked ones are
+//! woken; other processes are informed by the farewell of this one. [`Seed`]s are sent to the threads that become
+//! workers.
 //!
 //! A process leaves when all its workers have come to their end, and is done when all others have left too: a failure that comes
 //! late, elsewhere, is a failure of the whole computation.
@@ -340,7 +341,8 @@ impl Overseer for Cluster {
     }
 
     fn lost(&self, from: usize, why: String) {
-        // No warning: what ends because of it raises an error that says so, and a process that has failed itself sees the others go.
+        // No warning: the workers that end because of it raise an error with the reason, and a process that has
+        // failed itself sees the others leave.
         tracing::info!(process = from, %why, "a process is lost");
         self.ending.peer_failed(from, from, Reason::Lost(why));
         self.ending.has_left(from);

@@ -1,7 +1,8 @@
 //! The cut of a checkpoint: the contents of every operator at a moment at which nothing is in flight.
 //!
-//! Owns the data: [`Part`], what one worker has, and [`Share`], what one worker begins with. Both are plain data without a reference to a
-//! running dataflow. [`Worker::set_cuts`](crate::worker::Worker::set_cuts) says who is given the parts, and
+//! Owns the data: [`Part`], the contents of one worker, and [`Share`], the contents with which one worker begins.
+//! Both are plain data without a reference to a running dataflow.
+//! [`Worker::set_cuts`](crate::worker::Worker::set_cuts) sets the receiver of the parts, and
 //! [`Worker::restore`](crate::worker::Worker::restore) begins with a share.
 //!
 //! The state of an operator is [`State`]: pieces, which the engine does not read, and how they are divided among workers.
@@ -413,7 +414,7 @@ pub fn rescale<P: Payload>(
         dataflows: Vec::new(),
     };
     let mut shared: Vec<_> = (0..peers).map(empty).collect();
-    // By dataflow and identity: what each worker has, in order of the workers.
+    // By dataflow and identity: the contents of each worker, in order of the workers.
     let mut operators = BTreeMap::<(usize, String), Vec<OperatorPart<P>>>::new();
     for dataflow in parts.into_iter().flat_map(|part| part.dataflows) {
         for operator in dataflow.operators {

@@ -1,7 +1,7 @@
 //! Everything that can go wrong in the engine.
 //!
-//! Each error is a variant with fields, and a text in the engine's own terms. What the program around the engine calls
-//! things, and what it is to call instead, is added where the error crosses into that program.
+//! Each error is a variant with fields, and a text in the engine's own terms. The names of the program around the
+//! engine, and the remedy, are added where the error crosses into that program.
 
 mod build;
 mod capability;

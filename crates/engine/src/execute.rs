@@ -1,6 +1,7 @@
 //! Running the workers of a process: each to its end, whatever that is.
 //!
-//! A worker ends when its main has returned and its dataflows are complete, or by an error or a panic, of which all others hear.
+//! A worker ends when its main has returned and its dataflows are complete, or by an error or a panic, which is
+//! reported to all others.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub fn run_worker<P: Payload, R>(
 ) -> Option<R> {
     let (ending, index) = (Arc::clone(seed.cluster().ending()), seed.index());
     let failing = Failing::new(ending, index, Rc::clone(host));
-    // What a panic leaves behind is only ended and dropped; that it struck is noted.
+    // The state after a panic is only ended and dropped; the panic is noted.
     let contained = |run: &mut dyn FnMut()| drop(failing.contain(run));
     let (mut seed, mut main) = (Some(seed), Some(main));
     let (mut worker, mut result) = (None, None);

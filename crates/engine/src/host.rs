@@ -20,8 +20,8 @@ pub trait Host {
         Ok(())
     }
 
-    /// Called in the place of [`before_step`](Self::before_step) while the worker takes part in a checkpoint: `main` waits, and nothing
-    /// that it gave is to be sent.
+    /// Called instead of [`before_step`](Self::before_step) while the worker takes part in a checkpoint: `main`
+    /// waits, and its buffered records must not be sent.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The state of a worker's dataflows, as plain data: for people, and to find the reason why a time waits.
 //!
-//! Owns [`Snapshot`]. It is taken between two steps, changes nothing, and refers to nothing live, so that it may be kept, sent
-//! elsewhere and put beside those of other workers. What holds a time is found in [`Snapshot::holders`]. Taking one costs
-//! a walk over all operators, edges and outstanding pointstamps.
+//! Owns [`Snapshot`]. It is taken between two steps, changes nothing, and refers to nothing live, so that it may be
+//! kept, sent elsewhere and combined with those of other workers. [`Snapshot::holders`] finds the holders of a time.
+//! Taking a snapshot costs a walk over all operators, edges and outstanding pointstamps.
 
 mod holders;
 
@@ -15,8 +15,8 @@ pub use holders::{Holder, Step};
 
 /// The state of a worker's dataflows.
 ///
-/// Counts of pointstamps are sums over all workers, as far as their progress has arrived here; what is said to be `here` is this
-/// worker's share.
+/// Counts of pointstamps are sums over all workers, as far as their progress has arrived here; fields named `here`
+/// are this worker's share.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// The worker's number.
@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub pressed: bool,
     /// The number of bytes in flight in this process, approximately.
     pub in_flight: usize,
-    /// The dataflows that are installed and not complete. One that is running now is left out.
+    /// The dataflows that are installed and not complete. A dataflow that is running now is left out.
     pub dataflows: Vec<ScopeState>,
 }
 

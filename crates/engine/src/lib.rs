@@ -1,15 +1,16 @@
 //! The engine: capabilities, streams, scopes, operators, and the worker that schedules them.
 //!
-//! Dataflows are built from a [`Scope`](scope::Scope) by connecting
-//! [`Stream`](stream::Stream)s with operators, and run by a [`Worker`](worker::Worker) on each thread. Every stream carries
-//! batches of one [`Payload`](payload::Payload) type, with timestamps in N^k under the product order; the engine moves
-//! batches and never looks at a record. What may still arrive where is known exactly, from the pointstamps
-//! of all workers (`pointstamp_progress`).
+//! Dataflows are built from a [`Scope`](scope::Scope) by connecting [`Stream`](stream::Stream)s with operators, and
+//! run by a [`Worker`](worker::Worker) on each thread. Every stream carries batches of one
+//! [`Payload`](payload::Payload) type, with timestamps in N^k under the product order; the engine moves batches and
+//! never looks at a record. The times that may still arrive at each place are known exactly, from the pointstamps of
+//! all workers (`pointstamp_progress`).
 //!
-//! The files lie in rooms, each of which uses those before it: what runs (`run`), what the workers of a process share ([`cluster`]),
-//! the loop of one of them ([`worker`]), the construction of dataflows (`build`), and the operators that need no user code
-//! ([`operators`]). An operator under construction needs its worker; the loop needs nothing of construction, so it lies below.
-//! [`observe`] tells what happens; [`inspect`] says how things stand.
+//! The modules are in layers, each of which uses the ones before it: the running parts (`run`), the state that the
+//! workers of a process share ([`cluster`]), the loop of one of them ([`worker`]), the construction of dataflows
+//! (`build`), and the operators that need no user code ([`operators`]). An operator under construction needs its
+//! worker; the loop needs nothing of construction, so it is in the lower layer. [`observe`] reports events;
+//! [`inspect`] describes the present state.
 //!
 //! ```
 //! use pointstamp_engine::execute::execute;

@@ -1,8 +1,8 @@
 //! The channel of observers, through which the engine reports events.
 //!
-//! Owns [`Observer`], what an observer is told ([`Observation`]), and the `Room` of a worker, which everything on the worker
-//! shares. Invariant: nothing is built to be told, and nothing is counted, while there is no observer: then an observation
-//! costs the test of one flag. What is told follows timely dataflow's log streams.
+//! Owns [`Observer`], the events for it ([`Observation`]), and the `Room` of a worker, which everything on the worker
+//! shares. Invariant: nothing is built for an event, and nothing is counted, while there is no observer: then an
+//! observation costs the test of one flag. The events follow timely dataflow's log streams.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -104,12 +104,13 @@ pub enum Observation<'a> {
         /// The operator.
         id: OperatorId,
     },
-    /// A source is not run, since too much is on its way. It is told again when it is looked at again.
+    /// A source is not run, since too many bytes are in flight. It is reported again at the next check.
     SourceHeld {
         /// The operator.
         id: OperatorId,
     },
-    /// A batch is sent. What crosses the boundary of a scope has arrived with that; all else is told again when it is received.
+    /// A batch is sent. A batch across the boundary of a scope has arrived with that; all others are reported again
+    /// when they are received.
     MessageSent {
         /// Along which edge.
         edge: EdgeId,
@@ -152,7 +153,8 @@ pub enum Observation<'a> {
         /// The times that joined the frontiers (1) and left them (-1).
         changes: &'a [Change],
     },
-    /// A capability is made: from a message, or from another one. It may be told before the operator, while the dataflow is being built.
+    /// A capability is made: from a message, or from another one. It may be reported before the operator, while the
+    /// dataflow is being built.
     CapabilityMade {
         /// Its number on this worker; a capability that is moved to a later time keeps it.
         capability: u64,
@@ -201,8 +203,8 @@ pub enum Observation<'a> {
 
 /// Receives the events of a worker: a log, a counter, a page that shows them.
 ///
-/// It is told on the worker's thread, in the middle of what is told: it must not use the worker, nor anything of its dataflows, and should
-/// be quick. It says itself when that was.
+/// It is called on the worker's thread, in the middle of the event: it must not use the worker, nor anything of its
+/// dataflows, and should be quick. It takes the time of the event itself.
 pub trait Observer {
     /// Takes an event.
     fn observe(&self, observation: &Observation<'_>);
@@ -262,7 +264,8 @@ impl Room {
         Latest(Arc::clone(&self.latest))
     }
 
-    /// Whether there is an observer. Never in a build with `--cfg unobserved`, with which is measured what asking this costs.
+    /// Whether there is an observer. Never in a build with `--cfg unobserved`, by which the cost of this check is
+    /// measured.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
         !cfg!(unobserved) && self.observed.get()

@@ -1,8 +1,9 @@
 //! Panics that become errors do not print.
 //!
-//! Owns the process's panic hook. A panic on a worker, or on a thread of the program around the engine, is caught, and its
-//! message is in the error that is raised: printed as well, it would stand among the program's own output. Threads with a
-//! name are others, which nobody waits for, such as those that read connections: what happens there is printed.
+//! Owns the process's panic hook. A panic on a worker, or on a thread of the program around the engine, is caught,
+//! and its message is in the error that is raised: if it were printed as well, it would appear among the program's
+//! own output. Threads with a name are others, for which nothing waits, such as the readers of connections: their
+//! panics are printed.
 
 use std::cell::RefCell;
 use std::panic::{set_hook, take_hook};

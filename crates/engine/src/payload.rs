@@ -28,7 +28,7 @@ pub trait Payload: Clone + Send + 'static {
     /// When it holds something that has no form as bytes; the operator that sends it fails.
     fn encode(&self, out: &mut Encoder) -> UserResult<()>;
 
-    /// Reads what [`encode`](Self::encode) wrote. The bytes begin at a multiple of 16, and may be kept.
+    /// Reads a batch in the format of [`encode`](Self::encode). The bytes begin at a multiple of 16, and may be kept.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ pub trait Content: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When something in it has no form as bytes, or those of `out`.
+    /// When a part of it cannot be encoded, or errors of `out`.
     fn write(&self, out: &mut dyn Write) -> UserResult<()>;
 }
 

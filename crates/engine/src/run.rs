@@ -1,6 +1,6 @@
 //! The running parts of a worker: operators and scopes, their state, and the messages between them.
 //!
-//! Nothing here knows how a dataflow is built, or by whom it is scheduled.
+//! This module knows neither the construction of a dataflow nor its scheduler.
 
 pub mod activation;
 pub(crate) mod arrival;

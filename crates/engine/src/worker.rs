@@ -1,8 +1,8 @@
 //! A worker: one thread that builds dataflows and runs them.
 //!
-//! A worker owns its dataflows and shares nothing with other workers but channels, the agreement on what is
-//! built, and the flag that stops all workers. Its dataflows are in `registry`; how it runs them is in `step`, and how
-//! it sleeps in `park`, after a look in `spin`; how they are built, above it, in `build`.
+//! A worker owns its dataflows and shares nothing with other workers except channels, the agreement on dataflows, and
+//! the flag that stops all workers. Its dataflows are in `registry`; its steps are in `step`, its sleep in `park`,
+//! after a look in `spin`; construction is in the layer above, `build`.
 
 mod abandoned;
 mod cut_attempt;

@@ -792,7 +792,7 @@ fn one_of_several_operators_of_a_name_that_reads_something_else_is_refused() {
         with_state(stream, "keeping")
     });
     assert!(matches!(error, RestoreError::Reads { identity, .. } if identity == "keeping"));
-    // The first of them is gone: the second has its identity.
+    // The first of them has ended: the second has its identity.
     let error = refused(&part, |_, stream| {
         with_state(&stream.forward("passing", Pact::Pipeline)?, "keeping")
     });

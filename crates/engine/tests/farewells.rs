@@ -9,7 +9,7 @@ use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_progress::Mode;
 
-/// Process 1 of three. Process 0 hangs up as soon as it is told farewell, before process 2 hears it.
+/// Process 1 of three. Process 0 closes its connections as soon as it has the farewell, before process 2 receives it.
 #[derive(Default)]
 struct HangsUp {
     receiver: Mutex<Option<Arc<dyn Receive>>>,

@@ -112,7 +112,7 @@ fn a_panic_anywhere_ends_every_worker() {
             let mut panicked = 0;
             for result in results {
                 let failure = result.expect_err("no process goes on");
-                // An operator that panics over what all get may do so first in another process.
+                // An operator that panics on a record that all workers get may panic first in another process.
                 match failure.error.shared() {
                     Error::Panic { message, .. } => {
                         assert!(message.contains("panics"), "{message}");

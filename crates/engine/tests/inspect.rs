@@ -23,7 +23,8 @@ type Batch = Vec<u64>;
 /// Capabilities that an operator keeps although it should not.
 type Kept = Rc<RefCell<Vec<Capability>>>;
 
-/// A loop in which every number counts down; where it is 7, its capability is kept. What the probe is on, by number.
+/// A loop in which every number counts down; at 7, its capability is kept. Returns the places of the probe, by
+/// number.
 fn leaky(
     worker: &Worker<Batch>,
     input: &Input<Batch>,

@@ -101,7 +101,7 @@ fn bounded(
     let most = most.load(Ordering::Relaxed);
     let all = shape.peers() * BATCHES * RECORDS * size_of::<u64>();
     println!("{shape:?}: at most {most} bytes of {all}");
-    // What is sent while the word of it goes round comes on top.
+    // Bytes that are sent while the notice of it is in flight are added.
     assert!(
         most < 16 * HIGH_WATER,
         "{shape:?}: {most} bytes on their way"

@@ -123,7 +123,7 @@ fn graphs_that_cannot_run_are_refused_by_name() {
 
 #[test]
 fn a_dataflow_that_all_drop_may_be_dropped_before_all_have_the_news() {
-    // The links are slow in different ways: one worker hears of the drop before it hears what the others have done.
+    // The links are slow in different ways: one worker receives the drop before the others' progress.
     for seed in 0..10 {
         let mut shape = processes(3, 1);
         let most = Duration::from_millis(30);

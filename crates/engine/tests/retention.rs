@@ -80,7 +80,7 @@ fn what_is_needed_is_downstream_and_holds_up_no_frontier() {
         settle(worker)?;
         assert!(!visible.less_than(&at(10)) && !shown.less_than(&at(10)));
         assert!(retained.less_equal(&at(0)), "it has said nothing yet");
-        // Of messages at 0, 2 and 5 the records tell up to 7, 4 and 9.
+        // The records of messages at 0, 2 and 5 have event times up to 7, 4 and 9.
         says(&of, |of| {
             of.take(0, 7);
             of.take(5, 9);
@@ -260,7 +260,7 @@ fn of_many_messages_some_are_merged_and_more_is_needed_than_was_said() {
         let many = 100_000;
         input.send(vec![1]).unwrap();
         for time in 0..many {
-            // Nothing leaves the dataflow meanwhile: what is no longer needed waits.
+            // Nothing leaves the dataflow meanwhile: unneeded records wait.
             says(&of, |of| {
                 of.take(time, time + 3);
                 of.keep(Some(time + 1), time);

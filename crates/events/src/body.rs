@@ -1,8 +1,8 @@
 //! The bodies of large events: read to where they stay, and under their checksum while they are in the cache.
 //!
-//! A body has a buffer of its own, which goes back to the [`Pool`] when the last slice of it has gone, and is taken for one of the next. So
-//! a reader whose batches pass does not ask the system for memory, which would clear it first. What a body takes grows with the
-//! bytes that have come, and not with what its header promises.
+//! A body has a buffer of its own, which goes back to the [`Pool`] when its last slice is dropped, and is reused for
+//! one of the next. So a reader whose batches pass does not request memory from the system, which would clear it
+//! first. The memory of a body grows with the bytes that have arrived, and not with the length in its header.
 
 use std::io::{ErrorKind, Read, Result};
 use std::mem;
@@ -45,7 +45,7 @@ impl Pool {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(buffer);
         while idle.len() > IDLE.1 || idle.iter().map(Vec::len).sum::<usize>() > IDLE.0 {
-            idle.remove(0); // the one that was not taken for longest
+            idle.remove(0); // the one that was not used for longest
         }
     }
 }
@@ -113,7 +113,7 @@ impl Body {
         self.sum
     }
 
-    /// The bytes. Their buffer goes back to the pool when the last slice has gone.
+    /// The bytes. Their buffer goes back to the pool when the last slice is dropped.
     pub(crate) fn finish(self, pool: &Arc<Pool>) -> Bytes {
         let whole = Lent {
             buffer: self.buffer,

@@ -1,8 +1,9 @@
 //! Events from bytes that come in pieces.
 //!
-//! Put bytes behind those that are there ([`Decoder::buffer`]), as many as come, and take the events that are whole. What is not
-//! whole stays: a file that is being written, a socket, and a file that was cut off look alike until nothing more comes. Of a file
-//! the decoder reads itself ([`Decoder::read_from`]), so that the body of a large event comes where it stays.
+//! Put bytes behind the present ones ([`Decoder::buffer`]), as many as arrive, and take the complete events.
+//! Incomplete bytes stay: a file that is being written, a socket, and a truncated file look alike until nothing more
+//! comes. From a file the decoder reads itself ([`Decoder::read_from`]), so that the body of a large event is read
+//! into its final place.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct Decoder {
     offset: u64,
     begun: bool,
     header: Option<Header>,
-    /// The body of the event under way, where it is a large one of a file.
+    /// The body of the current event, where it is a large one of a file.
     body: Option<Body>,
     pool: Arc<Pool>,
     start: Option<Start>,
@@ -65,7 +66,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of the file.
     pub fn read_from(&mut self, file: &mut impl Read) -> std::io::Result<usize> {
         if let Some(header) = &self.header
             && header.len >= LARGE
@@ -89,7 +90,7 @@ impl Decoder {
         got
     }
 
-    /// Whether more bytes are of use now: the event under way lacks some, or fewer are there than `ahead`.
+    /// Whether more bytes are of use now: the current event lacks some, or fewer are present than `ahead`.
     pub fn has_room(&self, ahead: usize) -> bool {
         let there = self.buffer.len();
         there < ahead || self.header.is_some_and(|header| there < header.len)
@@ -176,7 +177,7 @@ impl Decoder {
         Ok(Some(item))
     }
 
-    /// The body of the event under way, once it is whole.
+    /// The body of the current event, once it is complete.
     fn body_of(&mut self, header: &Header) -> Result<Option<Bytes>, String> {
         let fits = match &self.body {
             Some(body) if body.lacks() > 0 => return Ok(None),

@@ -3,8 +3,9 @@
 use crate::frame::frame;
 use crate::{Decoder, EncodedEvent, Item, MAGIC, Promise};
 
-/// Reads a capture as its replay does; `data` begins with the size of the pieces in which the rest comes. Where that is odd, the
-/// rest is no capture, but what the frames of one say: for each a kind, a length and a body, which are put under right checksums.
+/// Reads a capture as its replay does; `data` begins with the size of the pieces in which the rest comes. Where that
+/// is odd, the rest is no capture, but describes frames: for each a kind, a length and a body, which are put under
+/// correct checksums.
 ///
 /// # Panics
 ///

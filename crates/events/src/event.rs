@@ -7,8 +7,8 @@
 //!           zeros up to 16 | the batch
 //! ```
 //!
-//! A message has *runs*: so many records at a time, then so many at another, in the batch's order. A stream of today has one run in
-//! each. Runs make room for batches whose records have times of their own, without a second format.
+//! A message has *runs*: so many records at a time, then so many at another, in the batch's order. Streams have one
+//! run in each at present. Runs allow batches whose records have times of their own, without a second format.
 
 use bytes::{Buf, Bytes};
 use pointstamp_order::Point;

@@ -5,8 +5,9 @@
 //! the body, with zeros up to a multiple of 16
 //! ```
 //!
-//! All numbers are little-endian. The header has a checksum of its own, so that a damaged length is known as such before a byte of the body
-//! is waited for; and with it, what ends before its frame does was cut, and not damaged.
+//! All numbers are little-endian. The header has a checksum of its own, so that a damaged length is detected before a
+//! byte of the body is waited for; and with it, a file that ends before its frame does was truncated, and not
+//! damaged.
 
 use bytes::Bytes;
 use crc32c::{crc32c, crc32c_append};

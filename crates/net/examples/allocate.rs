@@ -5,9 +5,9 @@
 //! cargo run -p pointstamp-net --example allocate -- processes 2
 //! ```
 //!
-//! Every worker says hello to every worker, itself included. The first form has its workers in one process; the second
-//! starts that many processes, of two workers each, which find each other over this host's network and prove that they know a secret
-//! before they say anything else. What the workers do is the same: see [`greet`].
+//! Every worker says hello to every worker, itself included. The first form has its workers in one process; the
+//! second starts that many processes, of two workers each, which find each other over this host's network and prove
+//! that they know a secret before anything else. The workers run the same function: see [`greet`].
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -142,7 +142,7 @@ fn threads(workers: usize) -> Result<()> {
     run(&fabric, mailboxes, &Company::default())
 }
 
-/// One process of several. It says where it listens, and is told where the others do, and the secret.
+/// Runs one process of several. It prints its address, and reads the addresses of the others, and the secret.
 fn process(number: usize) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?);
@@ -178,7 +178,7 @@ fn process(number: usize) -> Result<()> {
             reason: Reason::Raised(error.to_string()),
         },
     });
-    // What was pushed last may still be on its way: no worker goes before all are done.
+    // The last messages may still be in flight: no worker leaves before all are done.
     let end = end.and_then(|()| company.wait_for(transport.processes() - 1));
     transport.close();
     end

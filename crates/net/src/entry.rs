@@ -44,7 +44,7 @@ impl Read for Pieces<'_> {
 ///
 /// # Panics
 ///
-/// When what was read, written again, is not what there was.
+/// When the encoding of the decoded value differs from the bytes read.
 pub fn frames(data: &[u8]) {
     let Some((&count, rest)) = data.split_first() else {
         return;
@@ -87,7 +87,7 @@ pub fn frames(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When what was read, written again, is not what there was, or a message verifies that no member made.
+/// When the encoding of the decoded value differs from the bytes read, or a message verifies that no member made.
 pub fn handshake(data: &[u8]) {
     static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::new(b"the fuzzer's"));
     if let Some(bytes) = data.first_chunk::<HELLO>()

@@ -60,12 +60,12 @@ pub struct Member {
 
 /// Forms the cluster, and waits until all of its processes are connected to all others.
 ///
-/// Listens at this process's own address, or with `listener` where one is given; either way it is closed when this returns. What
-/// strangers do is told to `log`. `cancelled` is asked again and again while this waits.
+/// Listens at this process's own address, or with `listener` where one is given; either way it is closed when this
+/// returns. Events of strangers are logged to `log`. `cancelled` is called repeatedly while this waits.
 ///
 /// # Errors
 ///
-/// [`FormError`]; the other processes are told, as far as they are connected.
+/// [`FormError`]; the other processes get the reason, as far as they are connected.
 pub fn form(
     member: Member,
     listener: Option<TcpListener>,
@@ -362,15 +362,15 @@ impl Forming {
                 Err(ReadError::Io(error)) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(error @ ReadError::Malformed(_)) => (process, error.to_string()),
                 Err(error) => {
-                    // It has gone before it could say why, or what it said was lost with the connection. Whose failure it
-                    // left for, the others will say: they have left for the same.
+                    // It has left before it could report the reason, or its report was lost with the connection. The
+                    // others will report the failed process: they have left for the same reason.
                     let error = self.abandoned(process, error.to_string());
                     self.peers[process] = None;
                     self.wordless.get_or_insert((error, Instant::now()));
                     continue;
                 }
             };
-            // The one that says so has lost this process, or has learnt it from another, whose failure it is.
+            // The process that reports it has lost this one, or has the report of another one, which failed.
             let known = self.others().any(|other| other == origin);
             let why = if origin == self.member.process {
                 format!("it lost this process: {why}")
@@ -449,7 +449,7 @@ impl Forming {
     fn give_up(&mut self, error: &FormError) {
         tracing::info!(process = self.member.process, %error, "the cluster does not form");
         while let Ok(event) = self.events.try_recv() {
-            let _told_below = self.on_event(event); // one that has just connected is to hear it, too
+            let _told_below = self.on_event(event); // a peer that has just connected must receive it, too
         }
         let (origin, why) = match error {
             FormError::Abandoned {

@@ -1,11 +1,12 @@
 //! Frames: how messages share one connection.
 //!
-//! A frame is a header of [`HEADER`] bytes and a body. [`FrameReader`] takes frames out of anything that can be read, in any
-//! pieces and across interruptions: an error of the source loses nothing, the next call goes on where it stopped.
+//! A frame is a header of [`HEADER`] bytes and a body. [`FrameReader`] takes frames out of anything that can be read,
+//! in any pieces and across interruptions: an error of the source loses nothing, the next call continues where it
+//! stopped.
 //!
-//! Small frames are copied out of one buffer, so that many of them cost one read; the body of a large one is
-//! read into a block of its own, which was used before or grows with what has come, not with what the header promises. No
-//! bytes make the reader panic. It knows nothing of what a body means.
+//! Small frames are copied out of one buffer, so that many of them cost one read; the body of a large one is read
+//! into a block of its own, which was used before or grows with the bytes that have arrived, not with the length in
+//! the header. No bytes make the reader panic. It does not interpret bodies.
 
 use std::io::{self, Read};
 use std::sync::Arc;

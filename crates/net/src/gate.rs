@@ -1,11 +1,11 @@
 //! The listener of a process while its cluster forms.
 //!
-//! Each stranger that connects is heard on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most. At most [`HEARD`] strangers are heard at
-//! once. Beyond that the one that came first is sent away, but not before it has had [`GRACE`]: until then further ones wait in the operating
-//! system's queue, so that a flood makes those that belong here wait, and does not make them fail. Who has shown the secret is no stranger, and is
-//! not sent away; a greeting counts once, so that recordings of it do not either. Who has not
-//! said who it is when the cluster has formed, or will not, is sent away too. Strangers are logged: the first ones one by one, then in
-//! sums.
+//! Each stranger that connects is heard on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most.
+//! At most [`HEARD`] strangers are heard at once. Beyond that the oldest is closed, but not before it has had
+//! [`GRACE`]: until then further ones wait in the operating system's queue, so that a flood makes legitimate peers
+//! wait, and does not make them fail. A peer that has proved the secret is no stranger, and is not closed; a greeting
+//! counts once, so that replays of it do not either. A stranger that has not introduced itself when the cluster has
+//! formed, or will not, is closed, too. Strangers are logged: the first ones one by one, then in sums.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -157,7 +157,7 @@ impl Gate {
         log: Log,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        // What is accepted inherits it: the port can be bound again while old connections linger.
+        // Accepted sockets inherit it: the port can be bound again while old connections linger.
         #[cfg(unix)]
         SockRef::from(&listener).set_reuse_address(true)?;
         let processes = local.introduction.processes as usize;

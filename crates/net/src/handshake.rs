@@ -9,12 +9,13 @@
 //!        <------------------------------------  objection
 //! ```
 //!
-//! The messages are those of [`noise`](crate::noise). The objections, mostly empty, are the first bytes under the keys that the messages
-//! agreed on; under TLS nothing is sealed twice: they, and all that follows, are covered by TLS alone, whose session the handshake is bound
-//! to, so that the two who share the secret are the two ends of the session. Two lengths are read before the other side has proved that it knows the secret, and
-//! neither can be large. Who fails to prove that is a [`Failure::Stranger`] to the accepting
-//! side, which goes on waiting for others; to the connecting side a secret or a version that differs is final, since it is
-//! sure whom it wanted to reach.
+//! The messages are those of [`noise`](crate::noise). The objections, mostly empty, are the first bytes under the
+//! keys that the messages agreed on. Under TLS nothing is sealed twice: they, and all later bytes, are covered by TLS
+//! alone. The handshake is bound to the TLS session, so that the two ends that share the secret are the two ends of
+//! the session. Two lengths are read before the other side has proved that it knows the secret, and neither can be
+//! large. A side that fails to prove that is a [`Failure::Stranger`] to the accepting side, which keeps waiting for
+//! others; to the connecting side a secret or a version that differs is final, since it knows the process that it
+//! wanted to reach.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -76,7 +77,7 @@ pub(crate) enum Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        // What TLS found wrong with the other side will not change.
+        // An error that TLS found in the other side is permanent.
         if let Some(tls) = error
             .get_ref()
             .and_then(|source| source.downcast_ref::<rustls::Error>())
@@ -214,7 +215,7 @@ pub(crate) fn connect(
             Failure::Broken(why) => Failure::Refused(why),
             other => other,
         });
-    // What this process finds wrong says more to it than that the other has gone, or what that one finds.
+    // This process's objection has more information for it than the end of the other side, or the other's objection.
     if let Some(reason) = objection {
         return Err(Failure::Refused(reason));
     }
@@ -346,7 +347,7 @@ fn not_ours(incoming: &mut Incoming, bytes: &[u8]) -> io::Result<String> {
     if incoming.wire().is_under_tls() || !bytes.starts_with(&TLS_HELLO) {
         return Ok("it speaks another protocol".to_owned());
     }
-    // It is told in its own language, once it has said what it had to say.
+    // It gets an answer in its own protocol, once it has sent its first bytes.
     let _ = incoming.read(&mut [0; 4096]);
     incoming.wire().write_all(&TLS_REFUSAL)?;
     Ok("it speaks TLS, and this process was not told to".to_owned())

@@ -1,7 +1,8 @@
 //! One connection of a formed cluster, and the two threads that serve it.
 //!
-//! All that is told of the other process comes from the reading thread, in order: its frames, and then once that it has left or
-//! was lost. What the writing thread finds wrong, it leaves as a note and ends the connection, and the reading thread tells.
+//! All reports about the other process come from the reading thread, in order: its frames, and then once that it has
+//! left or was lost. The writing thread leaves an error as a note and ends the connection, and the reading thread
+//! reports it.
 
 use parking_lot::{Mutex, RwLock};
 use std::io::{self, Read};
@@ -87,7 +88,7 @@ impl Link {
             .outbox
             .serve(self.stall / 4, &|bytes| shared.written(bytes));
         if let End::Broken(error) = end {
-            // Where the connection broke, what the other side said last may still be read, and says more.
+            // Where the connection broke, the other side's last bytes may still be read, and have more information.
             if matches!(
                 error.kind(),
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
@@ -123,7 +124,7 @@ impl Unread {
             Err(error) => {
                 link.wire.cut();
                 shared.written(link.outbox.end());
-                // Also after a failure: a process that waits for the others to leave must hear that this one has.
+                // Also after a failure: a process that waits for the others to leave must receive that this one has.
                 let why = link.why(&error);
                 told(&mut || receiver.lost(link.process, why.clone()));
             }

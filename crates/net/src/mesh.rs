@@ -127,7 +127,7 @@ impl Transport for Mesh {
     }
 
     fn farewell(&self, how: Farewell) {
-        let links = self.links().clone(); // the observer that is told what was written may send, and look for them again
+        let links = self.links().clone(); // the observer of written bytes may send, and look for them again
         for link in links.iter().flatten() {
             self.shared.written(link.outbox.farewell(&how));
         }

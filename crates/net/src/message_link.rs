@@ -1,9 +1,9 @@
 //! Messages between two programs that are no cluster.
 //!
-//! A link begins in one of two ways. [`connect`](MessageLink::connect) and [`accept`](MessageLink::accept) do the handshake of a cluster
-//! over TCP: both ends prove that they know a secret and that their contexts are equal, and records cover everything that follows.
-//! [`inherited`](MessageLink::inherited) takes one end of a socket pair, whose other end a process has inherited: no other program can have it,
-//! so there is no handshake and no cover.
+//! A link begins in one of two ways. [`connect`](MessageLink::connect) and [`accept`](MessageLink::accept) do the
+//! handshake of a cluster over TCP: both ends prove that they know a secret and that their contexts are equal, and
+//! records cover all later bytes. [`inherited`](MessageLink::inherited) takes one end of a socket pair, whose other
+//! end a process has inherited: no other program can have it, so there is no handshake and no encryption.
 //!
 //! A message is a length of 8 bytes, and so many bytes. A receiver refuses a message that is longer than its limit before reading it. One
 //! thread may send while another receives. Both wait for as long as their callers say.
@@ -156,8 +156,9 @@ impl MessageLink {
     /// Connects to the program that listens there; `go_on` is called every 100 ms, and its error ends the
     /// attempt.
     ///
-    /// The name is looked up, and the other end is spoken to, on a thread of its own: neither hears of signals. Where `go_on` ends the
-    /// wait, that thread ends at once if it has a connection, and else when the system gives up or the patience is over.
+    /// The name is resolved, and the handshake is done, on a thread of its own: neither reacts to signals. Where
+    /// `go_on` ends the wait, that thread ends at once if it has a connection, and else when the system gives up or
+    /// the patience is over.
     ///
     /// # Errors
     ///
@@ -226,7 +227,7 @@ impl MessageLink {
                     Err(error) => last = broken(error),
                 }
             }
-            // A server that strangers press sends away who is slow. It is still there, and may have room soon.
+            // A server under load by strangers closes slow clients. It still runs, and may accept soon.
             if !sent_away || Instant::now() + AGAIN >= until {
                 return Err(last);
             }
@@ -242,8 +243,9 @@ impl MessageLink {
 
     /// Takes up a connection that was accepted.
     ///
-    /// `fresh` is called once the other end has greeted with the secret, with the key that it made for that; it says whether this key was
-    /// never seen before. What is no recording is a member, and its connection is not to be ended in favour of others.
+    /// `fresh` is called once the other end has greeted with the secret, with the key that it made for that; it
+    /// returns whether this key was never seen before. A greeting that is no replay comes from a member, whose
+    /// connection must not be ended in favour of others.
     ///
     /// # Errors
     ///
@@ -273,8 +275,8 @@ impl MessageLink {
     }
 
     fn new(incoming: Incoming) -> io::Result<Self> {
-        // A machine that is gone without a word would be waited for for ever: neither end has a limit for the other's next message,
-        // which may be the end of a long computation.
+        // A lost machine would be waited for for ever: neither end has a limit for the other's next message, which
+        // may be the end of a long computation.
         let socket = SockRef::from(incoming.wire().socket());
         let alive = TcpKeepalive::new().with_time(QUIET).with_interval(ASKS);
         #[cfg(not(windows))]
@@ -301,8 +303,8 @@ impl MessageLink {
     ///
     /// # Errors
     ///
-    /// When the connection has ended, or nothing was heard of the other machine for a minute; and what `go_on` fails with. It is of no use
-    /// afterwards.
+    /// When the connection has ended, or nothing arrived from the other machine for a minute; and errors of `go_on`.
+    /// The link is unusable afterwards.
     pub fn send(
         &self,
         parts: &[&[u8]],
@@ -348,8 +350,8 @@ impl MessageLink {
     ///
     /// # Errors
     ///
-    /// When the connection broke, what came does not verify, or the message is too long; and what `go_on` fails with. It is of no use
-    /// afterwards.
+    /// When the connection broke, the bytes do not verify, or the message is too long; and errors of `go_on`. The
+    /// link is unusable afterwards.
     pub fn receive(
         &self,
         most: usize,
@@ -386,7 +388,7 @@ impl Drop for MessageLink {
 /// Whether an operation on a socket has only waited for as long as its timeout, or until a signal came.
 fn is_waiting(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    // Elsewhere than on Windows `TimedOut` is the system's: the other machine is gone.
+    // Elsewhere than on Windows `TimedOut` is the system's: the other machine is lost.
     matches!(error.kind(), WouldBlock | Interrupted) || cfg!(windows) && error.kind() == TimedOut
 }
 
@@ -437,7 +439,7 @@ fn receive_whole(source: &mut impl Read, most: usize) -> io::Result<Option<Vec<u
                 format!("a message of {announced} bytes came, and at most {most} are taken"),
             )
         })?;
-    // Memory follows what has come, not what was announced.
+    // Memory follows the bytes that have arrived, not the announced length.
     let mut message = vec![0; len.min(FIRST_GROWTH)];
     let mut come = 0;
     loop {

@@ -8,11 +8,12 @@
 //!   <- (first record) what the other side objects to
 //! ```
 //!
-//! The key that both share is in the first message already: who does not know it, cannot make one that is read, and cannot read
-//! one. An introduction names the process, whom it takes the other side for, how many there are, and the configuration: all of it is
-//! authenticated. The first message could be one that was recorded, so nothing is done upon it but to answer; the first record of the side that connected
-//! proves that it is there now, as the second message does of the other side. The keys of the records come from the
-//! secret and from two fresh Diffie-Hellman keys: who learns the secret later reads nothing of what was recorded.
+//! The shared key is in the first message already: an end that does not know it cannot make a readable one, and
+//! cannot read one. An introduction names the process, the expected number of the other side, the number of
+//! processes, and the configuration: all of it is authenticated. The first message could be a replay, so it is only
+//! answered; the first record of the connecting side proves that it is present now, as the second message does for
+//! the other side. The keys of the records come from the secret and from two fresh Diffie-Hellman keys: an attacker
+//! who learns the secret later cannot read a recording.
 
 use snow::{Builder, HandshakeState};
 

@@ -1,9 +1,9 @@
 //! The outbox: frames that wait to be written to one process, and the turn to write them.
 //!
-//! Frames are written in the order in which they were handed over. The thread that writes has set `busy`; no other writes then. A
-//! sender that finds nothing waiting and no thread writing writes a small frame itself, without waiting, which spares it and
-//! the receiver a switch of threads; everything else is the writer thread's. A frame of which a part was written is always finished,
-//! unless the connection ends.
+//! Frames are written in the order of the calls. The writing thread has set `busy`; no other writes then. A sender
+//! that finds nothing waiting and no thread writing writes a small frame itself, without waiting, which spares it and
+//! the receiver a switch of threads; the writer thread writes everything else. A frame of which a part was written is
+//! always finished, unless the connection ends.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ impl Parcel {
     }
 }
 
-/// The frames that are being written. Only the one who set `busy` looks at it.
+/// The frames that are being written. Only the thread that set `busy` accesses it.
 #[derive(Default)]
 struct Batch {
     parcels: VecDeque<Parcel>,

@@ -1,4 +1,4 @@
-//! Memory for the bodies of large frames, used again once their reader has let go.
+//! Memory for the bodies of large frames, reused once their reader has dropped them.
 //!
 //! Fresh memory of this size comes from the operating system page by page, each cleared first, which takes about as long as to
 //! read the bytes from a socket. A pool belongs to one connection and keeps at most [`KEPT`] bytes.
@@ -11,7 +11,7 @@ use bytes::Bytes;
 /// Bytes that wait to be used again, at most.
 const KEPT: usize = 8 << 20;
 
-/// Blocks of memory that are not in use. What is in them does not matter.
+/// Blocks of memory that are not in use. Their contents do not matter.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Mutex<Free>);
 

@@ -4,11 +4,12 @@
 //! length (2 bytes, little-endian)   ciphertext (length bytes: the bytes of the stream, and a tag of 16)
 //! ```
 //!
-//! This is the transport phase of Noise with AES-256-GCM, as its specification (revision 34) has it, with the cipher called directly, so
-//! that bytes are copied once and sealed where they lie. Each direction has a key of its own. The nonce is a counter that each
-//! end keeps for itself and never writes: a record that was changed, left out, repeated, put in, moved, or is one's own sent
-//! back does not verify, and ends the connection. A counter is never used twice with a key: it only grows. Every [`REKEY`] records both ends take the next key, by Noise's
-//! REKEY, far below what AES-GCM bears.
+//! This is the transport phase of Noise with AES-256-GCM, by its specification (revision 34), with the cipher called
+//! directly, so that bytes are copied once and sealed in place. Each direction has a key of its own. The nonce is a
+//! counter that each end keeps for itself and never writes: a record that was changed, left out, repeated, inserted,
+//! moved, or is an end's own sent back does not verify, and ends the connection. A counter is never used twice with a
+//! key: it only grows. Every [`REKEY`] records both ends take the next key, by Noise's REKEY, far below the limit of
+//! AES-GCM.
 //!
 //! A length is not secret and needs no tag: another one makes another ciphertext, which does not verify. No record makes
 //! memory grow: it has at most [`MOST`] bytes.

@@ -1,10 +1,11 @@
 //! From the secret that people give to the key that Noise shares.
 //!
-//! The secret may have any length and any bytes, and the key has to have 32 that look random: PBKDF2 with HMAC-SHA256 makes
-//! them, under a label of this use, so that what else is derived from the same secret has nothing in common with it. Its
-//! [`ROUNDS`] make each guess dear, some 17 bits for an attacker, and cost this process tens of milliseconds, once for each
-//! secret: the last few are remembered. They do not make a weak secret strong: who records a greeting can try guesses without a
-//! further connection, so that a secret should have 128 random bits (`secrets.token_hex(32)` has 256).
+//! The secret may have any length and any bytes, and the key has to have 32 that look random: PBKDF2 with HMAC-SHA256
+//! makes them, under a label of this use, so that other keys derived from the same secret have nothing in common with
+//! it. Its [`ROUNDS`] make each guess expensive, some 17 bits for an attacker, and cost this process tens of
+//! milliseconds, once for each secret: the last few are remembered. They do not make a weak secret strong: an
+//! attacker with a recorded greeting can try guesses without a further connection, so that a secret should have 128
+//! random bits (`secrets.token_hex(32)` has 256).
 
 use std::num::NonZeroU32;
 
@@ -32,7 +33,7 @@ impl Secret {
     pub fn new(secret: &[u8]) -> Self {
         let hash = digest(&SHA256, secret);
         let hash: [u8; 32] = hash.as_ref().try_into().unwrap_or_default(); // it has 32 bytes
-        // Held while the key is derived: who wants the same one waits for it.
+        // Held while the key is derived: another thread that needs the same one waits for it.
         let mut keys = KEYS.lock();
         let known = keys.iter().position(|(of, _)| *of == hash);
         let key = known.map_or_else(|| Self::derive(secret), |at| keys.remove(at).1);

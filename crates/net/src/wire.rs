@@ -211,7 +211,7 @@ impl Wire {
         self.flush(true).map(drop)
     }
 
-    /// Says that nothing more will be written. What was written still arrives.
+    /// Ends writing. Bytes that were written still arrive.
     pub(crate) fn end_writing(&self) {
         if let Cover::Tls(connection) = &self.cover {
             connection.lock().send_close_notify();
@@ -330,7 +330,7 @@ impl Incoming {
         loop {
             match session.lock().reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Without the end of TLS: the reader of frames tells a farewell from an accident itself.
+                // Without the end of TLS: the reader of frames distinguishes a farewell from a failure itself.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }

@@ -28,7 +28,7 @@ use running::{Pace, check, run};
 ///
 /// # Panics
 ///
-/// When a batch that was read is written differently, or a collection differs from what recomputation gives.
+/// When a decoded batch is encoded differently, or a collection differs from recomputation.
 pub fn operators(data: &[u8]) {
     let Some((&kind, bytes)) = data.split_first() else {
         return;

@@ -8,7 +8,8 @@ use pointstamp_rows::expressions::Failure;
 use crate::collections::columns::ColumnsError;
 use crate::kind::Kind;
 
-/// The reason why an operator cannot go on. A message says what was wrong and what to do; the host puts records into it.
+/// The reason why an operator cannot continue. A message says what was wrong and what to do; the host adds records to
+/// it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A stream or a message is of another kind than its reader takes.

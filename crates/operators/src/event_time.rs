@@ -18,7 +18,7 @@ use crate::typed::{Input, Output};
 ///
 /// # Errors
 ///
-/// [`Error::BeforeMessage`] for a time before the message's; those of the host.
+/// [`Error::BeforeMessage`] for a time before the message's; errors of the host.
 pub fn at_own_times(
     input: &Input<Timed>,
     output: &Output<Arc<dyn HostBatch>>,

@@ -10,9 +10,9 @@ use pointstamp_engine::error::UserResult;
 
 /// The number of records that an operator of the host puts into one batch at most.
 ///
-/// Chosen by measuring word count at several sizes (`make bench`): below this, what a batch costs by itself shows
-/// (about 5 microseconds for each operator); with several times as many, two workers became slower, likely
-/// because the records that a `flat_map` makes of a batch leave the core's cache before they are read.
+/// Chosen by measuring word count at several sizes (`make bench`): below this, the fixed cost of a batch shows (about
+/// 5 microseconds for each operator); with several times as many, two workers became slower, likely because the
+/// records that a `flat_map` makes of a batch leave the core's cache before they are read.
 pub const MAX_BATCH: usize = 1024;
 
 /// A batch of records of the host language.
@@ -52,14 +52,14 @@ pub trait HostColumn: HostBatch {
     ///
     /// # Errors
     ///
-    /// Those of the host.
+    /// Errors of the host.
     fn select(&self, places: &[usize]) -> UserResult<Arc<dyn HostColumn>>;
 
     /// Returns a copy of the elements in this range, which is in the column.
     ///
     /// # Errors
     ///
-    /// Those of the host.
+    /// Errors of the host.
     fn cut(&self, range: Range<usize>) -> UserResult<Arc<dyn HostColumn>>;
 
     /// Writes columns of the host together, so that shared data is written once. The bytes before them are a

@@ -1,9 +1,9 @@
 //! Dataflow operators of collections and columns.
 //!
-//! All streams of a program carry one payload type, [`Batch`], which is one of the five [`Kind`]s. [`Typed`] is a stream whose
-//! batches are of one kind; operators take and return typed streams, and receive and send through typed ports
-//! ([`Input`], [`Output`]), so that a stream of the wrong kind is an error when the graph is built. What only the host
-//! language knows stays behind traits: its records ([`HostBatch`]), its functions and its values.
+//! All streams of a program carry one payload type, [`Batch`], which is one of the five [`Kind`]s. [`Typed`] is a
+//! stream whose batches are of one kind; operators take and return typed streams, and receive and send through typed
+//! ports ([`Input`], [`Output`]), so that a stream of the wrong kind is an error when the graph is built. Parts that
+//! only the host language implements are behind traits: its records ([`HostBatch`]), its functions and its values.
 //!
 //! This crate knows no host language. It builds on the engine (ports, capabilities, scheduling), on `pointstamp-arrange`
 //! (batches, traces, the kernels of joins and reductions), on `pointstamp-columnar` (kernels over Arrow batches), on

@@ -5,7 +5,7 @@
 //! times stay as the host has them, because most operators read them there: only `at_own_times` makes numbers of them,
 //! once for a batch.
 //!
-//! Columns are never changed. What leaves a batch for a reader that may change it is copied.
+//! Columns are never changed. Data that leaves a batch for a reader that may change it is copied.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Timed {
     ///
     /// # Errors
     ///
-    /// Those of the host.
+    /// Errors of the host.
     pub fn split(
         self,
         workers: &[usize],
@@ -144,7 +144,7 @@ impl Timed {
     ///
     /// # Errors
     ///
-    /// Those of the host and of `send`.
+    /// Errors of the host and of `send`.
     pub fn in_bounds(
         self,
         mut send: impl FnMut(Timed) -> Result<(), BoxError>,

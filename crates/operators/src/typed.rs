@@ -63,7 +63,7 @@ impl<C: Content> Input<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`OperatorBuilder::new_input`].
+    /// Errors of [`OperatorBuilder::new_input`].
     pub fn new(
         builder: &OperatorBuilder<Batch>,
         stream: &Typed<C>,
@@ -79,7 +79,7 @@ impl<C: Content> Input<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`InputPort::next`]; [`Error::WrongKind`](crate::Error::WrongKind) for a message of another kind.
+    /// Errors of [`InputPort::next`]; [`Error::WrongKind`](crate::Error::WrongKind) for a message of another kind.
     #[allow(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&self) -> Result<Option<(MessageCapability, C)>, BoxError> {
         match self.port.next()? {
@@ -105,7 +105,7 @@ impl<C: Content> Output<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`OperatorBuilder::new_output`].
+    /// Errors of [`OperatorBuilder::new_output`].
     pub fn new(builder: &OperatorBuilder<Batch>) -> Result<(Self, Typed<C>), EngineError> {
         let (port, stream) = builder.new_output()?;
         Ok((Output::assume(port), Typed::assume(stream)))
@@ -123,7 +123,7 @@ impl<C: Content> Output<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`OutputPort::send`].
+    /// Errors of [`OutputPort::send`].
     pub fn send(&self, authority: &impl Authority, contents: C) -> Result<(), BoxError> {
         self.port
             .send(authority, contents.into_batch())

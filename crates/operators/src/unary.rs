@@ -22,7 +22,7 @@ impl<I: Content, O: Content> Unary<I, O> {
     ///
     /// # Errors
     ///
-    /// Those of building an operator: a scope that is closed, or a stream of another scope.
+    /// Errors of building an operator: a scope that is closed, or a stream of another scope.
     pub fn new(stream: &Typed<I>, name: &str, pact: Pact<Batch>) -> Result<Self, EngineError> {
         let builder = stream.scope().operator(name)?;
         let input = Input::new(&builder, stream, pact)?;
@@ -63,14 +63,14 @@ impl<I: Content, O: Content> Unary<I, O> {
     ///
     /// # Errors
     ///
-    /// Those of [`retention`](Self::retention).
+    /// Errors of [`retention`](Self::retention).
     pub fn on_messages_moved(self, mut logic: impl Logic<I, O>) -> Result<Typed<O>, EngineError> {
         let Some(retention) = self.retention()? else {
             return Ok(self.on_messages(logic));
         };
         self.builder.stateless();
         Ok(self.on_messages_and_frontier(move |input, output| {
-            // Records still to be read are not before the frontier; those before it have been sent.
+            // Records still to be read are not before the frontier; earlier ones have been sent.
             let port = input.port();
             let needed = port.frontier().frontier().first().and_then(Point::last);
             retention.settle(output.port().latest(), needed);
@@ -86,7 +86,7 @@ impl<I: Content, O: Content> Unary<I, O> {
     ///
     /// # Errors
     ///
-    /// Those of [`OperatorBuilder::retention`].
+    /// Errors of [`OperatorBuilder::retention`].
     pub fn retention(&self) -> Result<Option<Retention>, EngineError> {
         self.builder.retention(&[self.result.stream()])
     }

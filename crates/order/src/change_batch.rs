@@ -7,7 +7,7 @@
 
 /// A collection of changes `(item, difference)`.
 ///
-/// What can be seen is consolidated: each item occurs once, in order, and no difference is zero.
+/// The readable part is consolidated: each item occurs once, in order, and no difference is zero.
 ///
 /// ```
 /// use pointstamp_order::ChangeBatch;
@@ -21,7 +21,7 @@
 /// ```
 #[derive(Clone, Debug)]
 pub struct ChangeBatch<T> {
-    /// Everything in `..clean` is consolidated; what follows was appended since.
+    /// Everything in `..clean` is consolidated; later entries were appended since.
     updates: Vec<(T, i64)>,
     clean: usize,
 }

@@ -1,8 +1,8 @@
 //! Points of a fixed number of coordinates, for trackers of one depth.
 //!
-//! Owns [`Coords`] and its path summary [`Shift`]. They say what [`Point`] and [`Summary`] say, where every
-//! point has `N` coordinates: there is no length to look at, no allocation to think of, and loops over
-//! coordinates unroll. One coordinate costs what a `u64` costs.
+//! Owns [`Coords`] and its path summary [`Shift`]. They have the meaning of [`Point`] and [`Summary`], where every
+//! point has `N` coordinates: there is no length to check, no allocation, and loops over coordinates unroll. One
+//! coordinate costs as much as a `u64`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -78,7 +78,7 @@ impl<const N: usize> Ord for Coords<N> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         if let ([a, b], [c, d]) = (&self.0[..], &other.0[..]) {
-            // As one number: that one is less than another is then told by a subtraction.
+            // As one number: a subtraction then shows whether one is less than another.
             let whole = |first: u64, second: u64| u128::from(first) << 64 | u128::from(second);
             return whole(*a, *b).cmp(&whole(*c, *d));
         }

@@ -1,8 +1,8 @@
 //! Key groups: the units in which keyed state is divided among workers.
 //!
-//! A key has one of [`GROUPS`] groups, by its stable hash, whatever the number of workers is. A worker has a range of groups. So
-//! state that is written by group can be read by any number of workers, each reading ranges. All three functions are a part of the
-//! format of checkpoints: what they return never changes.
+//! A key has one of [`GROUPS`] groups, by its stable hash, whatever the number of workers is. A worker has a range of
+//! groups. So state that is written by group can be read by any number of workers, each reading ranges. All three
+//! functions are a part of the format of checkpoints: their results never change.
 
 use std::ops::Range;
 

@@ -2,8 +2,7 @@
 //!
 //! Everything in a timely dataflow that speaks about *when* is built from the pieces here:
 //!
-//! * [`PartialOrder`], [`Timestamp`] and [`PathSummary`]: what a timestamp is, and how it changes
-//!   as it travels along a path of the dataflow;
+//! * [`PartialOrder`], [`Timestamp`] and [`PathSummary`]: timestamps, and their changes along a path of the dataflow;
 //! * [`Antichain`]: a set of mutually incomparable elements, such as a frontier;
 //! * [`ChangeBatch`]: changes to counts, accumulated cheaply and consolidated on demand;
 //! * [`MutableAntichain`]: counted elements and, maintained under changes, their frontier;

@@ -3,12 +3,11 @@
 //! Owns [`MutableAntichain`]. Invariant: the frontier holds exactly the minimal elements among
 //! those whose count is positive; counts may be negative for a while.
 //!
-//! Up to two elements, which is what most places in a dataflow ever have, are held inline: an
-//! update costs a few comparisons and no allocation. More are kept sorted in the linear extension
-//! `Ord`, apart from the frontier. An update behind the frontier is put off for the price of a
-//! push; when an element leaves the frontier, the search for what follows starts there, ends at the
-//! first in a total order, and skips blocks that are behind the frontier in a partial order that
-//! knows [lower bounds](PartialOrder::lower_bound).
+//! Up to two elements, as in most places of a dataflow, are held inline: an update costs a few comparisons and no
+//! allocation. More are kept sorted in the linear extension `Ord`, apart from the frontier. An update behind the
+//! frontier is put off at the cost of a push. When an element leaves the frontier, the search for its successors
+//! starts there, ends at the first in a total order, and skips blocks behind the frontier in a partial order with
+//! [lower bounds](PartialOrder::lower_bound).
 
 mod many;
 mod sorted_counts;
@@ -174,7 +173,7 @@ impl<T: PartialOrder + Ord + Clone> MutableAntichain<T> {
                 (before, counts)
             }
             Counts::Two([first, second]) => {
-                // A third: from now on there may be any number.
+                // A third element: after this there may be any number.
                 let mut many = Many::new();
                 for (held, count) in [first, second] {
                     many.update(held, count, &mut Vec::new());

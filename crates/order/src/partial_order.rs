@@ -1,4 +1,4 @@
-//! The partial order: what it means for one time to come before another.
+//! The partial order of times.
 //!
 //! Owns [`PartialOrder`] and its implementations for `()`, the unsigned integers and arrays. The
 //! implementations for pairs live in [`product`](crate::Product), the engine's in

@@ -219,7 +219,7 @@ impl Ord for Point {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Repr::Inline(dims, a), Repr::Inline(other_dims, b)) => {
-                // Padding with zeros keeps the order, and the length decides what it leaves equal.
+                // Padding with zeros keeps the order, and the length decides between equal ones.
                 (a[0], a[1], a[2], dims).cmp(&(b[0], b[1], b[2], other_dims))
             }
             _ => self.coords().cmp(other.coords()),

@@ -1,8 +1,8 @@
 //! The engine's path summary: keep some coordinates, advance them, append others.
 //!
-//! Owns [`Summary`]. Naiad's observation is that all a path can do to a point is to drop inner
-//! coordinates, add to those that stay, and append new ones; any sequence of these has the same
-//! form. Every operation costs a few instructions per coordinate.
+//! Owns [`Summary`]. Naiad's observation is that a path can only drop inner coordinates of a point, add to those that
+//! stay, and append new ones; any sequence of these has the same form. Every operation costs a few instructions per
+//! coordinate.
 
 use std::cmp::Ordering;
 use std::fmt;

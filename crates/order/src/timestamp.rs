@@ -1,4 +1,4 @@
-//! Timestamps, and the summaries of what paths do to them.
+//! Timestamps, and the summaries of paths.
 //!
 //! Owns [`Timestamp`] and [`PathSummary`], and implements both for `()` and the unsigned integers,
 //! whose summary is the increment. The traits follow timely dataflow's; a result may be absent,
@@ -11,8 +11,8 @@ use crate::PartialOrder;
 
 /// A logical time that messages and capabilities carry.
 ///
-/// `Ord` must be a linear extension of [`PartialOrder`]: it is the order in which times are
-/// processed, so that no time is looked at before one that could lead to it.
+/// `Ord` must be a linear extension of [`PartialOrder`]: it is the order in which times are processed, so that no
+/// time is processed before one that could lead to it.
 pub trait Timestamp: Clone + Eq + Ord + Hash + Debug + PartialOrder + 'static {
     /// The effect of a path of the dataflow on a timestamp.
     type Summary: PathSummary<Self>;

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Two coordinates. Of the lower bounds of pairs of points, one in `KNOWN` is told, or none where that is 0.
+/// Two coordinates. Of the lower bounds of pairs of points, one in `KNOWN` is given, or none where that is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair<const KNOWN: u64>(u64, u64);
 

@@ -37,7 +37,7 @@ fn many_changes_at_once_are_consolidated() {
     batch.extend((0..200u64).rev().map(|item| (item, 1)));
     assert!(batch.has_updates());
     assert_eq!(batch.len(), 200);
-    // One more than what is consolidated already, and then many: in front, between, and behind.
+    // One more than the consolidated ones, and then many: in front, between, and behind.
     batch.update(7, 1);
     assert_eq!(batch.iter().find(|(item, _)| *item == 7), Some(&(7, 2)));
     batch.extend((0..150).map(|item| (2 * item, -1)));

@@ -52,7 +52,7 @@ fn before<T: PartialOrder>(a: Option<&T>, b: Option<&T>) -> bool {
     }
 }
 
-/// `exact` where no summary forgets a coordinate: one that does also forgets that it overflowed.
+/// `exact` where no summary forgets a coordinate: a summary that forgets one also forgets that it overflowed.
 fn summary_laws<T: Timestamp>(
     times: &[T; 3],
     summaries: &[T::Summary; 3],

@@ -12,10 +12,10 @@
 //! | [`Take`](Order::Take) | takes the state of its operators; then sources go on | [`Answer::Taken`] |
 //! | [`GiveUp`](Order::GiveUp) | lets sources go on | |
 //!
-//! Invariant: when the leader orders [`Take`](Order::Take), every member is frozen since its last answer, had nothing to do then, and the
-//! tallies of these answers have equal sums. The tallies are those of one moment, because a frozen worker neither sends nor takes: so no
-//! message is queued or under way anywhere. The round before, in which workers go on running, is for speed alone: it keeps the workers from
-//! being frozen while messages are under way.
+//! Invariant: when the leader orders [`Take`](Order::Take), every member is frozen since its last answer, had nothing
+//! to do then, and the tallies of these answers have equal sums. The tallies belong to one moment, because a frozen
+//! worker neither sends nor takes: so no message is queued or in flight anywhere. The round before, in which workers
+//! continue to run, is for speed alone: it keeps the workers from being frozen while messages are in flight.
 //!
 //! The caller that begins an attempt decides how long it may take, and calls [`Leader::give_up`].
 
@@ -109,7 +109,7 @@ impl<S: PartialEq> Leader<S> {
         }
     }
 
-    /// Begins another attempt: its number, and the order to every member. `None` while one is under way.
+    /// Begins another attempt: its number, and the order to every member. `None` while one is in progress.
     pub fn begin(&mut self) -> Option<(u64, Order)> {
         if self.phase != Phase::Idle {
             return None;
@@ -118,7 +118,7 @@ impl<S: PartialEq> Leader<S> {
         Some((self.attempt, self.enter(Phase::Ready, Order::Ready)))
     }
 
-    /// The number of the attempt that is under way.
+    /// The number of the current attempt.
     pub fn attempt(&self) -> Option<u64> {
         (self.phase != Phase::Idle).then_some(self.attempt)
     }
@@ -206,7 +206,8 @@ impl<S: PartialEq> Leader<S> {
         Heard::Order(order)
     }
 
-    /// Gives the attempt up: the order to every member. `None` where there is nothing to give up, or members take what they have already.
+    /// Gives the attempt up: the order to every member. `None` where there is none to give up, or members are already
+    /// taking their state.
     pub fn give_up(&mut self) -> Option<Order> {
         self.may_give_up().then(|| {
             self.phase = Phase::Idle;

@@ -1,9 +1,9 @@
 //! Descriptions of dataflow graphs, and the properties that follow from the description alone.
 //!
-//! Owns [`Graph`]. Edges leave timestamps as they are; nodes change them as their
-//! [`Connectivity`] says. All locations of one graph have timestamps of one kind, so that the
-//! identity is one summary. Adding costs constant time. What is compiled from a graph says so itself: its hops (`hops`), the
-//! summaries of its paths (`paths`), its tracker (`tracker`).
+//! Owns [`Graph`]. Edges leave timestamps as they are; nodes change them by their [`Connectivity`]. All locations of
+//! one graph have timestamps of one kind, so that the identity is one summary. Adding costs constant time. The
+//! derived structures are in their own modules: its hops (`hops`), the summaries of its paths (`paths`), its tracker
+//! (`tracker`).
 
 use pointstamp_order::Timestamp;
 
@@ -90,7 +90,7 @@ impl<T: Timestamp> Graph<T> {
     ///
     /// # Errors
     ///
-    /// When it does not; the error says what is missing.
+    /// When it does not; the error names the missing part.
     pub fn check(&self, location: impl Into<Location>) -> Result<(), GraphError> {
         self.index(location.into()).map(|_| ())
     }

@@ -1,8 +1,9 @@
 //! An order of locations in which no hop that may leave a timestamp as it is goes back.
 //!
-//! Owns [`order`], and the search for what stands in its way. Such an order exists when every cycle
-//! advances; no hop goes back ([`GraphError::GoesBack`]), so a cycle advances where one of its hops does. Processing times in order, and locations in this order within a time, meets every
-//! location after all that leads to it. Costs linear time.
+//! Owns [`order`], and the search for a cycle that prevents it. Such an order exists when every cycle advances; no
+//! hop goes back ([`GraphError::GoesBack`]), so a cycle advances where one of its hops does. Processing times in
+//! order, and locations in this order within a time, meets every location after all that leads to it. Costs linear
+//! time.
 
 use pointstamp_order::{PartialOrder, Timestamp};
 

@@ -61,7 +61,7 @@ impl<'a, T: Timestamp> Paths<'a, T> {
         while let Some(Reverse((path, location))) = queue.pop() {
             same.push(location);
             while let Some(location) = same.pop() {
-                // What was proposed may have been replaced by something smaller.
+                // The proposed item may have been replaced by something smaller.
                 if !self.found[location as usize].elements().contains(&path) {
                     continue;
                 }

@@ -4,18 +4,17 @@
 //! make to pointstamp counts to every other worker, in batches over channels that keep their
 //! order. Invariants:
 //!
-//! * an operator's report enters as a whole and leaves as part of one batch. A batch then never
-//!   counts a pointstamp in without what it follows from, and no prefix of the batches lets a
-//!   frontier pass an outstanding pointstamp;
+//! * an operator's report enters as a whole and leaves as part of one batch. A batch then never adds a pointstamp
+//!   without removing the one that it follows from, and no prefix of the batches lets a frontier pass an outstanding
+//!   pointstamp;
 //! * a worker's own changes enter its view when they are sent, so that all views are sums of the
 //!   same batches.
 //!
-//! In demand mode a worker holds changes back while they cannot move any frontier. Why no worker
-//! waits for ever for what is held back: take a minimal pointstamp, in the order of
-//! could-result-in, among those that count in the views when everything sent has arrived. If it is
-//! no longer outstanding, some worker holds back a change that counts it down. Nothing before it
-//! counts, so that it is global there, and [`Protocol::take_outgoing`] sends. When nothing more is
-//! sent, every minimal pointstamp is therefore outstanding, and frontiers are exact.
+//! In demand mode a worker holds changes back while they cannot move any frontier. No worker waits for ever for a
+//! change that is held back: take a minimal pointstamp, in the order of could-result-in, among those that count in
+//! the views when everything sent has arrived. If it is no longer outstanding, some worker holds back a change that
+//! counts it down. Nothing before it counts, so that it is global there, and [`Protocol::take_outgoing`] sends. When
+//! nothing more is sent, every minimal pointstamp is therefore outstanding, and frontiers are exact.
 //!
 //! Costs follow the changes; consolidating them takes a sort.
 
@@ -38,10 +37,9 @@ pub type ProgressBatch<T> = Vec<((Location, T), i64)>;
 
 /// One worker's part in the progress protocol of one scope.
 ///
-/// A round of the engine reads: [`receive`](Self::receive) what arrived,
-/// [`propagate`](Self::propagate), run operators and write their reports to
-/// [`local`](Self::local), [`take_outgoing`](Self::take_outgoing) and send. What another worker
-/// sent, or a propagation, may release changes that were held back: ask for the outgoing batch
+/// A round of the engine reads: [`receive`](Self::receive) the arrived batches, [`propagate`](Self::propagate), run
+/// operators and write their reports to [`local`](Self::local), [`take_outgoing`](Self::take_outgoing) and send. A
+/// batch of another worker, or a propagation, may release changes that were held back: ask for the outgoing batch
 /// after every propagation, also when no operator ran.
 ///
 /// ```
@@ -94,15 +92,15 @@ impl<T: Timestamp> Protocol<T> {
         }
     }
 
-    /// Counts a capability that every worker holds when the computation starts. It is common
-    /// knowledge: each worker counts one per peer, and reports only what it does with its own.
+    /// Counts a capability that every worker holds when the computation starts. It is common knowledge: each worker
+    /// counts one per peer, and reports only the changes of its own.
     pub fn initial(&mut self, source: Source, time: T) {
         let peers = i64::try_from(self.peers).unwrap_or(i64::MAX);
         self.tracker.update(source.into(), time, peers);
     }
 
-    /// Counts pointstamps that are outstanding when the computation starts, on all workers together: common knowledge, as
-    /// [`initial`](Self::initial). A computation that goes on from a checkpoint begins with all that the checkpoint has.
+    /// Counts pointstamps that are outstanding when the computation starts, on all workers together: common
+    /// knowledge, as [`initial`](Self::initial). A resumed computation begins with all pointstamps of the checkpoint.
     pub fn begin(&mut self, location: Location, time: T, count: i64) {
         self.tracker.update(location, time, count);
     }
@@ -163,18 +161,18 @@ impl<T: Timestamp> Protocol<T> {
         let Self { tracker, local, .. } = self;
         let boundary = tracker.has_boundary();
         local.iter().any(|((location, time), diff)| {
-            // The scope around waits to hear of what is consumed and produced at the boundary.
+            // The scope around waits for the counts of messages consumed and produced at the boundary.
             (boundary && location.node == 0) || (*diff < 0 && tracker.is_global(*location, time))
         })
     }
 
     /// Brings our view up to date with all that is known.
     ///
-    /// Statements about the boundary, node 0 of a nested scope's graph, go to `on_boundary` and not
-    /// to the tracker. A negative change at an output of node 0 is a number of messages that the
-    /// scope has consumed at its input of that index; a change at an input of node 0 is a number
-    /// that it has produced at its output of that index. Neither is a pointstamp of the scope: the
-    /// former is told by [`accept_frontier`](Self::accept_frontier), the latter has left.
+    /// Changes at the boundary, node 0 of a nested scope's graph, go to `on_boundary` and not to the tracker. A
+    /// negative change at an output of node 0 is a number of messages that the scope has consumed at its input of
+    /// that index; a change at an input of node 0 is a number that it has produced at its output of that index.
+    /// Neither is a pointstamp of the scope: [`accept_frontier`](Self::accept_frontier) reports the former, the
+    /// latter has left.
     pub fn propagate(&mut self, mut on_boundary: impl FnMut(Location, T, i64)) {
         let Self {
             tracker, shared, ..

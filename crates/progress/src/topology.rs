@@ -248,8 +248,8 @@ fn check<T: Timestamp>(graph: &Graph<T>) -> Result<(), GraphError> {
     if size >= u32::MAX as usize {
         return Err(GraphError::TooLarge { size });
     }
-    // Hops that advance, or leave a time as it is, are what the order of locations is good for: of a cycle of them
-    // that one advances, every other keeps what it added.
+    // Hops that advance, or leave a time as it is, are the ones that the order of locations helps with: of a cycle of
+    // them that one advances, every other keeps the increment.
     for node in graph.node_list() {
         for (input, output, summaries) in node.connectivity.iter() {
             let identity = graph.identity();

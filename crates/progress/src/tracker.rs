@@ -92,7 +92,7 @@ impl<T: Timestamp> Tracker<T> {
     ///
     /// # Panics
     ///
-    /// When the graph does not have the location; [`Tracker::contains`] tells.
+    /// When the graph does not have the location; see [`Tracker::contains`].
     #[inline]
     pub fn update(&mut self, location: Location, time: T, diff: i64) {
         let number = self.number(location);
@@ -115,7 +115,7 @@ impl<T: Timestamp> Tracker<T> {
         } = self;
         let topology = &**topology;
 
-        // What counts beyond a location is the frontier of its pointstamps.
+        // The counts beyond a location are the frontier of its pointstamps.
         for (number, time, diff) in updates.drain(..) {
             let location = number as usize;
             ports[location].pointstamps.update_into(time, diff, scratch);

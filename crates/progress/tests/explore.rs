@@ -1,7 +1,8 @@
 //! The progress protocol over every interleaving of small clusters.
 //!
-//! What is checked in each state is said in `pointstamp_testkit::explore`. The numbers of states are pinned: a change of the protocol, or
-//! of the explorer, that reaches other states shows here. Broken variants are caught, each by the property that it breaks.
+//! `pointstamp_testkit::explore` describes the checks in each state. The numbers of states are pinned: a change of
+//! the protocol, or of the explorer, that reaches other states shows here. Broken variants are caught, each by the
+//! property that it breaks.
 
 use pointstamp_progress::Mode::{self, Demand, Eager};
 use pointstamp_testkit::explore::{Explored, Flaw, Scenario, Shape, Wrong, explore};

@@ -160,7 +160,7 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
         }
         prop_assert_eq!(tracker.tracking_anything(), !counts.positive().is_empty());
     }
-    // What holds a time is all that could result in it.
+    // A time is held by all pointstamps that could result in it.
     let (location, time) = counts.apply(steps[0].1, steps[0].0, 0);
     let held = tracker
         .holders(location, &time)
@@ -333,7 +333,7 @@ fn cycles_are_found<D: Domain>(spec: &GraphSpec<D>) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Generates summaries that keep fewer coordinates than there are, and so lose what was added to the others.
+/// Generates summaries that keep fewer coordinates than there are, and so lose the increments of the others.
 fn dropping() -> impl Strategy<Value = GraphSpec<Points<2>>> {
     let spec = GraphSpec::<Points<2>>::without_feedback();
     (

@@ -214,8 +214,8 @@ pub(crate) fn timed_to_py<'py>(py: Python<'py>, batch: &Timed) -> PyResult<Bound
     }
 }
 
-/// The batch of columns that Python gives, in the form that [`timed_to_py`] has. The lists are not changed from now on. Lists
-/// that are columns of `known` already are shared with it.
+/// Reads a batch of columns from Python, in the form that [`timed_to_py`] returns. The lists must not be changed
+/// afterwards. Lists that are columns of `known` already are shared with it.
 pub(crate) fn timed_from_py(
     columns: &Bound<'_, PyTuple>,
     known: Option<&Timed>,
@@ -249,7 +249,7 @@ pub(crate) fn register() {
             });
             match damaged {
                 Some(what) => Error::Unreadable(what).into(),
-                None => Raised::here(error), // what a record's own class raised
+                None => Raised::here(error), // an exception of the record's own class
             }
         })?;
         Ok(records.0)

@@ -1,13 +1,14 @@
 //! Engine objects inside Python objects.
 //!
-//! The engine is single-threaded per worker: its objects are reference-counted without atomics and must be
-//! touched by their worker's thread alone. Python objects may be dropped on any thread (the cyclic collector
-//! runs wherever it is triggered), and a program may carry them to another one, or into a process that is forked. [`ThreadBound`] is the one
-//! bridge: it gives access on the home thread, while the worker runs, and nowhere else; whether the caller is attached to the
-//! interpreter does not matter. An object that dies elsewhere is left at its home, whose worker drops it.
+//! The engine is single-threaded per worker: its objects are reference-counted without atomics and must be touched by
+//! their worker's thread alone. Python objects may be dropped on any thread (the cyclic collector runs wherever it is
+//! triggered), and a program may pass them to another one, or into a forked process. [`ThreadBound`] is the one
+//! bridge: it gives access on the home thread, while the worker runs, and nowhere else; whether the caller is
+//! attached to the interpreter does not matter. An object that is dropped elsewhere is left at its home, whose worker
+//! frees it.
 //!
-//! Once the worker has ended there is no access any more. What is left is only dropped, by one thread at a time: the one
-//! that finds no other at it drops for all, and a thread that leaves something meanwhile hands it over under the lock.
+//! Once the worker has ended there is no access any more. Remaining objects are only freed, by one thread at a time:
+//! the first one frees for all, and a thread that leaves an object meanwhile passes it on under the lock.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -217,8 +218,8 @@ pub(crate) struct ThreadBound<T: 'static> {
     home: Arc<Home>,
 }
 
-// SAFETY: `get` hands out the value on its home thread while the worker runs, and nowhere else. `drop` keeps to the same rule
-// and hands the value to its home otherwise.
+// SAFETY: `get` gives access to the value on its home thread while the worker runs, and nowhere else. `drop` keeps to
+// the same rule and passes the value to its home otherwise.
 unsafe impl<T> Send for ThreadBound<T> {}
 // SAFETY: as above; a shared reference gives no other access than `get`.
 unsafe impl<T> Sync for ThreadBound<T> {}

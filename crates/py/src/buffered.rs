@@ -1,7 +1,7 @@
 //! The buffer of an input, until it is sent: records, columns, and the updates of a collection.
 //!
-//! Owns the order of what `main` gives. Invariant: an update that waits is at or after the input's time, which is the time
-//! of the message that it goes with. Sending runs user code (functions that route), so that nothing is borrowed meanwhile.
+//! Owns the order of the records of `main`. Invariant: a waiting update is at or after the input's time, which is the
+//! time of its message. Sending runs user code (functions that route), so that nothing is borrowed meanwhile.
 
 use crate::collections::values::{FromPython, ToPython};
 use std::cell::{Cell, RefCell};
@@ -189,7 +189,7 @@ impl Buffered {
             return Ok(());
         }
         if self.input.check_built().is_err() {
-            self.discard(); // given while it was built: what the block raised has said that it is lost
+            self.discard(); // records of the construction: the block's exception reports that they are lost
             return Ok(());
         }
         self.input
@@ -254,7 +254,7 @@ impl Buffered {
             return Ok(Some(columns));
         }
         let rows = columns.num_rows();
-        // What has no hash is counted.
+        // Records without a hash are counted.
         let hashes = hash_rows(columns.columns()).unwrap_or_else(|_| vec![0; rows]);
         let mut before = 0;
         for hash in hashes {
@@ -270,7 +270,7 @@ impl Buffered {
         if let Some(buffer) = &*self.buffer.borrow() {
             return buffer.bind(py).clone();
         }
-        let empty = PyList::empty(py); // before the borrow: what is allocated may collect garbage
+        let empty = PyList::empty(py); // before the borrow: an allocation may collect garbage
         let mut buffer = self.buffer.borrow_mut();
         buffer
             .get_or_insert_with(|| empty.unbind())

@@ -17,9 +17,9 @@ use crate::time::{Time, point_from_py, point_to_py};
 
 /// The right to send at `time` or later on one output.
 ///
-/// Until it is dropped or downgraded the frontier downstream cannot pass its time. It is dropped by
-/// `drop()`, at the end of a `with` block, or when the last reference goes. Equal and hashed by (output,
-/// time), so it can key a dict; `downgrade` changes both, so do not downgrade one that is a key.
+/// Until it is dropped or downgraded the frontier downstream cannot pass its time. It is dropped by `drop()`, at the
+/// end of a `with` block, or with the last reference. Equal and hashed by (output, time), so it can key a dict;
+/// `downgrade` changes both, so do not downgrade one that is a key.
 ///
 /// Examples:
 ///     >>> import pointstamp as ps

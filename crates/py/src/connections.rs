@@ -1,7 +1,8 @@
 //! The connections of this process to the others of its cluster, from the time when they are made.
 //!
-//! Forming a cluster waits for other processes, on a thread of the program's: that thread looks for signals meanwhile, and says
-//! what the threads that answer strangers have to say, by Python's `logging`; those never attach themselves.
+//! Forming a cluster waits for other processes, on a thread of the program's: that thread checks for signals
+//! meanwhile, and passes the reports of the threads that answer strangers to Python's `logging`; those never attach
+//! themselves.
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -120,14 +120,14 @@ impl PythonHost {
         }
     }
 
-    /// The same, on a thread that has let go of the interpreter.
+    /// The same, on a thread that has released the interpreter.
     pub(crate) fn answer_if_asked(&self) {
         if self.home.inquiry().is_wanted() {
             attached(|py| self.answer(py));
         }
     }
 
-    /// Runs the handlers of signals that have come. What one raises is shown to who may have to say something to it.
+    /// Runs the handlers of pending signals. An exception of one is passed to the listener that may add a note to it.
     fn check_signals(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals().inspect_err(|error| {
             if let Some(hear) = &self.on_interruption {

@@ -1,9 +1,9 @@
 //! The exceptions of `pointstamp`, and the one place that turns errors of the other crates into them.
 //!
-//! The classes are declared in `python/pointstamp/errors.py` (several have two bases, and readers
-//! of Python look there); the names below import them when first raised. Every `match` here names
-//! every variant: a new one does not compile until it is decided what Python sees. The engine's errors, which may
-//! hold a user's own exception, are in `raised`.
+//! The classes are declared in `python/pointstamp/errors.py` (several have two bases, and readers of Python look
+//! there); the names below import them when first raised. Every `match` here names every variant: a new one does not
+//! compile until its Python exception is decided. The engine's errors, which may hold a user's own exception, are in
+//! `raised`.
 
 use pointstamp_channels::ChannelError;
 use pointstamp_columnar::Error as ColumnError;

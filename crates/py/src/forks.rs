@@ -1,9 +1,10 @@
 //! Processes that are forked while a computation runs, and come back into it.
 //!
-//! A forked process has a copy of the engine's memory, and none of the threads that work on it: whatever it did there would
-//! be done a second time, or wait for a lock that is never released. Objects of a computation know in which process it was begun,
-//! refuse to be used in another, and are left as they are when they die there. Where a function of the program's returns into the engine in
-//! a forked process, that process says so and ends, without a destructor. Its own computations are as in any process.
+//! A forked process has a copy of the engine's memory, and none of the threads that work on it: its actions there
+//! would repeat the parent's, or wait for a lock that is never released. Objects of a computation know in which
+//! process it was begun, refuse to be used in another, and are not freed when they are dropped there. Where a
+//! function of the program's returns into the engine in a forked process, that process reports it and ends, without a
+//! destructor. Its own computations are as in any process.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,9 +1,8 @@
 //! The one place where threads attach to and detach from the interpreter.
 //!
-//! A worker's thread is attached while it runs the user's `main`, detached while it steps, and attaches again
-//! for each activation of an operator that calls Python, for the whole batch at once. Nothing holds a Rust
-//! lock while it attaches. What holds Python objects inside the engine holds them in a [`Held`], which
-//! attaches to let go of them, wherever that happens.
+//! A worker's thread is attached while it runs the user's `main`, detached while it steps, and attaches again for
+//! each activation of an operator that calls Python, for the whole batch at once. Nothing holds a Rust lock while it
+//! attaches. Python objects inside the engine are in a [`Held`], which attaches to release them, on any thread.
 
 use std::cell::Cell;
 use std::thread;
@@ -68,7 +67,7 @@ pub(crate) fn attached<R>(run: impl FnOnce(Python<'_>) -> R) -> R {
     })
 }
 
-/// A Python object that the engine holds and may let go of on a detached thread.
+/// A Python object that the engine holds and may release on a detached thread.
 pub(crate) struct Held<T = PyAny>(Option<Py<T>>);
 
 impl<T> Held<T> {
@@ -93,7 +92,7 @@ impl<T> Drop for Held<T> {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
             let mut object = Some(object);
-            // Where the interpreter is gone, so is the object's heap: leaving it is right.
+            // Where the interpreter has ended, the object's heap has, too: leaving the object is right.
             if Python::try_attach(|_| drop(object.take())).is_none() {
                 std::mem::forget(object);
             }

@@ -1,4 +1,4 @@
-//! Advice about errors of the engine, in the words of the Python API. The engine's own text says what is wrong.
+//! Advice about errors of the engine, in the terms of the Python API. The engine's own text describes the error.
 
 use pointstamp_engine::cut::Objection;
 use pointstamp_engine::error::{BuildError, CapabilityError, Crossing};

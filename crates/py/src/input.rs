@@ -131,7 +131,7 @@ impl InputHandle {
             .state
             .get_or_init(|| ThreadBound::new(driver.home(), Buffered::new(driver)));
         let state = state.get()?;
-        state.drain(py)?; // what was sent before is not for this dataflow
+        state.drain(py)?; // earlier records are not for this dataflow
         let is_first = state.dims.get().is_none();
         if driver.recording()?.is_some() {
             state.keep_ledger(scope.dims());

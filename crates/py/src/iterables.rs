@@ -1,7 +1,8 @@
 //! Iterables of records, as programs give them and as functions return them.
 //!
-//! Text, dicts, named tuples and data frames are iterable, too, but by letters, keys, fields and columns, which a program
-//! never means by records. They are refused with a text that says what to write, before any record is taken.
+//! Text, dicts, named tuples and data frames are iterable, too, but by letters, keys, fields and columns, which a
+//! program never means by records. They are refused with a text that names the call to use, before any record is
+//! taken.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

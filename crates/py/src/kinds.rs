@@ -1,7 +1,7 @@
 //! The names out of a few by which the package calls the extension: the kind of a stage, a pact, a join, a reduction.
 //!
-//! Owns the enums that cross the border, so that neither side compares strings. Each has a `label`, which is what
-//! messages and names of operators call it; Python's spelling of a member is the label in capitals.
+//! Owns the enums that cross the border, so that neither side compares strings. Each has a `label`, its name in
+//! messages and names of operators; Python's spelling of a member is the label in capitals.
 
 use pointstamp_operators::Kind;
 use pyo3::prelude::*;

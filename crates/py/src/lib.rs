@@ -1,9 +1,9 @@
 //! The extension module `pointstamp._core`: everything of `pointstamp` that runs in Rust, as Python
 //! sees it.
 //!
-//! Owns nothing itself: each concept has a file, named for it, and this one lists what is public.
-//! `python/pointstamp/_core.pyi` states the same list with types; `make lint` compares the two.
-//! Importing the module starts no thread and opens no file.
+//! Owns nothing itself: each concept has a file, named for it, and this one lists the public items.
+//! `python/pointstamp/_core.pyi` states the same list with types; `make lint` compares the two. Importing the module
+//! starts no thread and opens no file.
 
 #![allow(
     clippy::doc_markdown,
@@ -92,7 +92,7 @@ mod _core {
     #[pymodule_export]
     use crate::progress::{Graph, Scheduler, Tracker};
 
-    // The engine: workers, scopes, streams, and what an operator touches when it runs.
+    // The engine: workers, scopes, streams, and the objects that an operator uses when it runs.
     #[pymodule_export]
     use crate::{
         activator::Activator,
@@ -124,7 +124,7 @@ mod _core {
     #[pymodule_export]
     use crate::chain::{chain, collection_chain};
 
-    // What is said by a name out of a few.
+    // Choices among a few names.
     #[pymodule_export]
     use crate::kinds::{
         CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, StageKind, StreamKind,
@@ -173,7 +173,7 @@ mod _core {
     #[pymodule_export]
     use crate::events::{feed::EventFeed, replay::replay, writer::EventSink};
 
-    // What workers do.
+    // The activity of workers.
     #[pymodule_export]
     use crate::observability::{
         diagnostics::{keep_diagnostics, take_diagnostics},
@@ -183,7 +183,7 @@ mod _core {
         record::Recorder,
     };
 
-    // Batches as bytes, and those of records at times of their own.
+    // Batches as bytes, and batches of records at times of their own.
     #[pymodule_export]
     use crate::batch::{decode_batch, encode_batch};
     #[pymodule_export]

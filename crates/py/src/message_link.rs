@@ -109,8 +109,8 @@ impl MessageLink {
 
     /// Takes up a connection that was accepted, by the descriptor that its socket gave up.
     ///
-    /// Calls `fresh` with the key that the other end made to greet with, once it has shown the secret; refuses it where that says
-    /// False: what it said was said before.
+    /// Calls `fresh` with the key that the other end made to greet with, once it has proved the secret; refuses it
+    /// where that returns False: the greeting is a replay.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn accept(

@@ -1,10 +1,10 @@
 //! Not-a-number as a key: one for all.
 //!
-//! No NaN equals another, or itself; a `dict` finds one by its identity only, and every float that is unpickled is an object
-//! of its own. Operators by key look keys over as these arrive, and put `math.nan` in the place of every float that is none,
-//! in tuples too. Of other types whose objects do not equal themselves (`Decimal`, what NumPy has, a subclass of float, a
-//! class with a NaN among its parts), the first stands for all of its type that have its stable hash. It is kept for as long
-//! as anything else refers to it, where the type allows weak references.
+//! No NaN equals another, or itself; a `dict` finds one by its identity only, and every float that is unpickled is an
+//! object of its own. Operators by key examine keys on arrival, and replace every NaN of type float by `math.nan`, in
+//! tuples too. Of other types whose objects do not equal themselves (`Decimal`, NumPy's, a subclass of float, a class
+//! with a NaN among its parts), the first represents all of its type that have its stable hash. It is kept for as
+//! long as anything else refers to it, where the type allows weak references.
 //!
 //! Cost: a look at the type of each key; for a float a compare, for a tuple its elements. A list without any stays as it is.
 
@@ -111,12 +111,12 @@ fn within<'py>(key: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'
     first_alike(key)
 }
 
-/// Whether a key equals itself. One that does not say so is found by its identity, as in a `dict`: an `==` that raises, or
-/// whose result has no truth value (`pandas.NA`, an expression of SQLAlchemy or Polars), says nothing.
+/// Whether a key equals itself. A key whose comparison fails is found by its identity, as in a `dict`: an `==` that
+/// raises, or whose result has no truth value (`pandas.NA`, an expression of SQLAlchemy or Polars).
 fn equals_itself(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     match key.eq(key) {
         Err(error) if error.is_instance_of::<PyException>(key.py()) => Ok(true),
-        // What is no `Exception` ends a program, and not only a comparison.
+        // Other exceptions than `Exception` end a program, and not only a comparison.
         said => said,
     }
 }
@@ -147,7 +147,8 @@ fn the_nan(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     NAN.import(py, "math", "nan")
 }
 
-/// The first key of its type with its parts. What neither has a stable hash nor can be pickled is a key of its own.
+/// The first key of its type with its parts. A key that neither has a stable hash nor can be pickled is a key of its
+/// own.
 fn first_alike<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static FIRST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let first = FIRST.import(key.py(), "pointstamp._nan_keys", "first_alike")?;

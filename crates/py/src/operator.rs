@@ -220,7 +220,8 @@ impl Builder {
         Ok(Some((pieces, held.collect())))
     }
 
-    /// Says whether the operator pauses while sources are held for a checkpoint. Where nothing is said, operators without inputs do.
+    /// Sets whether the operator pauses while sources are held for a checkpoint. By default, operators without inputs
+    /// do.
     fn pauses(&self, pauses: bool) -> PyResult<()> {
         self.builder.get()?.pauses(pauses);
         Ok(())

@@ -1,10 +1,10 @@
 //! `pointstamp.order`: antichains of times, and the order of times and path summaries.
 //!
-//! Owns the Python classes `Antichain` and `MutableAntichain`, which wrap those of `order` over the
-//! engine's timestamp. Invariant: all times of one antichain have the same number of coordinates,
-//! which the first one fixes, or the scope whose frontier it is; a time of another is a `TimeError`,
-//! never a silent "not comparable". A call converts its arguments before it changes anything, so a
-//! bad one changes nothing. Costs are those of `order`, and one conversion per time.
+//! Owns the Python classes `Antichain` and `MutableAntichain`, which wrap those of `order` over the engine's
+//! timestamp. Invariant: all times of one antichain have the same number of coordinates, which the first one fixes,
+//! or the scope whose frontier it is; a time of another is a `TimeError`, never a silent "not comparable". A call
+//! converts its arguments before it changes anything, so a bad one changes nothing. Costs are those of `order`, and
+//! one conversion per time.
 
 use pointstamp_order::{self as order, PartialOrder, PathSummary, Point, Summary};
 use pyo3::basic::CompareOp;
@@ -17,8 +17,8 @@ use crate::time::{self, Increments, Time, point_from_py, point_infer};
 
 /// Times none of which comes before another, such as a frontier.
 ///
-/// A frontier says which times may still appear: those at or after one of its elements. The empty
-/// one says that none may. All elements have the same number of coordinates.
+/// A frontier describes which times may still appear: those at or after one of its elements. The empty one means that
+/// none may. All elements have the same number of coordinates.
 ///
 /// Args:
 ///     elements: Times; those that another one comes before are left out.
@@ -332,7 +332,7 @@ pub(crate) fn less_equal(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult
     Ok(a.less_equal(&point_from_py(b, a.dims())?))
 }
 
-/// The time at which what leaves at ``time`` arrives, over a path of this summary.
+/// The time of arrival of a record that leaves at ``time``, over a path of this summary.
 ///
 /// Args:
 ///     summary: What the path adds to every coordinate; an ``int`` adds to the last one.

@@ -100,7 +100,7 @@ impl Key {
         let mut hashes = Vec::with_capacity(records.len());
         match self {
             Key::Function(function) | Key::Grouped(function) => {
-                // Each key is hashed as it comes, and let go: no list of them is made.
+                // Each key is hashed as it comes, and released: no list of them is made.
                 let function = function.get().bind(records.py());
                 Tools::get(records.py())?.map_each(function, records, |key| {
                     hashes.push(route_hash(key)?);

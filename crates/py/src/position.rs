@@ -1,7 +1,8 @@
 //! Position of an input of `main`, and the records that `main` sends again after a resumption.
 //!
-//! Owns [`Ledger`]: how much was given at the input's time, and a digest of all that was given. Invariant: while `main` repeats what it
-//! sent before the checkpoint, nothing of it is sent, and what checkpoints are told is what the checkpoint has.
+//! Owns [`Ledger`]: the number of records at the input's time, and a digest of all records. Invariant: while `main`
+//! repeats the records from before the checkpoint, none of them is sent, and new checkpoints get the position of the
+//! old one.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,10 +1,9 @@
 //! `pointstamp.progress`: the graph, the tracker and the scheduler's table, over the engine's timestamp.
 //!
-//! Owns the Python classes; `Source` and `Target` are named tuples, declared in
-//! `python/pointstamp/progress.py`. Invariant: whatever reaches the crate below names a port that
-//! the graph has and a time of the graph's number of coordinates, so nothing there can panic; a
-//! tracker and a table check against the shape that the graph had when they were made. Costs are
-//! those of `progress`, and one conversion per port and time.
+//! Owns the Python classes; `Source` and `Target` are named tuples, declared in `python/pointstamp/progress.py`.
+//! Invariant: calls of the crate below name a port that the graph has and a time of the graph's number of
+//! coordinates, so nothing there can panic; a tracker and a table check against the shape that the graph had when
+//! they were made. Costs are those of `progress`, and one conversion per port and time.
 
 use std::sync::Arc;
 
@@ -420,9 +419,9 @@ impl Tracker {
 
 /// Naiad's table: the active pointstamps, with their occurrence and precursor counts.
 ///
-/// A pointstamp is active while its occurrence count is positive; its precursors are the other
-/// active ones that could result in it. Those without any are the frontier: what bears one of them
-/// may be delivered. Plain, and for graphs of a moderate size: a change costs the size of the table.
+/// A pointstamp is active while its occurrence count is positive; its precursors are the other active ones that could
+/// result in it. Those without any are the frontier: events with such a pointstamp may be delivered. Plain, and for
+/// graphs of a moderate size: a change costs the size of the table.
 ///
 /// Args:
 ///     graph: The graph, as it is now.

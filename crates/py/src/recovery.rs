@@ -69,7 +69,8 @@ pub(crate) struct Checkpoints {
 
 #[pymethods]
 impl Checkpoints {
-    /// Checkpoints at a place. The first `process` begins an execution: from now on no other program can make checkpoints there.
+    /// Opens checkpoints at a location. The first `process` begins an execution, after which no earlier program can
+    /// make checkpoints there.
     #[new]
     #[pyo3(signature = (place, *, every, keep, at, new, drop, drain, tolerate, process, turns = None))]
     #[allow(clippy::too_many_arguments, reason = "named where it is called")]

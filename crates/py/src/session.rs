@@ -1,8 +1,9 @@
 //! Sessions: records gathered to be sent on an output at one time.
 //!
-//! A session sends when it is full, flushed, closed, or gone. Those of an input that `main` drives are also sent before a step, and
-//! those of a held capability before its time changes. Nothing is borrowed while it sends, because that runs user code. What
-//! is given to a session is sent, or an error ends the computation, unless its `with` block raised.
+//! A session sends when it is full, flushed, closed, or dropped. Sessions of an input that `main` drives are also
+//! sent before a step, and those of a held capability before its time changes. Nothing is borrowed while it sends,
+//! because that runs user code. Records given to a session are sent, or an error ends the computation, unless its
+//! `with` block raised.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -60,8 +61,8 @@ pub(crate) fn open_session(
     })
 }
 
-/// Sends batches by whatever gives the right to, without a session: they are whole, and nothing waits. What cannot be sent is
-/// the end of the computation.
+/// Sends batches by an authority, without a session: they are complete, and nothing waits. A batch that cannot be
+/// sent ends the computation.
 pub(crate) fn send_now(
     port: &EngineOutput<Batch>,
     capability: &Bound<'_, PyAny>,
@@ -185,12 +186,12 @@ impl SessionCore {
 
     /// Takes the records out.
     fn take(&self, py: Python<'_>) -> Py<PyList> {
-        let empty = PyList::empty(py).unbind(); // before the borrow: what is allocated may collect garbage
+        let empty = PyList::empty(py).unbind(); // before the borrow: an allocation may collect garbage
         self.buffer.replace(empty)
     }
 
-    /// Takes something out and sends it, where that is possible now. What cannot be sent once it was taken out is the end of the
-    /// computation.
+    /// Takes records out and sends them, where that is possible now. Records that cannot be sent once they were taken
+    /// out end the computation.
     fn sending(
         &self,
         run: impl FnOnce(&mut SendBatch<'_>) -> Result<(), BoxError>,
@@ -451,7 +452,7 @@ impl Session {
         if kind.is_none() {
             return self.flush(py);
         }
-        self.core()?.forget(py); // the block raised: what it gave is not sent
+        self.core()?.forget(py); // the block raised: its records are not sent
         Ok(())
     }
 

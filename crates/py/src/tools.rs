@@ -79,7 +79,7 @@ impl Tools {
                 repeat: itertools.getattr("repeat")?.unbind(),
                 compress: itertools.getattr("compress")?.unbind(),
                 not_: py.import("operator")?.getattr("not_")?.unbind(),
-                // What `Counter` counts with: in C, and in Python where the interpreter has no such C.
+                // The loop of `Counter`: in C, and in Python where the interpreter has no such C.
                 count_elements: collections.getattr("_count_elements")?.unbind(),
                 fromkeys: builtins.getattr("dict")?.getattr("fromkeys")?.unbind(),
             })
@@ -240,7 +240,7 @@ impl Tools {
         let rest = records.try_iter()?;
         let results = self.map.bind(py).call1((function, &rest))?;
         let mut iterator = results.cast_into::<PyIterator>()?;
-        // The first result tells of the others: a function returns one kind of thing.
+        // The first result represents the others: a function returns one kind of thing.
         let first = match iterator.next() {
             Some(first) => vec![records_of(Giver::Function(operator), &first?)?],
             None if records.is_empty() => Vec::new(),

@@ -404,7 +404,7 @@ impl Cluster {
         }))
     }
 
-    /// Ends the connections to other processes. Returns when what they have said was heard.
+    /// Ends the connections to other processes. Returns when their last messages were handled.
     fn close(&self, py: Python<'_>) {
         detached(py, || {
             self.engine.close();
@@ -460,7 +460,7 @@ impl Cluster {
             let hear = Arc::clone(&hear);
             let heard = Hearing::begin(&hearing);
             std::thread::spawn(move || {
-                // Where the interpreter is gone, no question comes any more.
+                // Where the interpreter has ended, no question comes any more.
                 let _heard =
                     Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
                 drop(hear); // attached, for the last time

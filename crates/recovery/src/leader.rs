@@ -129,7 +129,7 @@ impl Leader {
             Phase::Writing { attempt: now, .. } if now == attempt => return Ok(true),
             _ if attempt <= self.abandoned => return Ok(false),
             Phase::Cutting => {}
-            // What sinks have yet to show would be lost.
+            // Results that sinks have yet to show would be lost.
             _ => {
                 let text = format!("attempt {attempt} was not asked for");
                 return Err(Error::Malformed(text));
@@ -193,7 +193,7 @@ impl Leader {
                 self.committed(attempt, settled)
             }
             Word::Failed { attempt, why } => {
-                // It may be the first that is heard of the attempt.
+                // It may be the first message about the attempt.
                 if !self.takes(attempt)? {
                     return Ok(());
                 }

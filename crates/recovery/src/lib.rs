@@ -1,15 +1,19 @@
 //! Checkpoints of a running computation: from the engine's cut to a store, and back.
 //!
-//! A [`Recorder`] belongs to a process. Its thread writes the packs of the process's workers; in the process of the worker that leads it also asks for cuts, and
-//! commits. A [`Recording`] belongs to a worker: the engine gives it what the worker has at a cut, and operators learn from it which checkpoint exists.
+//! A [`Recorder`] belongs to a process. Its thread writes the packs of the process's workers; in the process of the
+//! leading worker it also requests cuts, and commits. A [`Recording`] belongs to a worker: the engine gives it the
+//! worker's part of a cut, and operators learn from it which checkpoint exists.
 //!
 //! One checkpoint is made at a time:
 //!
-//! 1. *Cut.* The leader asks for one; the engine drains the computation and takes what each worker has ([`pointstamp_engine::cut`]).
+//! 1. *Cut.* The leader requests one; the engine drains the computation and takes each worker's part
+//!    ([`pointstamp_engine::cut`]).
 //! 2. *Write.* Each process writes a pack for each of its workers (`part`), and says so to the leader.
 //! 3. *Commit.* The leader makes the manifest: the checkpoint exists. It says so to all workers.
-//! 4. *Show.* The sinks of a worker show what the checkpoint covers; then the worker says so to the leader.
-//! 5. *Cover.* Once all workers have, the leader says so: sources acknowledge offsets, and what is not needed any more is removed.
+//! 4. *Show.* The sinks of a worker show the results that the checkpoint covers; then the worker reports it to the
+//!    leader.
+//! 5. *Cover.* Once all workers have, the leader announces it: sources acknowledge offsets, and unneeded objects are
+//!    removed.
 //!
 //! `docs/design/checkpoints.md` has the argument.
 

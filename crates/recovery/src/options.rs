@@ -40,7 +40,7 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// What is wrong with the text.
+    /// An error of the text.
     pub fn planned(text: &str) -> Result<Self, String> {
         Ok(Faults(text.parse::<Plan>()?.hook()))
     }

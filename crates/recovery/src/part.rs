@@ -128,7 +128,8 @@ impl Write for Section<'_> {
 
 /// Writes a part; returns the pieces that the pack has or refers to.
 ///
-/// Pieces that are `known` are referred to; with the `reader` of the checkpoint that knows them, those in packs that are worth writing again are copied.
+/// Pieces that are `known` are referred to; with the `reader` of the checkpoint that has them, pieces in packs that
+/// are worth writing again are copied.
 pub(crate) fn write<P: Payload>(
     mut pack: PackWriter,
     part: &Part<P>,

@@ -74,8 +74,8 @@ pub struct Recorder<P: Payload> {
 }
 
 impl<P: Payload> Recorder<P> {
-    /// Starts the thread of a process. `opened` is what [`open`] returned, in the process of the worker that leads. In a simulation, the thread
-    /// takes turns with the workers.
+    /// Starts the thread of a process. `opened` is the result of [`open`], in the process of the leading worker. In a
+    /// simulation, the thread takes turns with the workers.
     ///
     /// # Errors
     ///
@@ -127,11 +127,12 @@ impl<P: Payload> Recorder<P> {
         })
     }
 
-    /// Has a worker take part, on its thread and before it builds anything. Where there is a checkpoint, the worker goes on from it.
+    /// Lets a worker take part, on its thread and before it builds anything. Where there is a checkpoint, the worker
+    /// resumes from it.
     ///
     /// # Errors
     ///
-    /// Where the checkpoint cannot be gone on from.
+    /// Where the checkpoint cannot be restored.
     pub fn begin(&self, worker: &Worker<P>) -> Result<Rc<Recording<P>>, EngineError> {
         Recording::begin(&self.shared, worker)
     }

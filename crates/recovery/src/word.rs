@@ -3,7 +3,8 @@
 use pointstamp_store::{Lineage, Packed};
 use serde::{Deserialize, Serialize};
 
-/// A message about checkpoints. Those of the leader go to every worker; the others to the leader, the first worker.
+/// A message about checkpoints. Messages of the leader go to every worker; the others go to the leader, the first
+/// worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// From the leader: the execution has begun.

@@ -3,8 +3,8 @@
 use crate::cells::append;
 use crate::{Layout, Row, Symbol, terms};
 
-/// A row that is written again and again. Where a value is made of integers, so is its row: what is kept as a term is no
-/// such value, or has notes.
+/// A row that is written repeatedly. Where a value is made of integers, so is its row: a row that is kept as a term
+/// is no such value, or has notes.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuf {
     /// The layout of `words`; nothing where the row is `term`.
@@ -130,7 +130,7 @@ impl RowBuf {
     ///
     /// # Errors
     ///
-    /// Those of the function.
+    /// The errors of the function.
     pub fn term<E>(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
@@ -147,7 +147,7 @@ impl RowBuf {
     ///
     /// # Errors
     ///
-    /// Those of the function.
+    /// The errors of the function.
     pub fn other_term<E>(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,

@@ -13,8 +13,8 @@ use crate::{Cells, Cutter, Row, RowBuf};
 ///
 /// # Panics
 ///
-/// When what was read is written differently, when the parts of a tuple do not make the tuple, or when an expression has
-/// one result as a plan and another part by part.
+/// When written rows differ from the bytes read, when the parts of a tuple do not make the tuple, or when an
+/// expression has one result as a plan and another part by part.
 pub fn rows(data: &[u8]) {
     let Some((&kind, bytes)) = data.split_first() else {
         return;

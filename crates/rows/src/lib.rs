@@ -8,8 +8,8 @@
 //!
 //! The notes at the end of a term travel with it and are not compared: of rows with one term, one stays.
 //!
-//! This crate knows neither Python nor Arrow. What makes rows of Python's values and values of rows is in `py`; what makes
-//! them of columns is in `operators`.
+//! This crate knows neither Python nor Arrow. Conversions between rows and Python's values are in `py`, conversions
+//! from columns in `operators`.
 
 #![forbid(unsafe_code)]
 

@@ -114,7 +114,7 @@ impl Row<'_> {
 impl Ord for Row<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        // What is small enough to be put in place; a call for all others.
+        // For short contents, which are inlined; a call for all others.
         match (self, other) {
             (Row::Ints(layout, [word]), Row::Ints(than, [other])) if layout == than => {
                 word.cmp(other)

@@ -1,9 +1,9 @@
 //! A computation whose interleaving is determined by a seed.
 //!
-//! Workers run on threads, but only the one that has the *turn* does anything. Before each step a worker calls [`World::turn`],
-//! which draws what happens next: a frame of a link between two processes is delivered, or a worker has its turn.
-//! Nothing else decides in which order things happen, so a seed gives the same execution each time, as far as the program depends on
-//! neither the time nor on threads of its own.
+//! Workers run on threads, but only the one that has the *turn* does anything. Before each step a worker calls
+//! [`World::turn`], which draws the next event: a frame of a link between two processes is delivered, or a worker has
+//! its turn. Nothing else decides the order of events, so a seed gives the same execution each time, as far as the
+//! program depends on neither the time nor on threads of its own.
 //!
 //! Every link keeps its order; links overtake each other, and so do workers. The draw is uneven on purpose, and changes:
 //! some workers and links are rarely chosen for a while. The orders in which programs go wrong are those in which one is far behind.

@@ -78,8 +78,9 @@ struct State {
 }
 
 impl World {
-    /// A world of `processes` with `workers` each. Where `fails`, a process is lost at some moment, if the computation lasts so
-    /// long. A worker whose turn it is gets [`Ended::Stalled`] after nothing has happened for `patience`, where none is due later.
+    /// Creates a world of `processes` with `workers` each. Where `fails`, a process is lost at some moment, if the
+    /// computation lasts so long. A worker with the turn gets [`Ended::Stalled`] after nothing has happened for
+    /// `patience`, where none is due later.
     pub fn new(
         processes: usize,
         workers: usize,
@@ -218,8 +219,8 @@ impl World {
         state.asking = state.asking.saturating_sub(1);
     }
 
-    /// Ends the last turn of a worker. Where it was the last worker, all that is on its way is delivered. One whose thread never
-    /// began leaves, too: it would be given a turn that nobody ends.
+    /// Ends the last turn of a worker. Where it was the last worker, all items on links are delivered. A worker whose
+    /// thread never began leaves, too: its turn would have no end.
     pub fn leave(&self, worker: usize) {
         let mut state = self.state.lock();
         if !state.live.remove(&worker) || state.holder != Some(worker) {
@@ -227,7 +228,7 @@ impl World {
         }
         state.stirs();
         while self.next(state).is_err() {
-            state = self.state.lock(); // those who are left hear of it in their turn
+            state = self.state.lock(); // the remaining processes see it in their turns
             state.stirs();
         }
         self.turned.notify_all();

@@ -1,7 +1,8 @@
 //! A store in S3, GCS or Azure, by the crate `object_store`.
 //!
-//! Creation of what does not exist is a conditional write. The client tries requests again that were not answered, so a creation may say that the object
-//! exists because of its own first request; the protocol compares the bytes. Multipart uploads of killed writers cannot be listed: the bucket needs a rule that removes them.
+//! Creating a new object is a conditional write. The client repeats requests that were not answered, so a creation
+//! may report that the object exists because of its own first request; the protocol compares the bytes. Multipart
+//! uploads of killed writers cannot be listed: the bucket needs a rule that removes them.
 //!
 //! A call runs in the thread that makes it.
 
@@ -160,7 +161,7 @@ impl Store for Remote {
             Ok(bytes) if len > 0 && bytes.len() as u64 == len => Ok(bytes),
             Err(error @ Error::NotFound { .. }) => Err(self.0.error("read", name)(cause(error))),
             other => {
-                // Stores differ in how they answer for what an object does not have.
+                // Stores differ in their answer for a range beyond an object.
                 let size = self.0.size(name)?;
                 if size < range.end {
                     return Err(self.0.error("read", name)(cut(&range, size)));
@@ -249,7 +250,7 @@ impl Upload for Sending {
 impl Sending {
     fn abort(&mut self) {
         if let Some(mut writer) = self.writer.take() {
-            // What stays is removed by a rule of the bucket.
+            // A remaining upload is removed by a rule of the bucket.
             let _ = self.inner.runtime.block_on(writer.abort());
         }
     }

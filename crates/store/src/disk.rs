@@ -13,63 +13,63 @@ pub trait Disk: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of the system; `AlreadyExists`.
+    /// Errors of the system; `AlreadyExists`.
     fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Gives a file a second name, which must not exist.
     ///
     /// # Errors
     ///
-    /// Those of the system; `AlreadyExists`.
+    /// Errors of the system; `AlreadyExists`.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Gives a file another name in its folder, in place of the file of that name.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a name of a file.
     ///
     /// # Errors
     ///
-    /// Those of the system; `NotFound`.
+    /// Errors of the system; `NotFound`.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a folder, which must not exist.
     ///
     /// # Errors
     ///
-    /// Those of the system; `AlreadyExists`.
+    /// Errors of the system; `AlreadyExists`.
     fn make_folder(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a folder durable.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
 
     /// Returns the length of a file in bytes.
     ///
     /// # Errors
     ///
-    /// Those of the system; `NotFound`.
+    /// Errors of the system; `NotFound`.
     fn size(&self, path: &Path) -> io::Result<u64>;
 
     /// Reads a range of a file, which the file has.
     ///
     /// # Errors
     ///
-    /// Those of the system; `NotFound`; `UnexpectedEof`.
+    /// Errors of the system; `NotFound`; `UnexpectedEof`.
     fn read(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>>;
 
     /// Lists the names in a folder.
     ///
     /// # Errors
     ///
-    /// Those of the system; `NotFound`.
+    /// Errors of the system; `NotFound`.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
 
@@ -79,14 +79,14 @@ pub trait OpenFile: Send {
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes the bytes durable.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -136,7 +136,7 @@ impl Disk for Files {
     fn read(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
         let len = range.end.saturating_sub(range.start);
-        // What is not there is not allocated, either.
+        // A missing range is not allocated, either.
         if file.metadata()?.len() < range.end {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

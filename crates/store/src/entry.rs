@@ -1,8 +1,8 @@
 //! Entries of the log: fences and manifests.
 //!
-//! An entry is a JSON text and a last line `crc32c 1a2b3c4d`, the checksum of what is before. People can read it; every byte is under
-//! the checksum. [`Entry::kept`] names the earlier manifests that are kept, and their packs: so the newest entry of a log names
-//! everything that is needed, and what it does not name can go.
+//! An entry is a JSON text and a last line `crc32c 1a2b3c4d`, the checksum of the text before. People can read it;
+//! every byte is under the checksum. [`Entry::kept`] names the earlier manifests that are kept, and their packs: so
+//! the newest entry of a log names everything that is needed, and other objects can be removed.
 
 use crc32c::crc32c;
 use serde::de::DeserializeOwned;
@@ -95,8 +95,8 @@ impl Manifest {
         self.packs.iter().find(|pack| pack.name == name)
     }
 
-    /// Returns whether the next checkpoint should write the sections of a pack again that it still needs, rather than refer to them.
-    /// The pack then goes once no kept manifest names it.
+    /// Returns whether the next checkpoint should write the needed sections of a pack again, rather than refer to
+    /// them. The pack is then removed once no kept manifest names it.
     pub fn rewrites(&self, pack: &str) -> bool {
         self.pack(pack).is_some_and(Pack::is_sparse)
     }

@@ -71,7 +71,7 @@ impl Attempt {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn writer(&self, store: &dyn Store, worker: u32) -> Result<PackWriter, Error> {
         PackWriter::new(store, names::pack(self.turn, worker), self.lineage, worker)
     }
@@ -162,7 +162,7 @@ impl Execution {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] while another attempt is under way or a manifest was not answered; [`Error::Overtaken`].
+    /// [`Error::Misuse`] during another attempt or with an unconfirmed manifest; [`Error::Overtaken`].
     pub fn begin(&mut self) -> Result<Attempt, Error> {
         self.begin_as(self.attempts + 1)
     }
@@ -198,7 +198,7 @@ impl Execution {
         })
     }
 
-    /// Gives up the attempt that is under way. The next [`Execution::prune`] removes its packs.
+    /// Gives up the current attempt. The next [`Execution::prune`] removes its packs.
     ///
     /// # Errors
     ///
@@ -212,14 +212,14 @@ impl Execution {
         Ok(())
     }
 
-    /// Makes the manifest of the attempt that is under way, from the packs of all workers. When this returns a manifest, the checkpoint exists, and
-    /// what it covers may be shown.
+    /// Makes the manifest of the current attempt, from the packs of all workers. When this returns a manifest, the
+    /// checkpoint exists, and the results that it covers may be shown.
     ///
     /// # Errors
     ///
     /// - [`Error::Store`]: whether the manifest exists is not known. Call [`Execution::settle`] until it returns something else.
     /// - [`Error::Overtaken`]: end, and show nothing.
-    /// - [`Error::Missing`]: the entry before is gone: someone has removed it. End, and show nothing.
+    /// - [`Error::Missing`]: the previous entry does not exist: someone has removed it. End, and show nothing.
     /// - [`Error::Misuse`]: the packs are not of this attempt, or refer to packs that the last checkpoint does not name.
     pub fn commit(&mut self, checkpoint: Checkpoint, packs: &[Packed]) -> Result<&Manifest, Error> {
         self.in_force()?;
@@ -238,7 +238,7 @@ impl Execution {
             packs: self.collect(turn, packs)?,
             checkpoint,
         };
-        // Later ones than that which was gone on from (`at=`) belong to a branch that is given up.
+        // Entries later than the resumed one (`at=`) belong to a branch that is given up.
         let base = self.base.as_ref().map_or(0, |base| base.number);
         let mut kept: Vec<Kept> = self
             .kept
@@ -360,7 +360,7 @@ impl Execution {
     ///
     /// # Errors
     ///
-    /// Those of the store; [`Error::Overtaken`] where that is known.
+    /// Errors of the store; [`Error::Overtaken`] where that is known.
     pub fn prune(&mut self) -> Result<usize, Error> {
         self.in_force()?;
         self.note_head()?;

@@ -50,7 +50,7 @@ impl Fault {
     ///
     /// # Errors
     ///
-    /// The one that it stands for.
+    /// The wrapped disk.
     pub fn strike(self) -> io::Result<()> {
         match self {
             Fault::Kill => std::process::abort(),

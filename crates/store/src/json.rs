@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON value as text. Numbers of any size stay as they are. Its serde encoding is for JSON only, and so are those of manifests.
+/// A JSON value as text. Numbers of any size stay as they are. Its serde encoding is for JSON only, and so is a
+/// manifest's.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Box<str>);
 
@@ -14,7 +15,7 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// What is wrong, and where.
+    /// The error, and its position.
     pub fn new(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         let value = RawValue::from_string(text.into())?;
         Ok(Json(value.get().into()))

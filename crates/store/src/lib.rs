@@ -1,16 +1,16 @@
 //! Checkpoints outside of memory: formats, the protocol by which one comes to exist, and stores.
 //!
-//! A checkpoint is what [`Location::read`] returns: a [`Manifest`] and the sections of the packs that it names. It exists from the
-//! moment when its manifest does. The modules, from below:
+//! A checkpoint is the result of [`Location::read`]: a [`Manifest`] and the sections of the packs that it names. It
+//! exists from the moment when its manifest does. The modules, in layers from the lowest:
 //!
-//! - [`store`]: the interface of what holds objects. [`Local`] is a folder, on a [`disk`]; `Remote` is S3, GCS or Azure (feature `cloud`); [`SimulatedDisk`], [`Cloud`] and
-//!   [`failing`] are for tests.
-//! - [`page`] and [`pack`]: what each worker writes, under checksums.
-//! - [`entry`] and [`checkpoint`]: what the manifest says.
-//! - [`Location`] and [`Execution`]: the log of numbered entries, who may add to it, and what can be removed.
+//! - [`store`]: the interface of object storage. [`Local`] is a folder, on a [`disk`]; `Remote` is S3, GCS or Azure
+//!   (feature `cloud`); [`SimulatedDisk`], [`Cloud`] and [`failing`] are for tests.
+//! - [`page`] and [`pack`]: the files that each worker writes, under checksums.
+//! - [`entry`] and [`checkpoint`]: the contents of the manifest.
+//! - [`Location`] and [`Execution`]: the log of numbered entries, the right to add to it, and the removal of objects.
 //!
-//! `docs/design/checkpoints.md` has the formats, the invariants and the argument. No bytes make this crate panic, or allocate more than
-//! in proportion to those that are there.
+//! `docs/design/checkpoints.md` has the formats, the invariants and the argument. No bytes make this crate panic, or
+//! allocate more than in proportion to them.
 //!
 //! ```
 //! use std::sync::Arc;

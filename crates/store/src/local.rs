@@ -1,11 +1,12 @@
 //! A store in a folder.
 //!
-//! An object is a file. It is written under a temporary name beside its own (`.7.3f2a.tmp` for `log/7`), synced, and then linked or
-//! renamed to its name; then the folder is synced. A link never replaces a file, so that of two creations one fails. So an object that
-//! exists has all of its bytes whenever power fails, and an object whose creation was answered exists.
+//! An object is a file. It is written under a temporary name beside its own (`.7.3f2a.tmp` for `log/7`), synced, and
+//! then linked or renamed to its name; then the folder is synced. A link never replaces a file, so that of two
+//! creations one fails. So an object that exists has all of its bytes after any power failure, and an object whose
+//! creation was confirmed exists.
 //!
-//! A creation that finds the object there syncs the folder before it says so: the link may be another's that is not yet durable, or
-//! its own, whose sync failed.
+//! A creation that finds the object present syncs the folder before it reports so: the link may be another's that is
+//! not yet durable, or its own, whose sync failed.
 //!
 //! Two programs may use the folder at once. A network file system must have links, and list a name to everyone as soon as it exists: NFS does
 //! with `noac`.
@@ -108,7 +109,7 @@ impl Folder {
             .filter(|parent| !parent.as_os_str().is_empty());
         let there = self.disk.list(folder).is_ok();
         if !there {
-            // A folder is made in one that is durable, so one that is there is as durable as the one it is in.
+            // A folder is made in a durable one, so an existing folder is as durable as its parent.
             if let Some(parent) = parent {
                 self.make_below(parent, made)?;
             }
@@ -130,7 +131,7 @@ impl Folder {
         let folder = path.parent().unwrap_or(&self.root);
         self.make(folder)?;
         let temporary = self.temporary(path);
-        // A folder that was removed meanwhile is not made again: what was in it is lost.
+        // A folder that was removed meanwhile is not made again: its contents are lost.
         let file = self.disk.create(&temporary)?;
         Ok((temporary, file))
     }
@@ -175,7 +176,7 @@ impl Folder {
             .and_then(|()| file.sync())
             .and_then(|()| self.disk.link(&temporary, path));
         drop(file);
-        // One that stays is swept later.
+        // A remaining file is swept later.
         let _ = self.disk.remove(&temporary);
         let creation = match linked {
             Ok(()) => Creation::Created,
@@ -358,7 +359,7 @@ impl Drop for Writing {
     fn drop(&mut self) {
         self.file = None;
         if let Some(temporary) = &self.temporary {
-            // One that stays is swept later.
+            // A remaining file is swept later.
             let _ = self.folder.disk.remove(temporary);
         }
     }

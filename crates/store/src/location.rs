@@ -99,7 +99,7 @@ impl Location {
     /// Begins an execution: makes its fence, which overtakes all earlier ones, and finds the checkpoint to go on from: number `at`, or
     /// the newest. `keep` checkpoints are kept, at least one.
     ///
-    /// The store is tried: one that does not refuse to create what exists is refused.
+    /// The store is tested: a store that does not refuse to create an existing object is refused.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Location {
         if !log::make(self.store(), &name, &bytes)? {
             return Ok(false);
         }
-        // A store that does not refuse to create what exists answers so here, and nothing is lost.
+        // A store that does not refuse to create an existing object is detected here, and nothing is lost.
         let again = self.store.create(&name, &bytes)?;
         let last = log::numbers(self.store())?.last().copied();
         if let Some(last) = last.filter(|&last| last > fence.number) {
@@ -203,7 +203,7 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// As [`Location::open`], but for those of a start.
+    /// The errors of [`Location::open`], except those of a start.
     pub fn read(&self, at: Option<u64>) -> Result<Option<Reader>, Error> {
         let Some(log) = Log::read(self.store(), at.is_some())? else {
             return match at {
@@ -227,7 +227,7 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// Those of the store, and those of a log of which nothing can be read.
+    /// Errors of the store, and of a log without a readable entry.
     pub fn list(&self) -> Result<Vec<Line>, Error> {
         let Some(log) = Log::read(self.store(), true)? else {
             return Ok(Vec::new());
@@ -248,11 +248,11 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// Those of the store. What is damaged or missing is no error, but in [`Verified::damage`].
+    /// Errors of the store. Damaged or missing objects are no errors, but in [`Verified::damage`].
     pub fn verify(&self) -> Result<Verified, Error> {
         loop {
             let (newest, verified) = self.verify_once()?;
-            // What is missing may have been pruned since.
+            // A missing object may have been pruned since.
             let moved = || Ok::<_, Error>(log::numbers(self.store())?.last().copied() > newest);
             if verified.damage.is_empty() || !moved()? {
                 return Ok(verified);
@@ -278,7 +278,7 @@ impl Location {
             Err(_) => return Ok((last, verified)),
         };
         if !verified.damage.is_empty() {
-            // Those that are lost have been named.
+            // Lost entries have been named.
             log.kept.retain(|kept| !kept.packs.is_empty());
         }
         let by = names::log(log.highest);
@@ -305,7 +305,7 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// Those of the store, and those of a log that is not as it should be.
+    /// Errors of the store, and of a malformed log.
     pub fn prune(&self) -> Result<usize, Error> {
         let Some(log) = Log::read(self.store(), false)? else {
             return Ok(0);

@@ -68,10 +68,11 @@ fn missing(number: u64, by: &str) -> Error {
 impl Log {
     /// Reads the log; nothing where the location was never used.
     ///
-    /// With `salvage`, a damaged or missing newest entry is no error: what is kept is what the newest entry says that can be read, and
-    /// the lost one, without packs.
+    /// With `salvage`, a damaged or missing newest entry is no error: the kept checkpoints are those of the newest
+    /// readable entry, and the lost one, without packs.
     pub(crate) fn read(store: &dyn Store, salvage: bool) -> Result<Option<Log>, Error> {
-        // Entries are made before the head and the packs that need them, and are read after these: what they need was there.
+        // Entries are made before the head and the packs that need them, and are read after these: needed objects
+        // existed.
         let mut before = None;
         loop {
             let head = match head(store) {
@@ -96,7 +97,7 @@ impl Log {
                 Err(error) if error.is_missing() => None,
                 other => Some(other?),
             };
-            // The log may have gone on meanwhile: the entry pruned, the head put.
+            // The log may have advanced meanwhile: the entry pruned, the head put.
             let first = before.replace(last) != Some(last);
             let Some(bytes) = bytes else {
                 if first {
@@ -171,7 +172,7 @@ impl Log {
             };
             match Entry::read(&name, &bytes) {
                 Ok(entry) => {
-                    // Those above may have let go of some.
+                    // Later entries may have dropped some.
                     let mut kept = entry.kept.clone();
                     kept.retain(|kept| numbers.contains(&kept.number));
                     kept.extend(entry.as_kept(&bytes));

@@ -1,14 +1,14 @@
 //! A model of several executions at one location, in random interleavings at every call of the store, with calls that are late or are not
 //! answered, and pauses and ends at any call.
 //!
-//! Each checkpoint adds one link to a chain: a random number, and that of the checkpoint before it. A target shows the links, each with
-//! the position of its checkpoint, in one transaction, as sinks do. What must hold:
+//! Each checkpoint adds one link to a chain: a random number, and that of the checkpoint before it. A target shows
+//! the links, each with the position of its checkpoint, in one transaction, as sinks do. The invariants:
 //!
-//! - what is shown is one chain: each link that is shown follows the one shown before it;
+//! - the shown links are one chain: each link that is shown follows the one shown before it;
 //! - a link that was not shown because the position is past it was shown before;
-//! - at every start everything that was shown is in the checkpoint that is gone on from, or is the newest there;
-//! - the checkpoint that is gone on from can be read, whatever was removed;
-//! - once all have ended and the last start has pruned, only what is named is left.
+//! - at every start everything that was shown is in the resumed checkpoint, or is the newest there;
+//! - the resumed checkpoint can be read, whatever was removed;
+//! - once all have ended and the last start has pruned, only named objects are left.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -120,7 +120,7 @@ fn run(location: &Location, target: &Mutex<Target>, rounds: usize) -> Result<(),
             .unwrap()
             .show(reader.manifest().number, &links);
     } else {
-        // One that was overtaken since may find that more was shown.
+        // An execution that was overtaken since may find that more was shown.
         execution.confirm()?;
         assert!(
             target.lock().unwrap().shown.is_empty(),
@@ -182,7 +182,7 @@ fn round(
             target.lock().unwrap().show(number, links);
             Ok(())
         }
-        // Planted: it is taken for one that failed.
+        // Planted: it counts as a failed one.
         Err(Error::Store(_)) if !execution.is_pending() => Ok(()),
         Err(error) => Err(error),
     }

@@ -7,9 +7,10 @@
 //! footer     u64 offset of the directory | u64 its length | u32 its CRC-32C | u32 version | "PSTMPACK" | u32 CRC-32C of the 32 bytes before
 //! ```
 //!
-//! Every byte is under a checksum, and nothing lies between. A section of the directory may lie in an earlier pack: what has not changed since is referred
-//! to. A reference always leads to a section that is stored, never to another reference. The manifest has the length of the pack and the
-//! checksum of its directory, so that another pack in its place is noticed.
+//! Every byte is under a checksum, and there are no gaps. A section of the directory may be in an earlier pack:
+//! unchanged sections are referred to. A reference always leads to a section that is stored, never to another
+//! reference. The manifest has the length of the pack and the checksum of its directory, so that another pack in its
+//! place is noticed.
 //!
 //! Writing takes the memory of a page; reading, that of one section or, by pages, of one [`READ`].
 

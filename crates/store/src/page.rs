@@ -5,9 +5,9 @@
 //! the stored bytes
 //! ```
 //!
-//! All numbers are little-endian. `first` is the position of the page in what it is a page of: of a section the offset of its first
-//! byte, of a run the number of its first row. So a page that lies in another's place is noticed. A page is compressed where that saves a sixteenth
-//! of it. Reading a page allocates [`MOST`] bytes at most.
+//! All numbers are little-endian. `first` is the position of the page in its object: in a section the offset of its
+//! first byte, in a run the number of its first row. So a page in another's place is noticed. A page is compressed
+//! where that saves a sixteenth of it. Reading a page allocates [`MOST`] bytes at most.
 
 use bytes::Bytes;
 use crc32c::{crc32c, crc32c_append};
@@ -60,7 +60,7 @@ fn small(len: usize) -> u32 {
     u32::try_from(len).expect("at most MOST")
 }
 
-/// The header of a page. The checksum covers the body, too, so what it says is checked by [`Header::open`] only.
+/// The header of a page. The checksum covers the body, too, so the fields are checked by [`Header::open`] only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The length of the stored bytes behind the header.
@@ -75,11 +75,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header. What it says is within the bounds of a page.
+    /// Reads a header. Its lengths are within the bounds of a page.
     ///
     /// # Errors
     ///
-    /// What is wrong.
+    /// A description of the error.
     pub fn read(bytes: &[u8; HEADER]) -> Result<Header, String> {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -108,7 +108,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// What is wrong.
+    /// A description of the error.
     pub fn open(&self, stored: Bytes) -> Result<Bytes, String> {
         if stored.len() != self.stored || crc32c_append(self.seed, &stored) != self.sum {
             return Err("a page does not match its checksum".to_owned());

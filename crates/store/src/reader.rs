@@ -85,7 +85,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Those of the store, and those of a pack that is not as the manifest says.
+    /// Errors of the store, and of a pack that differs from the manifest.
     pub fn pack(&self, name: &str) -> Result<PackReader, Error> {
         let mut packs = self.0.packs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pack) = packs.get(name) {
@@ -114,7 +114,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Those of [`Reader::pack`].
+    /// The errors of [`Reader::pack`].
     pub fn sections(&self) -> Result<Vec<Found>, Error> {
         let mut roots: Vec<(u32, &Pack)> = Vec::new();
         for pack in &self.0.manifest.packs {
@@ -143,7 +143,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Those of the store, and [`Error::Damaged`].
+    /// Errors of the store, and [`Error::Damaged`].
     pub fn read(&self, section: &SectionRef) -> Result<Bytes, Error> {
         self.pack(&section.pack)?.read(section)
     }
@@ -152,7 +152,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Those of [`Reader::pack`].
+    /// The errors of [`Reader::pack`].
     pub fn pages(&self, section: &SectionRef) -> Result<Pages, Error> {
         self.pack(&section.pack)?.pages(section)
     }

@@ -79,8 +79,8 @@ impl Cloud {
         self.weather(|_| Fate::Answered)
     }
 
-    /// Returns a client. `weather` is asked before every call, and says what becomes of those that change the store; of others it
-    /// says whether they are answered.
+    /// Returns a client. `weather` is called before every call, and decides the outcome of those that change the
+    /// store; for others it decides whether they are answered.
     pub fn weather(&self, weather: impl Fn(&str) -> Fate + Send + Sync + 'static) -> Simulated {
         Simulated {
             cloud: self.clone(),

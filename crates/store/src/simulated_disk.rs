@@ -1,8 +1,8 @@
 //! A disk in memory that loses power, for tests.
 //!
-//! What programs see is the cache: every call has its effect at once. What a power cut leaves is what was synced, with any choice of
-//! the rest: each write to a file that was not synced is there or is zeros, and each change to a folder that was not synced is
-//! there or not, whatever came before or after it. A rename is there as a whole or not at all, as on file systems with a journal.
+//! Programs see the cache: every call has its effect at once. After a power cut, the synced state is left, with any
+//! choice of the rest: each unsynced write to a file is present or is zeros, and each unsynced change to a folder is
+//! present or not, whatever came before or after it. A rename is atomic, as on file systems with a journal.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -42,62 +42,63 @@ pub trait Store: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn upload(&self, name: &str) -> Result<Box<dyn Upload>, StoreError>;
 
     /// Creates an object of these bytes, unless one of this name exists.
     ///
     /// # Errors
     ///
-    /// Those of the store. The caller then does not know whether the object was created, and tries again with the same bytes.
+    /// Errors of the store. The caller then does not know whether the object was created, and tries again with the
+    /// same bytes.
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Creation, StoreError>;
 
     /// Writes an object of these bytes, in place of the one of this name.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let mut upload = self.upload(name)?;
         upload.write(bytes)?;
         upload.finish()
     }
 
-    /// Reads a whole object. Allocates no more than it holds.
+    /// Reads a whole object. Allocates no more than its size.
     ///
     /// # Errors
     ///
-    /// Those of the store; [`StoreError::is_missing`] where no such object exists.
+    /// Errors of the store; [`StoreError::is_missing`] where no such object exists.
     fn get(&self, name: &str) -> Result<Bytes, StoreError>;
 
-    /// Reads a range of an object. Allocates no more than the object holds.
+    /// Reads a range of an object. Allocates no more than the object's size.
     ///
     /// # Errors
     ///
-    /// Those of the store; [`StoreError::is_missing`] where no such object exists, [`StoreError::is_cut`] where it ends before the
-    /// range does.
+    /// Errors of the store; [`StoreError::is_missing`] where no such object exists, [`StoreError::is_cut`] where it
+    /// ends before the range does.
     fn read(&self, name: &str, range: Range<u64>) -> Result<Bytes, StoreError>;
 
-    /// Lists the objects in a folder (`log`, or the empty string for the top), in no order. Every object whose creation was answered
-    /// before the call is listed. A folder that does not exist is empty.
+    /// Lists the objects in a folder (`log`, or the empty string for the top), in no order. Every object whose
+    /// creation was confirmed before the call is listed. A folder that does not exist is empty.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError>;
 
     /// Deletes an object. An object that does not exist is deleted already.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn delete(&self, name: &str) -> Result<(), StoreError>;
 
     /// Deletes the temporary files of killed writers, for the objects whose names are `dead`.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn sweep(&self, dead: &dyn Fn(&str) -> bool) -> Result<(), StoreError>;
 }
 
@@ -107,14 +108,14 @@ pub trait Upload: Send {
     ///
     /// # Errors
     ///
-    /// Those of the store. The upload cannot be finished then.
+    /// Errors of the store. The upload cannot be finished then.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Makes the object appear, durably.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn finish(self: Box<Self>) -> Result<(), StoreError>;
 }
 

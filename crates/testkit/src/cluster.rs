@@ -1,10 +1,10 @@
 //! A cluster of workers in one thread, driven by a seed.
 //!
-//! Owns [`SimulatedCluster`]. Workers run operators that do anything an operator may: consume messages,
-//! keep, copy, downgrade and drop capabilities, send. Messages arrive in any order; progress
-//! batches arrive one after the other from each worker to each other one, with any delay. The real
-//! [`Protocol`] is driven as the engine drives it. What is truly outstanding is known here, and
-//! after every propagation on any worker no frontier may have passed any of it.
+//! Owns [`SimulatedCluster`]. Workers run operators that do anything an operator may: consume messages, keep, copy,
+//! downgrade and drop capabilities, send. Messages arrive in any order; progress batches arrive one after the other
+//! from each worker to each other one, with any delay. The real [`Protocol`] is driven as the engine drives it. The
+//! truly outstanding pointstamps are known here, and after every propagation on any worker no frontier may have
+//! passed any of them.
 
 use std::collections::{BTreeMap, VecDeque};
 

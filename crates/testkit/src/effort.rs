@@ -1,6 +1,6 @@
 //! The effort of property tests: `POINTSTAMP_EFFORT` times as long as in `make test`.
 //!
-//! What they look at is the same each time: `.cargo/config.toml` gives proptest a seed, and `make check-deep` another.
+//! Their examples are the same each time: `.cargo/config.toml` gives proptest a seed, and `make check-deep` another.
 
 use proptest::test_runner::Config;
 

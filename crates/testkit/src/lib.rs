@@ -1,6 +1,6 @@
 //! Oracles, generators and models for tests.
 //!
-//! Nothing here is shared with what it checks beyond the traits and the types of the interfaces:
+//! Nothing here is shared with the code under test beyond the traits and the types of the interfaces:
 //!
 //! * [`Domain`]: kinds of timestamps to test with, each with a finite universe of times;
 //! * [`Layered`]: a partial order with neither joins nor meets;

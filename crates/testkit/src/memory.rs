@@ -137,7 +137,7 @@ impl Memory {
     /// Ends the process: every other one loses it, and it loses every other one.
     pub fn kill(&self) {
         let others = (0..self.hub.len()).filter(|&other| other != self.process);
-        // First nothing of it is heard any more: it would tell one that it has lost another.
+        // First its messages stop: otherwise one would report that it has lost another.
         for other in others.clone() {
             self.lose(self.process, other);
         }

@@ -1,9 +1,8 @@
 //! Could-result-in, read off its definition.
 //!
-//! Owns [`Reach`]. It walks from a pointstamp along one hop after another, applying what each hop
-//! does to the time at hand: no path is ever summarized, nothing is minimal, and nothing is shared
-//! with the code under test. It stays within a domain's universe, which is finite, and
-//! convex: what leaves it cannot come back.
+//! Owns [`Reach`]. It walks from a pointstamp along one hop after another, applying the effect of each hop to the
+//! time: no path is ever summarized, nothing is minimal, and nothing is shared with the code under test. It stays
+//! within a domain's universe, which is finite, and convex: a time that leaves it cannot come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 

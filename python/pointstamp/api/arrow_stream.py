@@ -1,8 +1,8 @@
 """Streams of Arrow record batches: hashed, moved, aggregated and joined without the GIL.
 
 Batches cross between Rust and Python without copying, by Arrow's PyCapsule interface: pyarrow, Polars,
-pandas, DuckDB and whatever else speaks it can send them. pyarrow itself is imported the first time that a
-batch or a schema goes to Python: the extra ``arrow`` of the package installs it.
+pandas, DuckDB and other libraries with this interface can send them. pyarrow itself is imported the first
+time that a batch or a schema goes to Python: the extra ``arrow`` of the package installs it.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class ArrowStream(ColumnOperators):
 
         Args:
             fn: Returns a batch, a table, or an iterable of them; from any library that speaks Arrow.
-            schema: Of what it returns. Left out, it is this stream's.
+            schema: Of the result. By default, it is this stream's.
             name: For messages.
 
         Raises:
@@ -272,7 +272,7 @@ class ArrowStream(ColumnOperators):
         """Splits the rows by their key into several streams, on their worker.
 
         Args:
-            parts: How many streams to make.
+            parts: The number of streams to make.
             by: The key's column, or columns: as in `exchange`, with parts in place of workers.
             name: The operator's name.
 
@@ -308,8 +308,8 @@ class ArrowStream(ColumnOperators):
             name: The operator's name.
             aggregates: By the names of their columns, such as ``total=ps.col("price").sum()`` or
                 ``n=ps.count()``. With ``first``, ``last``, ``collect``, ``distinct_count``, ``top_k``,
-                ``median`` and ``quantile``, a time's values are kept until it closes; first and last are
-                of arrival. A quantile lies between two values as far along as its share says.
+                ``median`` and ``quantile``, a time's values are kept until it closes; first and last are of
+                arrival. A quantile is interpolated between two values by its share.
 
         Raises:
             GraphError: If there is no such column, or a function is not defined for its type.
@@ -360,7 +360,7 @@ class ArrowStream(ColumnOperators):
     def distinct(self, by: str | Sequence[str] | None = None, *, name: str | None = None) -> ArrowStream:
         """One row of each key per time, sent when it is first seen; exchanged by key.
 
-        Of a key's rows at a time it is the first that arrives. What has been seen is forgotten when the time
+        Of a key's rows at a time it is the first that arrives. The seen keys are forgotten when the time
         closes: for a loop that ends when nothing is new, there is `distinct_so_far`.
 
         Args:
@@ -386,12 +386,13 @@ class ArrowStream(ColumnOperators):
     ) -> ArrowStream:
         """One row of each key at the first time that has one; exchanged by key. Keys are kept for good.
 
-        At every time, the keys sent at or before it are those that have come at or before it. In a loop times
-        are partially ordered, and a key is sent at each of its least times: one that epoch 0 has in round 5
-        is sent again when epoch 1 has it in round 2, for round 2 of epoch 1 is not after round 5 of epoch 0.
+        At every time, the keys sent at or before it are the keys that have come at or before it. In a loop
+        times are partially ordered, and a key is sent at each of its least times: a key that epoch 0 has in
+        round 5 is sent again when epoch 1 has it in round 2, for round 2 of epoch 1 is not after round 5 of
+        epoch 0.
 
-        Rows wait until nothing before their time can come, so that what a time has does not depend on
-        what arrived first: a round of a loop waits for the round before it.
+        Rows wait until nothing before their time can come, so that the result of a time does not depend on
+        the order of arrival: a round of a loop waits for the round before it.
 
         Args:
             by: The key's column, or columns; None takes them all.
@@ -484,7 +485,7 @@ class ArrowStream(ColumnOperators):
     def concat(self, *others: ArrowStream, name: str | None = None) -> ArrowStream:
         """The rows of this stream and the others, which have its schema.
 
-        Where all are from `event_time`, of one column, so is what they are together.
+        Where all are from `event_time`, of one column, so is the result.
 
         Raises:
             GraphError: If another schema differs; it names the fields.
@@ -682,8 +683,8 @@ class ArrowStream(ColumnOperators):
             ttl: A key is forgotten when no row of it has come for so long, in event time: a row at exactly so
                 long after the last finds it forgotten. None: never.
             column: The times; left out: the column of `event_time`.
-            state: Where to keep it, to be listed, or restored from a snapshot: of each key a dict with the
-                time of its last row and what the functions know.
+            state: The `KeyedState` that lists the state and restores it from a snapshot: for each key a dict
+                with the time of its last row and the states of the functions.
             name: The operator's name.
             aggregates: By the names of their columns, as in `aggregate`: ``sum``, ``mean``, ``min``, ``max``,
                 ``count``, and ``ps.count()``.
@@ -787,24 +788,23 @@ class ArrowStream(ColumnOperators):
     ) -> ArrowStream:
         """Pairs of rows with one key, the other's time in ``[time + lower, time + upper]``.
 
-        The columns are ours, the other's but for its key, and one that tells when both were there, the later
-        of their times: this is the time of the pair, an int64 where the times are integers. What matches
-        nothing is sent, where asked for, when nothing can match it any more, with nulls in the other's
-        columns. A null in a key matches nothing.
+        The columns are this stream's, the other's except its key, and one with the later of the two times,
+        which is the time of the pair: an int64 where the times are integers. Rows without a match are sent,
+        where requested, when nothing can match them any more, with nulls in the other's columns. A null in a
+        key matches nothing.
 
         Args:
             other: The right side; its column of times has the type of ours, or both are of integers.
             on: The key's column, or columns, on both sides.
             lower: An int in the unit of the times, or for timestamps a timedelta; may be negative.
             upper: Not less than `lower`.
-            how: Whose rows without a match come all the same.
+            how: The sides whose rows without a match are sent all the same.
             suffix: Added to names of the right side that the left side has, too.
             joined_at: The name of the column with the time of the pair.
             column: The times of both, or of each; left out: the columns of `event_time`.
-            state: Where to keep what can still be matched, to be listed, or restored from a snapshot: of
-                each key
-                the rows of the left and of the right as a pair of lists of dicts, in which ``matched`` says
-                whether a row has been.
+            state: The `KeyedState` that lists the rows that can still be matched, and restores them from a
+                snapshot: for each key the rows of the left and of the right as a pair of lists of dicts, in
+                which ``matched`` says whether a row has been.
             name: The operator's name.
 
         Raises:
@@ -845,21 +845,21 @@ class ArrowStream(ColumnOperators):
     ) -> ArrowStream:
         """Every pair of both streams' rows with one key in one window, when the window is final.
 
-        The columns are ours, the other's but for its key, and ``window_start`` and ``window_end``
-        (exclusive), as those of `window`; results are at the window's last instant. Sessions are those of
-        both streams' rows together. A null in a key matches nothing, and is a session of its own.
+        The columns are this stream's, the other's except its key, and ``window_start`` and ``window_end``
+        (exclusive), as in `window`; results are at the window's last instant. Sessions are sessions of both
+        streams' rows together. A null in a key matches nothing, and is a session of its own.
 
         Args:
             other: The right side; its column of times has the type of ours, or both are of integers.
             on: The key's column, or columns, on both sides.
             window: `Tumbling`, `Sliding` or `Session`; lengths are ints in the unit of the times, or for
                 timestamps timedeltas.
-            how: Whose rows without any on the other side of their window come all the same, with nulls in
-                the other's columns.
+            how: The sides whose rows without any on the other side of their window are sent all the same,
+                with nulls in the other's columns.
             suffix: As in `interval_join`.
             column: As in `interval_join`.
-            state: Where to keep the rows of open windows, to be listed, or restored from a snapshot: of each
-                key those of the left and of the right as a pair of lists of dicts.
+            state: The `KeyedState` that lists the rows of open windows, and restores them from a snapshot:
+                for each key the rows of the left and of the right as a pair of lists of dicts.
             name: The operator's name.
 
         Raises:
@@ -907,15 +907,15 @@ class ArrowStream(ColumnOperators):
     ) -> ArrowStream:
         """Each row with the latest of the other stream at or before its time, by key.
 
-        The columns are ours and the other's but for its key, null where there is no such row; the time of a
-        result is that of our row.
+        The columns are this stream's and the other's except its key, null where there is no such row; the
+        time of a result is the time of this stream's row.
 
         Args:
             other: The right side; of each key its latest row is kept.
             on: The key's column, or columns, on both sides.
-            within: How long before at most; an int or a timedelta. An older row of the other side
+            within: The maximum distance back in time; an int or a timedelta. An older row of the other side
                 is freed.
-            how: ``"inner"`` leaves out rows without one.
+            how: ``"inner"`` leaves out rows without a match.
             suffix: As in `interval_join`.
             column: As in `interval_join`.
             state: As in `interval_join`: of each key the latest row of the other stream, as a dict.
@@ -968,10 +968,9 @@ class ArrowStream(ColumnOperators):
             on: The key's column, or columns, on both sides.
             ends: A column of booleans of the table: where it is true, the row ends its key's row, and is
                 none.
-            ttl: A row of the table ends when there has been no new one of its key for so long, in event time:
-                at exactly so long after its time it is gone. None: never.
-            how: ``"inner"``: a row without one of the table is left out; ``"left"``: it has nulls in its
-                place.
+            ttl: A row of the table ends when there has been no new one of its key for this long, in event
+                time: at exactly this time after its own it is removed. None: never.
+            how: ``"inner"``: a row without a row of the table is left out; ``"left"``: it has nulls instead.
             suffix: As in `interval_join`.
             column: As in `interval_join`.
             state: As in `interval_join`: of each key the row of the table, as a dict.
@@ -1016,14 +1015,14 @@ class ArrowStream(ColumnOperators):
         name: str | None,
         changes: Iterable[str] = (),
     ) -> ArrowStream:
-        """Each batch through a function that changes some columns; an empty one tells the schema."""
+        """Applies to each batch a function that changes some columns; an empty batch gives the schema."""
         import pyarrow as pa
 
         operator = kind.name
         if schema is None:
             before = self.schema
             found = checked_columns(function, operator, before).schema
-            # What has a column's name keeps its type where the two differ in layout only.
+            # A column of the same name keeps its type where the two differ in layout only.
             schema = pa.schema([_as_before(field, before) for field in found])
         made = schema
         return self._map_each(
@@ -1118,7 +1117,7 @@ class ArrowStream(ColumnOperators):
         return self._mapped(kinds.RENAME, lambda batch: batch.rename_columns(new), name=name, changes=moved)
 
     def with_columns(self, **exprs: Column) -> ArrowStream:
-        """The rows with further columns, or others in the place of those of the same names.
+        """The rows with further columns, which replace columns of the same names.
 
         Args:
             exprs: For each name an expression (``ps.col("n") * 2``), also one of pyarrow or Polars, or a
@@ -1172,7 +1171,7 @@ class ArrowStream(ColumnOperators):
         """The first `n` rows of each time to come, of all workers; after `sort`, the first in order.
 
         Args:
-            n: How many, at most.
+            n: The maximum number.
             name: The operator's name.
 
         Raises:
@@ -1193,7 +1192,7 @@ class ArrowStream(ColumnOperators):
         return self._on_one_worker(name or "limit", *limited(n))
 
     def _with_one_key(self, name: str | None) -> ArrowStream:
-        """The rows with one more column, which is the same in all: what goes by key takes them together."""
+        """Adds a column with the same value in all rows, so that operators by key take them together."""
         import pyarrow as pa
 
         schema = self.schema.append(pa.field(ALL, pa.int8()))
@@ -1226,19 +1225,19 @@ class ArrowStream(ColumnOperators):
         ahead: timedelta | None = None,
         name: str | None = None,
     ) -> tuple[ArrowStream, ArrowStream]:
-        """The rows at the times that a column tells, and those that came too late; as `Stream.event_time`.
+        """Moves rows to the times in a column; returns also the late ones; as `Stream.event_time`.
 
         Args:
             column: Of integers, timestamps or dates, none of them null or before 0 (1970). A time is the
                 column's own number, in its unit.
-            lateness: How far behind the latest a row may be: an int in the column's unit, or for timestamps a
-                timedelta.
+            lateness: The maximum distance of a row behind the latest one: an int in the column's unit, or for
+                timestamps a timedelta.
             idle: As in `Stream.event_time`.
             ahead: As in `Stream.event_time`, of timestamps.
             name: The operator's name.
 
         Raises:
-            GraphError: If there is no such column, or it tells no times.
+            GraphError: If there is no such column, or it holds no times.
             TimeError: When the dataflow runs, for a time that is null, or below 0.
 
         Examples:
@@ -1272,10 +1271,10 @@ class ArrowStream(ColumnOperators):
         return several("event_time", "on_time, late", (self._of(on_time), self._of(late)))
 
     def delay(self, column: str, *, name: str | None = None) -> ArrowStream:
-        """Each row at the time that a column tells, which is not before the row's own; nothing is held.
+        """Moves each row to the time in a column, which is not before the row's own; nothing is held.
 
         Raises:
-            GraphError: If there is no such column, or it tells no times.
+            GraphError: If there is no such column, or it holds no times.
             TimeError: When the dataflow runs, for a time that is null, or before the row's.
 
         Examples:
@@ -1330,10 +1329,10 @@ class ArrowStream(ColumnOperators):
     ) -> ArrowStream:
         """Aggregates per key and window of event time, sent when the window is final, at its last instant.
 
-        The columns are those of the key, ``window_start`` and ``window_end`` (exclusive), and the
-        aggregates'. The bounds are of the type of the times, and int64 where those are integers; a window
-        that reaches beyond the greatest time ends there, and holds it. Rows are added up as they come, in
-        Rust; a window that closes leaves nothing.
+        The columns are the key's, ``window_start`` and ``window_end`` (exclusive), and the aggregates'. The
+        bounds have the type of the times, and int64 where those are integers; a window that reaches beyond
+        the greatest time ends there, and contains it. Rows are added up as they come, in Rust; a window that
+        closes leaves nothing.
 
         Windows of the results, also after a `filter`, `with_columns` and the like, are by the instants at
         which these are sent, so that a window of windows falls into the same place. ``column="window_end"``
@@ -1343,15 +1342,15 @@ class ArrowStream(ColumnOperators):
             window: `Tumbling`, `Sliding`, `Session` or `Count`; its lengths are ints in the unit of the
                 times, or for timestamps timedeltas. Of the last two rows wait until their times are final.
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
-            column: The times; left out: the column of `event_time`, or for results of windows the instants at
-                which they are sent.
+            column: The times; by default the column of `event_time`, or for results of windows the instants
+                at which they are sent.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta, of tumbling and sliding windows. None: only final ones.
-            state: Where to keep what is open, to be listed, or restored from a snapshot: of each key a pair
-                of
-                lists of dicts, of its panes, the stretches of time that windows are made of, and of the rows
-                since the last early results; of sessions and counted windows a dict with ``first``, ``last``
-                and ``rows``, and what the aggregates know. Rows then wait until their times are final.
+            state: The `KeyedState` that lists the open windows, and restores them from a snapshot: for each
+                key a pair of lists of dicts, of its panes, the intervals of time that windows are made of,
+                and of the rows since the last early results; for sessions and counted windows a dict with
+                ``first``, ``last`` and ``rows``, and the states of the aggregates. Rows then wait until their
+                times are final.
             name: The operator's name.
             aggregates: By the names of their columns, as in `aggregate`. Values that are kept until the
                 window closes are in the order of time in sessions and counted windows.
@@ -1416,7 +1415,7 @@ class ArrowStream(ColumnOperators):
         )
 
     def _with_own_times(self, name: str | None) -> ArrowStream:
-        """The results of windows with one more column, which tells their times."""
+        """Adds a column with the times of the results of windows."""
         import pyarrow as pa
 
         told = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
@@ -1434,7 +1433,7 @@ class ArrowStream(ColumnOperators):
         state: KeyedState[Any, Any] | None,
         name: str | None,
     ) -> ArrowStream:
-        """Windows whose rows wait until their times are final: runs, early results, or a listed state."""
+        """Appends windows whose rows wait for final times: runs, early results, or a listed state."""
         follows = isinstance(window, Session | Count)
         tick = None if early is None else unit.span("early", early)
         if tick is not None and (tick <= 0 or follows):
@@ -1559,7 +1558,7 @@ class ArrowInput(DrivenInput):
 
 
 def _together(outputs: list[Output]) -> Output:
-    """An output for the rows of several; at event times, where one column tells those of all."""
+    """An output for the rows of several streams; at event times, where all have one column of times."""
     first = outputs[0]
     if {(output.form, output.time_column) for output in outputs} == {(Form.MIXED, first.time_column)}:
         return Output(Form.MIXED, first.schema, time_column=first.time_column)
@@ -1661,9 +1660,9 @@ def _joined(
     hidden: int = 0,
     **terms: Any,
 ) -> ArrowStream:
-    """The operator of a join, whose results tell their times in a column, or come at those of windows.
+    """Appends a join, whose results have their times in a column, or come at the times of windows.
 
-    Of what is kept, as many kinds of rows, the last `hidden` columns are not listed.
+    Of the state, which is so many kinds of rows, the last `hidden` columns are not listed.
     """
     both = (left, right)
     places = [stream._columns.key(keys) for stream in both]
@@ -1684,10 +1683,10 @@ def _joined(
 
 
 def results_of_windows(schema: _core.Schema, bound: str) -> Output:
-    """An output for results of windows: rows at the last instants of these, which no column tells.
+    """An output for results of windows: rows at the windows' last instants, which are in no column.
 
-    `window_end` is the instant after. Windows of such rows are by their own times, so that they are those of
-    the same results as records.
+    `window_end` is the instant after. Windows of such rows use their own times, so that they are the same as
+    windows of results as records.
 
     Args:
         schema: Of the results.
@@ -1720,7 +1719,7 @@ def _as_before(field: Any, schema: Any) -> Any:
 
 
 def _texts(one: Any, other: Any) -> bool:
-    """Whether two types hold texts, or bytes, and differ at most in how they lay them out."""
+    """Whether two types hold texts, or bytes, and differ at most in their layout."""
     import pyarrow as pa
 
     texts = (pa.string(), pa.large_string(), pa.string_view())
@@ -1729,7 +1728,7 @@ def _texts(one: Any, other: Any) -> bool:
 
 
 def _cast(table: Any, schema: Any, operator: str) -> Any:
-    """The columns of the types of a schema. What differs in layout only is made so when it is taken in.
+    """Converts columns to the types of a schema. Columns that differ in layout only are converted on arrival.
 
     Raises:
         TypeError: If a column is not of its type and cannot be cast; it names the operator and the column.

@@ -102,7 +102,7 @@ class Multiset:
         return type(self)(scope, scope._entered(self._output))
 
     def leave(self) -> Self:
-        """The same collection in the scope around its own; of a loop, what its last turn gives.
+        """The same collection in the scope around its own; for a loop, the result of its last turn.
 
         Raises:
             GraphError: If the collection is in a root scope.
@@ -154,15 +154,15 @@ class Collection(Multiset, Generic[T]):
 
     Every method adds nodes to the dataflow's plan.
 
-    At a time the collection is what all updates at that time and before add up to. What an operator makes of
-    it is, at every time, what computing it anew from the collection at that time would give; the work follows
-    the changes.
+    The contents of a collection at a time are the sum of all updates at that time and before. The result of
+    an operator is, at every time, the result of recomputation from the collection at that time; the work
+    follows the changes.
 
     A record is a value that can be hashed: numbers, strings, tuples of them, dates, enums, named tuples,
     frozen dataclasses. Records that are equal are one record (``1 == 1.0``), in one of their forms.
 
     A function that is called with records must give equal results for equal records, at any time: a record
-    that is removed goes through the function again, and takes away what it gave when it was inserted.
+    that is removed goes through the function again, and removes its first result.
 
     Attributes:
         scope: The scope that the collection is in.
@@ -281,7 +281,7 @@ class Collection(Multiset, Generic[T]):
     # ------------------------------------------------------------ multisets
 
     def concat(self, *others: Collection[T], name: str | None = None) -> Collection[T]:
-        """The records of this collection and the others; what is in several is there so much more often.
+        """Returns the records of this collection and the others; counts of equal records are added up.
 
         Raises:
             GraphError: If one of them is of another scope.
@@ -312,7 +312,7 @@ class Collection(Multiset, Generic[T]):
         return self._one(collections.NEGATE, name)
 
     def consolidate(self, *, name: str | None = None) -> Collection[T]:
-        """The same records, of which each time's updates are added up: what cancels is not sent on.
+        """Adds up each time's updates, so that updates which cancel are not sent on.
 
         Examples:
             >>> import pointstamp as ps
@@ -339,8 +339,7 @@ class Collection(Multiset, Generic[T]):
         """Each record as often as a function of it and its count says.
 
         Args:
-            fn: Called with a record and how often it is there, which is not 0; returns how often it is in
-                the result.
+            fn: Called with a record and its count, which is not 0; returns its count in the result.
             name: The operator's name.
 
         Examples:
@@ -354,7 +353,7 @@ class Collection(Multiset, Generic[T]):
         return self._reduced(collections.THRESHOLD, Reduction.THRESHOLD, function, name=name)
 
     def value_counts(self, *, name: str | None = None) -> Collection[tuple[T, int]]:
-        """Each record with how often it is there: pairs ``(record, count)``.
+        """Each record with its count: pairs ``(record, count)``.
 
         Examples:
             >>> import pointstamp as ps
@@ -411,11 +410,11 @@ class Collection(Multiset, Generic[T]):
             fn: Called with the key and the two values; returns a record, always the same one for the same
                 arguments. Or an expression over `key`, `left` and `right` (`pointstamp.expr.expressions`),
                 which is applied without Python. The default is ``(key, (value, other value))``. It may be
-                applied to values that are never there together, such as the old value of one side and the new
-                value of the other where both change. What comes of that is taken away again, and it must not
-                fail.
-            how: The records without a match that come all the same, with None in place of the other value:
-                those of this side (``"left"``), of the other (``"right"``), of both (``"full"``), or none
+                applied to values that are never present together, such as the old value of one side and the
+                new value of the other where both change. The result is removed again, and the function must
+                not fail.
+            how: The sides whose records without a match are in the result, with None in place of the other
+                value: this side (``"left"``), the other (``"right"``), both (``"full"``), or none
                 (``"inner"``).
             name: The operator's name.
 
@@ -441,7 +440,7 @@ class Collection(Multiset, Generic[T]):
     def semijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
     ) -> Collection[tuple[K, V]]:
-        """The records ``(key, value)`` whose key is in the other collection, however often it is there.
+        """The records ``(key, value)`` whose key is in the other collection, whatever its count there.
 
         Examples:
             >>> import pointstamp as ps
@@ -482,9 +481,8 @@ class Collection(Multiset, Generic[T]):
 
         Args:
             fn: Called with a key and its values, in order, each with its count; returns any number of
-                results.
-                Values whose count is not positive are left out. It is called for keys whose values have
-                changed; one without values has no results.
+                results. Values whose count is not positive are left out. It is called for keys whose values
+                have changed; a key without values has no results.
             name: The operator's name.
 
         Raises:
@@ -504,10 +502,9 @@ class Collection(Multiset, Generic[T]):
     def min(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, V]]:
         """The least value of each key: pairs ``(key, value)``.
 
-        No Python runs for it, as for the operators that follow up to `count`.
-        Values of one type are compared as Python does; values of unlike types are ordered by their types.
-        Of values that are kept as pickles (see the book) those that Python orders are refused, and others
-        have any order.
+        No Python runs for it, as for the operators that follow up to `count`. Values of one type are compared
+        as in Python; values of unlike types are ordered by their types. Of values that are kept as pickles
+        (see the book) the types that Python orders are refused, and others have any order.
 
         Examples:
             >>> import pointstamp as ps
@@ -562,7 +559,7 @@ class Collection(Multiset, Generic[T]):
         return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
 
     def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
-        """The `n` greatest values of each key; one that is there twice counts twice.
+        """The `n` greatest values of each key; a value with count 2 counts twice.
 
         Raises:
             TypeError: If `n` is no int.
@@ -687,16 +684,16 @@ class Collection(Multiset, Generic[T]):
 
 @suggesting
 class Variable(Generic[C]):
-    """A collection of a loop: first what it starts from, then in each turn what the turn before set it to.
+    """A collection of a loop: first its initial value, then in each turn the value set in the turn before.
 
     Make one with `Scope.variable` in a scope of `iterative()`; several in one scope define each other. The
     loop ends when a turn changes none of them.
 
     Attributes:
-        collection: What the variable is in a turn of the loop: a `Collection`, or a `ColumnCollection`.
+        collection: The variable in a turn of the loop: a `Collection`, or a `ColumnCollection`.
 
     Examples:
-        What can be reached from 1, one step further in each turn:
+        The numbers that can be reached from 1, one step further in each turn:
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -773,7 +770,7 @@ class Variable(Generic[C]):
         self.collection = collection_of(scope, made)
 
     def set(self, result: C) -> None:
-        """Says what the variable is in the next turn. Call it once.
+        """Sets the variable for the next turn. Call it once.
 
         Raises:
             GraphError: If the variable is set already, or `result` is of another scope or has other columns.
@@ -805,7 +802,7 @@ class Variable(Generic[C]):
             )
         change = result._output
         if self._initial is not None:
-            # What it starts from is there in every turn; the turns after the first take it away again.
+            # The initial value is present in every turn; the turns after the first remove it again.
             name = self._name
             less = one(
                 scope,
@@ -824,8 +821,8 @@ def check_kind(expected: C, given: Any, sentence: str) -> None:
 
     Args:
         expected: A collection.
-        given: What should be one of its kind.
-        sentence: What is said, with places for ``of columns``.
+        given: The object that should be one of its kind.
+        sentence: The message, with places for ``of columns``.
 
     Raises:
         TypeError: If it is another thing.
@@ -889,7 +886,7 @@ class Arranged(Generic[K, V]):
         return f"<Arranged in {self.scope!r}>"
 
     def _bind(self, built: _core.Arrangement) -> None:
-        """Gives it, and the trace that was taken while it was being built, what the engine has made of it."""
+        """Gives the engine's object to it, and to the trace that was taken during construction."""
         self._built = built
         if self._trace is not None:
             self._trace._bind(built)
@@ -902,7 +899,7 @@ class Arranged(Generic[K, V]):
         be read when the dataflow's block has ended.
 
         Raises:
-            GraphError: If the arrangement has entered this scope: the trace is that of the scope around. If
+            GraphError: If the arrangement has entered this scope: the trace belongs to the scope around. If
                 it is taken later, and no join, reduce or other trace reads the arrangement: it keeps nothing.
 
         Examples:
@@ -931,7 +928,7 @@ class Arranged(Generic[K, V]):
     def enter(self, scope: Scope, *, name: str | None = None) -> Arranged[K, V]:
         """The same arrangement in a scope inside its own, for joins and reduces in every turn of a loop.
 
-        It is neither copied nor built again: what changes outside changes it there. (A collection that
+        It is neither copied nor built again: changes outside are visible in the scope. (A collection that
         enters a scope does the same with its arrangement.)
 
         Raises:
@@ -1095,7 +1092,7 @@ def arranged(scope: Scope, output: Output, name: str | None) -> Arranged[Any, An
 
 
 def _has_entered(output: Output) -> bool:
-    """Whether an arrangement is that of a scope around its own."""
+    """Whether an arrangement belongs to a scope around its own."""
     while output.node.kind is collections.ARRANGE:
         output = output.node.inputs[0].output
     return output.node.kind is shape.ENTER
@@ -1105,8 +1102,8 @@ def _has_entered(output: Output) -> bool:
 class Trace(Generic[K, V]):
     """This worker's share of an arrangement, which `main` reads while the dataflow runs.
 
-    A trace holds history back from being merged, so that it can be read at every time from `since` on: let go
-    of what is not needed with `allow_merging_before`, and of all with `close`.
+    A trace keeps history from being merged, so that it can be read at every time from `since` on: release
+    unneeded times with `allow_merging_before`, and all of it with `close`.
 
     Examples:
         >>> import pointstamp as ps
@@ -1136,7 +1133,7 @@ class Trace(Generic[K, V]):
         """Begins to read an arrangement, unless it was closed before.
 
         Raises:
-            GraphError: If the arrangement has kept nothing of what has come.
+            GraphError: If the arrangement has kept none of its updates.
         """
         if not self._closed:
             self._bound = _core.trace_of(built)
@@ -1188,7 +1185,7 @@ class Trace(Generic[K, V]):
         return self._reads.upper
 
     def get(self, key: K, *, at: Time | None = None) -> list[tuple[V, int]]:
-        """The values of a key, each with how often it is there, in order.
+        """The values of a key, each with its count, in order.
 
         Only keys that belong to this worker are found: a key is on one of the workers.
 
@@ -1239,7 +1236,7 @@ class Trace(Generic[K, V]):
         return iter(self._reads.items(at))
 
     def allow_merging_before(self, time: Time) -> None:
-        """Gives up reading at times that are not at or after `time`; what happened before can be merged.
+        """Gives up reading at times that are not at or after `time`; earlier history can be merged.
 
         Examples:
             >>> import pointstamp as ps
@@ -1293,7 +1290,7 @@ def joined_with(
 ) -> Output:
     """Appends a join of pairs ``(key, value)``; see `Collection.join`.
 
-    An outer join is the inner join, and joins of a side with the keys that it has alone, whose value is None.
+    An outer join is the inner join, and joins of a side with the keys that only it has, whose value is None.
     """
     check_scope("join", left.scope, other, (Arranged, Collection))
     check_how(how, ("inner", "left", "right", "full"))
@@ -1347,7 +1344,7 @@ def check_how(how: Any, kinds: tuple[str, ...]) -> None:
 
 
 def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
-    """Refuses what an operator in a scope cannot read: other things than collections, or of another scope."""
+    """Refuses arguments that are no collections, or collections of another scope."""
     if not isinstance(other, kinds):
         raise TypeError(f"{operator} needs a collection, not {other!r}")
     if other.scope.address[:1] != scope.address[:1]:

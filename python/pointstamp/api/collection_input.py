@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Changing(DrivenInput):
-    """An input that changes a collection of some kind. Subclasses say what is changed."""
+    """An input that changes a collection of some kind. Subclasses have the methods of their kind."""
 
     __slots__ = ("_strict",)
 
@@ -43,9 +43,9 @@ class CollectionInput(Changing, Generic[T]):
     Changes wait until a batch is full, the time advances, `flush()` is called, or the worker steps. Until the
     input advances past a time or is closed, that time stays open downstream, on every worker.
 
-    A call that raises an error for what it was given has changed nothing, also one of many changes: it keeps
-    its changes until it has read and checked the last one. `play` makes each change as it is read, and takes
-    an iterable without an end.
+    A call that raises an error for its argument has changed nothing, also a call with many changes: it
+    applies its changes after it has read and checked the last one. `play` makes each change as it is read,
+    and takes an iterable without an end.
 
     Examples:
         >>> import pointstamp as ps
@@ -216,16 +216,16 @@ class CollectionInput(Changing, Generic[T]):
     def play(self, changes: Iterable[tuple[T, Time, int]], *, probe: ProbeHandle | None = None) -> None:
         """Makes changes that bring their times along, in the order of times, as ``(record, time, diff)``.
 
-        These are what `Collection.updates` gives. The result at every time is that of `advance_to(time)` and
-        `update(record, diff)` for each change. It takes less time, because nothing returns to Python between
-        two times, and changes of many times travel together. `time` follows when they are sent. In the end it
-        is the time of the last change, which stays open.
+        Its argument has the form of `Collection.updates`. The result at every time is that of
+        `advance_to(time)` and `update(record, diff)` for each change. It takes less time, because nothing
+        returns to Python between two times, and changes of many times travel together. `time` follows when
+        they are sent. In the end it is the time of the last change, which stays open.
 
         Args:
             changes: The changes. An iterable without an end is taken as far as the worker keeps up
                 (`Config(high_water=)`).
-            probe: What each time has to pass before the next is fed: for effects that are to be seen time by
-                time. None where several times may be worked on together.
+            probe: The probe that each time has to pass before the next is sent: for effects that are to be
+                seen time by time. None where several times may be processed together.
 
         Raises:
             TypeError: If an element is no such triple, or a collection cannot keep its record.

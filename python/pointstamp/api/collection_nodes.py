@@ -29,7 +29,7 @@ __all__ = [
 
 
 def named_part(name: str | None, part: str) -> str | None:
-    """The name of a part of what has a name; None where it has none."""
+    """Returns the name of a part of a named node; None where it has no name."""
     return None if name is None else f"{name}: {part}"
 
 
@@ -68,10 +68,10 @@ def joined(
 
     Args:
         scope: Where they are.
-        kind: What the node is: `JOIN` or `SEMIJOIN`.
+        kind: The kind of the node: `JOIN` or `SEMIJOIN`.
         left: The left side, which is read by key.
         right: The right side, and in which form it is read.
-        result: What is made of two values of a key.
+        result: The function of two values of a key.
         function: By which that is made, if it needs one.
         schema: Of columns that are made; None for records.
         name: The operator's name.
@@ -95,10 +95,10 @@ def reduced(
 
     Args:
         scope: Where it is.
-        kind: What the node is.
-        output: What is reduced: pairs, or for some kinds records.
-        reduction: What the extension calls it.
-        argument: What the extension's reduction takes.
+        kind: The kind of the node.
+        output: The input of the reduction: pairs, or for some kinds records.
+        reduction: The extension's name of it.
+        argument: The argument of the extension's reduction.
         schema: Of columns that are made; None for records.
         name: The operator's name.
     """
@@ -108,7 +108,7 @@ def reduced(
 
 
 def outside(scope: BuildingScope, output: Output) -> tuple[BuildingScope, Output, list[BuildingScope]]:
-    """Finds what entered a scope, where it is no longer one that entered.
+    """Finds the output that entered a scope, where the given one is derived from it.
 
     Returns:
         The scope, the output, and the scopes that it has entered from there on, outermost first.
@@ -134,7 +134,7 @@ def distinct_keys(scope: BuildingScope, keys: Output, name: str | None) -> tuple
     The result of `distinct` is that already. Of keys that have entered the scope, it is computed outside.
 
     Returns:
-        What a join reads, and in which form.
+        Returns the input of a join, and its form.
     """
     there, found, entered = outside(scope, keys)
     if found.node.kind is not collections.DISTINCT:
@@ -146,7 +146,7 @@ def distinct_keys(scope: BuildingScope, keys: Output, name: str | None) -> tuple
 def unmatched_keys(
     scope: BuildingScope, keys: tuple[Output, Form], others: tuple[Output, Form], name: str | None
 ) -> tuple[Output, Form]:
-    """The keys of one side that the other does not have, as what a join reads.
+    """Returns the keys of one side that the other does not have, as the input of a join.
 
     Args:
         scope: The scope of both.

@@ -118,5 +118,5 @@ def _no_aggregate(call: str, title: str, given: Any) -> str:
 
 
 def part_name(name: str | None, part: str) -> str | None:
-    """The name of a part of what a program has called by a name; None where it has not."""
+    """Returns the name of a part of a named call; None where it has no name."""
     return None if name is None else f"{name}: {part}"

@@ -65,11 +65,11 @@ _HOW = ("inner", "left", "right", "full", "semi", "anti")
 
 @suggesting
 class ColumnCollection(Multiset):
-    """A multiset of rows with columns, that changes: what `Scope.new_collection` gives for a schema.
+    """A multiset of rows with columns that changes: the result of `Scope.new_collection` with a schema.
 
-    Operators are those of `Collection`, and mean the same; keys are columns by name, and everything
-    that is computed of rows is an expression over `col(name)` (see `pointstamp.expr.expressions`). No
-    operator calls Python. Rows come in as record batches, and go out so.
+    Operators are those of `Collection`, with the same meaning; keys are columns by name, and functions of
+    rows are expressions over `col(name)` (see `pointstamp.expr.expressions`). No operator calls Python. Input
+    and output are record batches.
 
     A null is a group and a record like any other value, but a join finds no match for it, a condition or
     calculation with it is unknown, and reductions skip it; the chapter on missing values has a table.
@@ -154,7 +154,7 @@ class ColumnCollection(Multiset):
         return self._selected(wanted | exprs, exprs)
 
     def with_columns(self, **exprs: Expr | object) -> ColumnCollection:
-        """The rows with further columns, or others in the place of those of the same names.
+        """The rows with further columns, which replace columns of the same names.
 
         Args:
             exprs: As in `select`.
@@ -313,7 +313,7 @@ class ColumnCollection(Multiset):
         return ColumnCollection(self.scope, once)
 
     def value_counts(self, column: str = "count", *, name: str | None = None) -> ColumnCollection:
-        """Each row with how often it is there, in one more column.
+        """Each row with its count, in one more column.
 
         Raises:
             GraphError: If there is a column of that name.
@@ -343,24 +343,24 @@ class ColumnCollection(Multiset):
         suffix: str = "_right",
         name: str | None = None,
     ) -> ColumnCollection:
-        """Joins rows with equal keys: the key's columns, the others of this side, and those of the other.
+        """Joins rows with equal keys: the key's columns, the others of this side, and the other side's.
 
         A null in a key matches nothing.
 
         Args:
             other: The right side.
             on: The key's column, or columns, on both sides.
-            how: The rows without a match that the result has, too, with nulls in the other side's columns:
-                those of this side (``"left"``), of the other (``"right"``), of both (``"full"``), or none
-                (``"inner"``). ``"semi"`` keeps the rows of this side that have a match, as they are and as
-                often as they are; ``"anti"`` those that have none.
+            how: The sides whose rows without a match are in the result, with nulls in the other side's
+                columns: this side (``"left"``), the other (``"right"``), both (``"full"``), or none
+                (``"inner"``). ``"semi"`` keeps the rows of this side that have a match, unchanged and with
+                their counts; ``"anti"`` keeps those that have none.
             suffix: Added to names of the right side that the left side has, too.
             name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, its type differs between the sides, the result would have
                 two columns of one name, or `other` is of another scope.
-            ValueError: If `how` is none of these.
+            ValueError: If `how` is another text.
 
         Examples:
             >>> import pyarrow as pa
@@ -433,7 +433,7 @@ class ColumnCollection(Multiset):
     def top_k(
         self, n: int, order: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
     ) -> ColumnCollection:
-        """Finds the `n` greatest values of each key, of which one that is there twice counts twice.
+        """Finds the `n` greatest values of each key; a value with count 2 counts twice.
 
         NaN is the greatest number, and a null is less than all values.
         Arguments and errors are those of `min`.
@@ -586,11 +586,12 @@ class ColumnCollection(Multiset):
         schema: pa.Schema,
         name: str | None = None,
     ) -> ColumnCollection:
-        """Makes results of each key's values by a function: the key's columns, and those of the results.
+        """Makes results of each key's values by a function: the key's columns, and the results' columns.
 
         Args:
             fn: As in `Collection.map_groups`: called with a key and a list of ``(value, count)``; returns its
-                results. A key, a value or a result is that of its column, and of several columns a tuple.
+                results. A key, a value or a result is the value of its column, and of several columns a
+                tuple.
             by: The key's column, or columns.
             of: The value's column, or columns.
             schema: The columns of a result.
@@ -659,7 +660,7 @@ class ColumnCollection(Multiset):
         return by
 
     def _with_keys(self, by: list[str], name: str | None) -> ColumnCollection:
-        """The rows without those that have a null in the key, which no join matches."""
+        """The rows without a null in the key; a null matches nothing in joins."""
         nulls = self._null_in(by)
         if nulls is None:
             return self
@@ -755,9 +756,9 @@ class ColumnCollection(Multiset):
     def updates(self, *, name: str | None = None) -> ArrowStream:
         """The updates, as record batches with a column ``time`` and a column ``diff`` more.
 
-        Each is at its own time in the stream, too; of one row and time there may be several. Times of
-        several coordinates are lists. The two are the last columns, also where the collection has one of
-        such a name: tell them by their places.
+        Each is at its own time in the stream, too; there may be several of one row and time. Times of several
+        coordinates are lists. The two are the last columns, also where the collection has one of such a name:
+        distinguish them by position.
 
         Examples:
             >>> import pyarrow as pa

@@ -50,7 +50,7 @@ class ColumnInput(Changing):
         """Adds every row of the data.
 
         Raises:
-            TypeError: If the data has no columns, or not those of the schema.
+            TypeError: If the data has no columns, or other columns than the schema.
             PointstampError: If the input is closed.
 
         Examples:
@@ -73,7 +73,7 @@ class ColumnInput(Changing):
         """Takes every row of the data away. A count may be below zero, unless the input is strict.
 
         Raises:
-            TypeError: If the data has no columns, or not those of the schema.
+            TypeError: If the data has no columns, or other columns than the schema.
             ValueError: If the input is strict, and has added fewer.
             PointstampError: If the input is closed.
 
@@ -98,7 +98,7 @@ class ColumnInput(Changing):
         """Adds so many of every row of the data; takes them away where `diff` is negative.
 
         Raises:
-            TypeError: If the data has no columns, or not those of the schema.
+            TypeError: If the data has no columns, or other columns than the schema.
             ValueError: If `diff` is 0, or the input is strict and has added fewer.
             PointstampError: If the input is closed.
 
@@ -125,15 +125,15 @@ class ColumnInput(Changing):
     ) -> None:
         """Makes changes that bring their times along, in the order of times, as `CollectionInput.play` does.
 
-        The data has the schema's columns and two more, of times and of diffs: what `ColumnCollection.updates`
-        gives.
+        The data has the schema's columns and two more, of times and of diffs: the form of
+        `ColumnCollection.updates`.
 
         Args:
             data: The changes; a `pyarrow.RecordBatchReader` is read batch by batch.
             time: The column of times: integers, and lists of the fixed size where times have several
                 coordinates. It may be one of the schema's own.
             diff: The column of diffs, integers; None where each row is inserted once.
-            probe: What each time has to pass before the next is fed.
+            probe: The probe that each time has to pass before the next is sent.
 
         Raises:
             TypeError: If the data has no columns, or not these.

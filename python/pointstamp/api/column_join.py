@@ -2,9 +2,9 @@
 
 Owns `ColumnJoin`, the nodes that a join of two collections appends. Both sides are arranged by key, without
 the rows that have a null in it: inner, outer and semijoins read the same two arrangements. An outer join is
-the inner join, with the rows whose key the other side does not have and those with a null in the key. Which
-keys those are is kept by key, not by row: the keys of one side, less those of the other. So rows without a
-match come and go with the keys of the other side, and a change costs what it changes.
+the inner join, with the rows whose key the other side does not have and the rows with a null in the key.
+These keys are kept by key, not by row: the keys of one side, minus the keys of the other. So rows without a
+match come and go with the keys of the other side, and the cost of a change follows the change of the result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["ColumnJoin"]
 
 
 class _Side:
-    """One side: its rows, and what is made of those that have no null in the key, once it is needed."""
+    """One side: its rows, and, on demand, outputs of its rows without a null in the key."""
 
     __slots__ = ("_keys", "_known", "_pairs", "by", "name", "rest", "rows")
 
@@ -47,7 +47,7 @@ class _Side:
         self._keys: tuple[Output, Form] | None = None
 
     def known(self) -> ColumnCollection:
-        """The rows without those that have a null in the key."""
+        """The rows without a null in the key."""
         if self._known is None:
             self._known = self.rows._with_keys(self.by, self.name)
         return self._known
@@ -111,7 +111,7 @@ class ColumnJoin:
         return self._made(concatenated(self._scope, parts, name=self._name))
 
     def _schema(self, suffix: str) -> _core.Schema:
-        """The columns of pairs: the key's, the others of the left side, and those of the right."""
+        """The columns of pairs: the key's, the others of the left side, and the right side's."""
         mine, theirs = self._here.rows.schema, self._there.rows.schema
         taken = mine.names
         own = [(column, mine.field(column).type) for column in (*self._by, *self._here.rest)]
@@ -129,7 +129,7 @@ class ColumnJoin:
         return joined(self._scope, kind, mine, theirs, fields, parts, schema=schema, name=name or self._name)
 
     def _unmatched(self, side: _Side, other: _Side, schema: _core.Schema) -> list[Output]:
-        """The rows of a side whose key the other does not have, and those with a null in it."""
+        """The rows of a side whose key the other does not have, and rows with a null in the key."""
 
         def flat(keys: Any, values: Any) -> tuple[Any, ...]:
             missing = [None] * len(other.rest)

@@ -1,4 +1,4 @@
-"""The types of what is computed of columns."""
+"""The types of computations on columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def aggregated(
 ) -> tuple[list[str | None], list[tuple[Reduction, int]], list[tuple[str, Any]]]:
     """Returns the values that aggregates read, the reduction of each, and the names and types of results.
 
-    A value is a column, or None for one that is never null.
+    A value is a column, or None for a value that is never null.
     """
     of: list[str | None] = []
     wanted: list[tuple[Reduction, int]] = []
@@ -88,7 +88,7 @@ def columns_of(of: Expr, columns: Sequence[str]) -> tuple[Expr, ...]:
 
 
 def check_plain(operator: str, fields: Iterable[Any]) -> None:
-    """Refuses columns whose values differ in rows of columns and in records: all but integers and strings."""
+    """Refuses columns whose values differ in columns and records: all except integers and strings."""
     import pyarrow as pa
 
     for field in fields:

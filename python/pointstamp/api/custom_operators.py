@@ -1,8 +1,8 @@
 """Operators of the user's own, on streams of records and of columns alike.
 
-Owns the methods that `Stream` and `ArrowStream` share: those that take a constructor or logic, and those
-that only look at times. What an operator gives is as its stream carries, unless ``schema`` says otherwise.
-What few programs use is imported where it is called, so that `import pointstamp` does not load it.
+Owns the methods that `Stream` and `ArrowStream` share: those that take a constructor or logic, and those that
+only read times. The results of an operator have the type of its stream, unless ``schema`` says otherwise.
+Rarely used modules are imported at the call, so that `import pointstamp` does not load them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class CustomOperators(Generic[T]):
         """An operator with one input and one output.
 
         Args:
-            pact: How records reach it.
+            pact: The distribution of records to it.
             name: Its name, for messages.
             build: Called once with a capability for the minimum time (drop it, unless the operator sends
                 by itself) and the operator's info; returns the logic, which is called with the input and
@@ -140,7 +140,7 @@ class CustomOperators(Generic[T]):
         """Adds an operator as `unary`, whose logic is called when the input's frontier changes, too.
 
         Examples:
-            A total of each name, which checkpoints keep and which goes on with any number of workers:
+            A total of each name, which checkpoints keep and which can be resumed on any number of workers:
 
             >>> import pointstamp as ps
             >>> class Totals:
@@ -184,7 +184,7 @@ class CustomOperators(Generic[T]):
         """An operator with one input, one output and notifications.
 
         Args:
-            pact: How records reach it.
+            pact: The distribution of records to it.
             name: Its name.
             init: Times for which notifications are requested from the start.
             logic: Called with the input, the output and the notificator; where `state` is a class, with its
@@ -229,11 +229,11 @@ class CustomOperators(Generic[T]):
         """An operator with one input and no output.
 
         Args:
-            pact: How records reach it.
+            pact: The distribution of records to it.
             name: Its name.
             build: Called once with the operator's info; returns the logic, which is called with the input
                 whenever messages have arrived or its frontier has changed.
-            state: As in `unary`. After a resumption the sink is called again with what came after the
+            state: As in `unary`. After a resumption the sink is called again with the records after the
                 checkpoint; `write` shows each record once.
 
         Examples:
@@ -265,7 +265,7 @@ class CustomOperators(Generic[T]):
 
         Args:
             vertex: Makes the object; called once on each worker.
-            pact: How records reach it; left out: they stay on their worker.
+            pact: The distribution of records to it; by default they stay on their worker.
             name: Its name; left out: the class's.
             schema: As in `unary`.
             state: "none" where it keeps nothing but its notifications; left out, it has `snapshot` and
@@ -455,7 +455,7 @@ class CustomOperators(Generic[T]):
             name: The operators' name.
 
         Returns:
-            The times that this worker has committed. Its frontier is that of times that are committed on all
+            The times that this worker has committed. Its frontier has the times that are committed on all
             workers: attach a probe to know.
 
         Examples:

@@ -17,7 +17,7 @@ __all__ = ["DrivenInput"]
 
 
 class DrivenInput:
-    """The time and the end of an input. Subclasses say what is sent.
+    """The time and the end of an input. Subclasses send records.
 
     A subclass is a context manager that closes its input.
     """
@@ -29,7 +29,7 @@ class DrivenInput:
 
     @property
     def time(self) -> Time:
-        """The time of what is sent now."""
+        """The time of records that are sent now."""
         return self._handle.time
 
     @property
@@ -67,7 +67,7 @@ class DrivenInput:
         self._handle.advance_to(time)
 
     def flush(self) -> None:
-        """Sends what waits.
+        """Sends the buffered records.
 
         Examples:
             >>> import pointstamp as ps

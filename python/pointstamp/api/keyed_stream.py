@@ -1,6 +1,6 @@
 """Streams by key.
 
-Owns `KeyedStream`: what `Stream.key_by` returns. Underneath it carries columns ``(times, keys, values)`` (see
+Owns `KeyedStream`, the result of `Stream.key_by`. Its streams carry columns ``(times, keys, values)`` (see
 `rows`), so that its operators read times without a message for each. All of them see a key's records on one
 worker, in the order of time, once these are final.
 """
@@ -56,11 +56,11 @@ _RUNNING = {
 class KeyedStream(Generic[K, T]):
     """The records of a stream with a key for each: windows, joins in time, and state.
 
-    It works in any scope. Where times have several coordinates, such as in loops, the first is the event
-    time and the others count turns. Operators whose results come at their records' times (`scan`, `running`,
+    It works in any scope. Where times have several coordinates, such as in loops, the first is the event time
+    and the others count turns. Operators whose results come at their records' times (`scan`, `running`,
     `state_machine`, `dedup`, `top_k`, `asof_join`, `table_join`) see all turns of one event time before the
-    next. Those that send at later event times (`window`, `interval_join`, `process`) see each turn by itself.
-    `state=` is for times of one coordinate.
+    next. Operators that send at later event times (`window`, `interval_join`, `process`) see each turn by
+    itself. `state=` is for times of one coordinate.
 
     Attributes:
         scope: The scope that the stream is in.
@@ -152,10 +152,10 @@ class KeyedStream(Generic[K, T]):
             window: `Tumbling`, `Sliding`, `Session` or `Count`.
             early: Results so far at every multiple of this length, for the keys that have changed since; an
                 int or a timedelta. None: only final ones.
-            state: As in `scan`, for the one operator that is made of the windows: of each key what is open.
-                Of tumbling and sliding windows that is a dict from the start of each to the state of its
-                reducer, of a session ``[first, last, state]``, of a counted window ``[first, last, count,
-                state]``; times are in units.
+            state: As in `scan`, for the one operator that is made of the windows: for each key its open
+                windows. For tumbling and sliding windows that is a dict from the start of each to the state
+                of its reducer, for a session ``[first, last, state]``, for a counted window ``[first, last,
+                count, state]``; times are in units.
 
         Raises:
             TypeError: If it is no window, or its lengths are not of the kind of the stream's times.
@@ -290,15 +290,13 @@ class KeyedStream(Generic[K, T]):
 
         Args:
             other: The other stream.
-            fn: Called with the key and the two records; returns what is sent. None: ``(key, (ours,
-                theirs))``.
-            how: The records without a match that come all the same, with None in place of the other: those of
-                this stream (``"left"``), of the other (``"right"``), of both (``"full"``), or none
-                (``"inner"``).
+            fn: Called with the key and the two records; returns the result. None: ``(key, (ours, theirs))``.
+            how: The sides whose records without a match are sent, with None in place of the other: this
+                stream (``"left"``), the other (``"right"``), both (``"full"``), or none (``"inner"``).
             name: The operator's name.
 
         Raises:
-            ValueError: If `how` is none of these.
+            ValueError: If `how` is another text.
             GraphError: If `other` is of another scope.
 
         Examples:
@@ -370,7 +368,7 @@ class KeyedStream(Generic[K, T]):
         Args:
             fn: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
                 least and the greatest.
-            of: Returns what counts of a record; None: the record.
+            of: Returns the value of a record; None: the record.
             ttl: As in `scan`.
             state: As in `scan`; of a mean it is the sum and the number.
             name: The operator's name.
@@ -467,8 +465,8 @@ class KeyedStream(Generic[K, T]):
         """The `n` greatest records of each key so far, greatest first, at each time that changes them.
 
         Args:
-            n: How many.
-            order: What they are compared by; None: the records themselves.
+            n: The number of values.
+            order: The value by which they are compared; None: the records themselves.
             ttl: As in `scan`.
             state: As in `scan`.
             name: The operator's name.
@@ -504,9 +502,9 @@ class KeyedStream(Generic[K, T]):
         Args:
             on_record: Called with the key's context and a record. It sends with `KeyContext.emit`, and
                 returns nothing.
-            on_timer: Called with the key's context when a timer is due, after all that is before it and
-                before the records of its time. When the stream ends, all timers run, also those that timers
-                set: one that sets another each time stops when `KeyContext.ended`, or is an error.
+            on_timer: Called with the key's context when a timer is due, after all earlier records and before
+                the records of its time. When the stream ends, all timers run, also those that timers
+                set: a timer that sets another each time stops when `KeyContext.ended`, or is an error.
             ttl: As in `scan`, from the key's last record or the last timer that set its state. An int or a
                 timedelta. Timers are not forgotten with the state.
             state: As in `scan`.
@@ -553,16 +551,16 @@ class KeyedStream(Generic[K, T]):
     ) -> Stream[tuple[K, tuple[Any, Any]]]:
         """Pairs of records with one key, the other's time in ``[time + lower, time + upper]``.
 
-        A pair is ``(key, (ours, theirs))``, and is sent at the later of its times. What matches nothing is
-        sent, where asked for, when nothing can match it any more.
+        A pair is ``(key, (ours, theirs))``, and is sent at the later of its times. Records without a match
+        are sent, where requested, when nothing can match them any more.
 
         Args:
             other: The right side.
             lower: An int or a timedelta; may be negative.
             upper: An int or a timedelta, not less than `lower`.
-            how: Whose records without a match come all the same, with None in the other's place.
-            state: As in `scan`: of each key what can still be matched of ours and of theirs, each a list
-                ``[time, record, whether it was matched]``.
+            how: The sides whose records without a match are sent, with None in the other's place.
+            state: As in `scan`: for each key the records of ours and of theirs that can still be matched,
+                each a list ``[time, record, whether it was matched]``.
             name: The operator's name.
 
         Examples:
@@ -604,9 +602,9 @@ class KeyedStream(Generic[K, T]):
 
         Args:
             other: The right side; of each key its latest record is kept.
-            within: How long before at most; an int or a timedelta. A key of the other side that is older is
-                freed.
-            how: ``"left"``: a record without one has None in its place; ``"inner"``: it is left out.
+            within: The maximum distance back in time; an int or a timedelta. An older record of the other
+                side is freed.
+            how: ``"left"``: a record without a match has None in its place; ``"inner"``: it is left out.
             state: As in `scan`: of each key the time and the latest record of the other stream.
             name: The operator's name.
 
@@ -644,8 +642,8 @@ class KeyedStream(Generic[K, T]):
         Args:
             table: The table's changes: a record is the new row of its key from its time on, and None ends
                 the row.
-            ttl: A row ends when there has been no new one of its key for so long, in event time: at exactly
-                so long after its time it is gone, as in `scan`. An int or a timedelta. None: never.
+            ttl: A row ends when there has been no new one of its key for this long, in event time: at exactly
+                this time after its own it is removed, as in `scan`. An int or a timedelta. None: never.
             how: ``"inner"``: a record without a row is left out; ``"left"``: it has None in its place.
             state: As in `scan`: of each key the time and the row.
             name: The operator's name.

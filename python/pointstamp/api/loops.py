@@ -1,4 +1,4 @@
-"""The ends of loops, which are connected after what is in the loop."""
+"""The ends of loops, which are connected after the body of the loop."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class LoopHandle(Generic[T]):
         return f"<LoopHandle{of} {'connected' if connected else 'not connected'}>"
 
     def _connect(self, scope: BuildingScope, output: Output) -> None:
-        """Closes the loop with what defines it: see `BuildingScope._connect`."""
+        """Closes the loop with the stream that defines it: see `BuildingScope._connect`."""
         scope._connect(self._node, output)

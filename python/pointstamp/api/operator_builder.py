@@ -41,8 +41,8 @@ _CURE = (
 class Retention:
     """The records that an operator still needs, by time: `OperatorBuilder.retention` makes one.
 
-    A source that acknowledges its offsets, as Kafka's group, goes by it. Nobody else does: no frontier that
-    is read anywhere is held up, and a dataflow ends when the operator needs nothing any more.
+    A source that acknowledges its offsets, such as a Kafka group's, uses it. It has no other effect: no
+    visible frontier is held up, and a dataflow ends when the operator needs no records any more.
     """
 
     __slots__ = ("_core",)
@@ -51,7 +51,7 @@ class Retention:
         self._core = core
 
     def settle(self, sent: int, needed: int | None) -> None:
-        """Says what is needed from now on.
+        """Declares the records that are needed from then on.
 
         Until the first call, all records are needed.
 
@@ -196,7 +196,7 @@ class OperatorBuilder:
         return output.port, stream_of(self._scope, output)
 
     def set_summary(self, input: int, output: int, summary: Summary | Iterable[Summary] | None) -> None:
-        """Says what happens to a timestamp on its way from an input to an output.
+        """Sets the effect on a timestamp on its way from an input to an output.
 
         Args:
             input: The input's number.
@@ -235,9 +235,9 @@ class OperatorBuilder:
         """Makes the object by which the operator says which records it still needs.
 
         An operator that sends at the times of its messages, and holds a capability at the time of each record
-        that it keeps, needs none. One that keeps records without, or sends at later times, says by this what
-        a source may not acknowledge yet. In a nested scope, and on a loop, such a source
-        acknowledges nothing.
+        that it keeps, needs none. An operator that keeps records without, or sends at later times, declares
+        by this the records that a source may not acknowledge yet. In a nested scope, and on a loop, such a
+        source acknowledges nothing.
 
         Args:
             streams: All streams that the operator sends on.

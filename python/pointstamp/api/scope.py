@@ -92,9 +92,9 @@ class Scope(Drawable):
     Attributes:
         name: The scope's name.
         address: The path to it from the worker's root.
-        dims: How many coordinates timestamps have here.
+        dims: The number of coordinates of timestamps in the scope.
         index: This worker's number.
-        peers: How many workers there are.
+        peers: The number of workers.
         parent: The scope around it; None for the dataflow itself.
     """
 
@@ -131,8 +131,9 @@ class Scope(Drawable):
         Args:
             of: The type of its records, for type checkers: nothing looks at it when the program runs.
             name: The operator's name.
-            resume: What `main` does after a resumption: "repeat", it sends again what it has sent, which is
-                left out up to the position of the input; "continue": it looks at that, and sends the rest.
+            resume: The behaviour of `main` after a resumption: "repeat", it sends its records again, which
+                are skipped up to the position of the input; "continue": it reads the position, and sends the
+                rest.
 
         Examples:
             >>> import pointstamp as ps
@@ -341,7 +342,7 @@ class Scope(Drawable):
         Args:
             name: The operator's name.
             items: ``(time, records)`` pairs, each time strictly after the one before; taken lazily.
-            in_flight: How many times there may be at once, 1 or more.
+            in_flight: The maximum number of times in flight, 1 or more.
 
         Raises:
             GraphError: If `in_flight` is less than 1.
@@ -544,7 +545,7 @@ class Scope(Drawable):
         """A stream that is defined later, by `Stream.connect_loop`; each trip adds the summary to the time.
 
         Args:
-            summary: What to add: to the last coordinate, or, as a tuple, to each.
+            summary: The increment: of the last coordinate, or, as a tuple, of each.
             schema: Of a loop over record batches; None for one over records.
             of: The type of a loop's records, as in `new_input`.
             name: The operator's name.
@@ -621,8 +622,9 @@ class Scope(Drawable):
         in this process (`Stream.capture`) or in another.
 
         Args:
-            captures: What this worker replays: captures of streams in memory, and objects of `EventReader`.
-                A reader of a socket, or of a file that it follows, is waited for until its capture has begun.
+            captures: The captures that this worker replays: captures of streams in memory, and objects of
+                `EventReader`. A reader of a socket, or of a file that it follows, is waited for until its
+                capture has begun.
             schema: Of columns. Where a worker may have no capture, it says that the stream is an
                 `ArrowStream`.
             name: The operator's name.
@@ -637,8 +639,8 @@ class Scope(Drawable):
             GraphError: If the captures have different schemas, or a reader was replayed before.
 
         Warns:
-            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. What was whole
-                is replayed, and then its times are over.
+            TruncatedWarning: When the dataflow runs, if a capture ends before its stream did. Its complete
+                events are replayed, and then its times are over.
 
         Examples:
             >>> import pointstamp as ps
@@ -665,33 +667,33 @@ class Scope(Drawable):
         acknowledge_past_state: bool = False,
         name: str = "read",
     ) -> Any:
-        r"""The records of a source, whose partitions are shared out to the workers.
+        r"""Reads the records of a source, whose partitions are assigned to the workers.
 
-        Each partition is read by one worker. Left to itself everything has the minimum time, which ends with
-        the source, unless the source knows times. For times of arrival say `every`, for those that the
-        records tell `time`.
+        Each partition is read by one worker. By default everything has the minimum time, which ends with the
+        source, unless the source has times. For times of arrival give `every`, for times in the records
+        `time`.
 
         Args:
-            source: What is read; the same on every worker.
+            source: The source; the same on every worker.
             time: A function of a record, or of columns the name of a column or a function of a batch, which
                 gives the records' times: ints that are not negative. The frontier follows the latest time of
-                each partition; what comes behind the frontier is sent at the frontier. `Stream.event_time`
-                separates it instead, and knows datetimes.
-            event_time: As `time`, and datetimes with a zone or a column of timestamps, too; what comes behind
-                the frontier is late, and on a stream of its own. It has a watermark for each partition, where
-                `Stream.event_time` has one for each worker.
-            lateness: With `time`: how far behind the latest of its partition a record may come; with
+                each partition; records that arrive behind the frontier are sent at the frontier.
+                `Stream.event_time` separates them instead, and takes datetimes.
+            event_time: As `time`, and datetimes with a zone or a column of timestamps, too; records that
+                arrive behind the frontier are late, and on a stream of their own. It has a watermark for each
+                partition, where `Stream.event_time` has one for each worker.
+            lateness: With `time`: the maximum distance of a record behind the latest of its partition; with
                 `event_time` an int or a timedelta.
-            idle: With a time: after how many seconds without a record a partition holds the others up no
-                longer; None for never. One that is read to its end, such as a file, is never idle.
+            idle: With a time: the seconds without a record after which a partition holds the others up no
+                longer; None for never. A partition that is read to its end, such as a file, is never idle.
             every: Seconds: the time of a batch is the number of such intervals since 1970.
             offsets: Where to begin, for some partitions: offsets that they gave. Others are read from their
                 beginning.
             durable: A function that is called with a partition and an offset, plain JSON data, when nothing
-                before the offset is needed any more: what was made of it has left the dataflow and was
-                committed by its sinks, and no operator keeps any of it. A later run that is given the latest
-                offset of each partition as `offsets` goes on there. It is called on the thread of the worker
-                that reads the partition; an error that it raises ends the dataflow.
+                before the offset is needed any more: its results have left the dataflow and were committed by
+                its sinks, and no operator keeps its records. A later run that is given the latest offset of
+                each partition as `offsets` resumes there. It is called on the thread of the worker that reads
+                the partition; an error that it raises ends the dataflow.
             acknowledge_past_state: Has offsets acknowledged (`durable`, `PartitionReader.durable`, a group of
                 Kafka, a slot of PostgreSQL) even where an operator keeps state of the records before them for
                 as long as it runs: for a program that brings the state back itself, or can do without.
@@ -699,15 +701,15 @@ class Scope(Drawable):
 
         Returns:
             A `Stream` of records, or of a source with a schema an `ArrowStream`; with `event_time` two of
-            them: what is at its event time, and what is late.
+            them: the records at their event time, and the late ones.
 
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
             TypeError: If `durable` is no function.
 
         Warns:
-            NotAcknowledged: When the dataflow runs, if somebody wants to hear of offsets, and none is
-                acknowledged because of an operator that keeps state.
+            NotAcknowledged: When the dataflow runs, if offsets are to be acknowledged, and none is because of
+                an operator that keeps state.
 
         Examples:
             >>> import os, tempfile
@@ -781,9 +783,9 @@ class Scope(Drawable):
 
         Args:
             schema: The columns of a collection of columns; None for a collection of Python values.
-            strict: Whether an update is refused that takes away more of a record than this input has added so
+            strict: Whether an update is refused that removes more of a record than this input has added so
                 far. The input then keeps a count of each record. Without it counts may be below zero. Each
-                worker's input counts what was added on that worker; in a session of `Interactive`, all
+                worker's input counts the records added on that worker; in a session of `Interactive`, all
                 records of a strict input go to one worker.
             name: The operator's name.
             resume: As in `new_input`.
@@ -843,7 +845,7 @@ class Scope(Drawable):
         """A collection of the rows of some data, as `collection` is of records.
 
         Args:
-            data: What `ColumnInput` takes: a table, a record batch, a data frame of pandas or Polars.
+            data: The data for a `ColumnInput`: a table, a record batch, a data frame of pandas or Polars.
             name: The operator's name.
 
         Raises:
@@ -884,8 +886,8 @@ class Scope(Drawable):
         """A collection that is defined by itself, in a scope of `iterative`. Several define each other.
 
         Args:
-            initial: What it is in the first turn of the loop; None for nothing.
-            schema: What the columns are, of a collection of columns that begins with nothing.
+            initial: Its value in the first turn of the loop; None for nothing.
+            schema: The columns, for a collection of columns that begins with nothing.
             name: The operator's name.
 
         Raises:
@@ -917,8 +919,8 @@ class Scope(Drawable):
     def import_trace(self, trace: Trace[K, V], *, name: str | None = None) -> Arranged[K, V]:
         """The arrangement that a trace of another dataflow of this worker reads, for joins and reduces here.
 
-        It is not copied: both dataflows use one index, from the trace's `since` on. What is made of it is
-        exact from there on, too. A trace of that may say an earlier `since`, and is not exact before.
+        It is not copied: both dataflows use one index, from the trace's `since` on. Results are exact from
+        there on, too. A trace of the result may have an earlier `since`, and is not exact before.
 
         Raises:
             GraphError: If the trace's times have another number of coordinates than the scope's, its dataflow

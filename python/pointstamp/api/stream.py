@@ -165,7 +165,7 @@ class Stream(RecordOperators[T]):
     def try_map(
         self, fn: Callable[[T], U], *, name: str | None = None
     ) -> tuple[Stream[U], Stream[tuple[T, Exception]]]:
-        """Each record through a function; those that raise go to the second stream, with their exception.
+        """Applies a function to each record; records that raise go to the second stream, with the exception.
 
         Examples:
             >>> import pointstamp as ps
@@ -253,8 +253,8 @@ class Stream(RecordOperators[T]):
         """Splits the stream by a function that returns ``(part, record)``.
 
         Args:
-            parts: How many streams to make.
-            fn: Returns the part, from 0, and what to send there.
+            parts: The number of streams to make.
+            fn: Returns the part, from 0, and the record to send there.
             name: The operator's name.
 
         Raises:
@@ -472,7 +472,7 @@ class Stream(RecordOperators[T]):
         return Stream(self.scope.parent, left)
 
     def connect_loop(self, handle: LoopHandle[T]) -> None:
-        """Defines a loop variable: what this stream carries comes round again.
+        """Defines a loop variable: the records of this stream enter the loop again.
 
         Raises:
             GraphError: If the loop variable is connected already, or is of another scope.
@@ -624,8 +624,8 @@ class Stream(RecordOperators[T]):
         """Keyed state that is kept across times, and changed in the order of times.
 
         The stream's records are ``(key, value)``, and are exchanged by key. A value is applied once its time
-        is closed, after those of all earlier times; times that are not ordered come in the order of their
-        coordinates where they close together.
+        is closed, after the values of all earlier times; times without a total order come in the order of
+        their coordinates where they close together.
 
         Args:
             fold: Called with a key, a value and the key's state; returns the new state, or None to forget the
@@ -785,25 +785,26 @@ class Stream(RecordOperators[T]):
         ahead: timedelta | None = None,
         name: str | None = None,
     ) -> tuple[Stream[T], Stream[T]]:
-        """The records at the times that they tell, and those that came too late.
+        """Moves records to their event times; returns also the stream of late records.
 
-        The first stream's frontier is the watermark: the least, over the workers, of the latest time that a
-        worker's records have told, less the lateness. A record is late if its time is more than the
-        lateness behind the latest of its worker's records before it. Each record is on one of the two
-        streams; ``late.count()`` counts them.
+        The first stream's frontier is the watermark: the least, over the workers, of the latest time of a
+        worker's records, minus the lateness. A record is late if its time is more than the lateness behind
+        the latest of its worker's earlier records. Each record is on one of the two streams; ``late.count()``
+        counts them.
 
-        The times of the stream itself do not matter: a source may send everything at one time. A worker
-        whose input has ended holds nothing up, and one that is idle follows the least watermark of those
-        that are not.
+        The times of the stream itself do not matter: a source may send everything at one time. A worker whose
+        input has ended holds nothing up, and an idle one follows the least watermark of the others.
 
         Args:
             timestamp: Returns a record's time: an int that is not negative, in a unit of your own, or a
                 datetime with a zone, which becomes microseconds since 1970.
-            lateness: How far behind the latest a record may be; an int, or a timedelta for datetimes.
-            idle: After how many seconds without a record a worker no longer holds the others up; None: never.
-            ahead: For datetimes: how long after now, by the machine's clock, a record may be. One that is
-                later, such as of the year 9999, would make all that come after it late: it goes with the late
-                ones, and moves no watermark. None: any is believed.
+            lateness: The maximum distance of a record behind the latest one; an int, or a timedelta for
+                datetimes.
+            idle: The seconds without a record after which a worker no longer holds the others up; None:
+                never.
+            ahead: For datetimes: the maximum distance of a record after now, by the machine's clock. A later
+                one, such as of the year 9999, would make all later records late: it counts as late, and moves
+                no watermark. None: no limit.
             name: The operator's name.
 
         Returns:
@@ -842,11 +843,11 @@ class Stream(RecordOperators[T]):
     def key_by(
         self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None
     ) -> KeyedStream[K, Any]:
-        """The records with a key for each: windows, joins in time and state are methods of what it returns.
+        """Gives each record a key: windows, joins in time and state are methods of the result.
 
         Args:
             key: Returns a record's key: anything that `stable_hash` takes.
-            value: Returns what is kept of a record; None keeps the record.
+            value: Returns the kept part of a record; None keeps the record.
             name: The operator's name.
 
         Examples:
@@ -911,25 +912,25 @@ class Stream(RecordOperators[T]):
         linger: float = 0.01,
         name: str | None = None,
     ) -> tuple[Stream[Any], Stream[tuple[T, Exception]]]:
-        """Each record through a coroutine function, many at a time; and the records whose calls failed.
+        """Calls a coroutine function for each record, many at a time; returns also records with failed calls.
 
         Coroutines run on one event loop for each worker, beside the dataflow. A result is sent at its
         record's time, which stays open until then. When the dataflow ends early, the calls that are out are
         cancelled.
 
         Args:
-            fn: Called with a record; what it returns is awaited. With `batch` it is called with a
-                list of records, and returns a list of as many results.
+            fn: Called with a record; its result is awaited. With `batch` it is called with a list of records,
+                and returns a list of as many results.
             ordered: Results come in the order of their records, on each worker; else as they are done.
-            capacity: How many calls are out at a time, on each worker. As many again are read ahead; while
-                there are so many, the sources of the computation wait, in all processes, and so does who
-                sends with an input, once there is as much as `Config.high_water` that has not moved. What a
-                call waits for must not depend on them.
-            timeout: Seconds for one attempt; None: as long as it takes. A call that takes no notice of being
-                cancelled then goes on beside the others, and its result is not used.
-            retry: How many further attempts a call has that raised, or took too long.
+            capacity: The number of calls in flight, on each worker. As many records again are read ahead;
+                while there are so many, the sources of the computation wait, in all processes, and so does a
+                program that sends with an input, once `Config.high_water` bytes have not moved. The progress
+                of a call must not depend on them.
+            timeout: Seconds for one attempt; None: no limit. A call that ignores its cancellation continues
+                beside the others, and its result is not used.
+            retry: The number of further attempts for a call that raised, or took too long.
             backoff: Seconds before the first of them; twice as long before each next.
-            batch: How many records one call takes at most; None: one record, by itself.
+            batch: The maximum number of records of one call; None: one record, by itself.
             linger: Seconds that records wait for others to fill a batch.
             name: The operator's name.
 
@@ -937,7 +938,7 @@ class Stream(RecordOperators[T]):
             The results, and the dead letters: each record whose last attempt failed, with its exception.
 
         Raises:
-            TypeError: When the dataflow runs, if what the function returns cannot be awaited, or a batch's
+            TypeError: When the dataflow runs, if the result of the function cannot be awaited, or a batch's
                 results are not as many as its records.
 
         Examples:
@@ -1008,19 +1009,18 @@ class Stream(RecordOperators[T]):
     ) -> Stream[Any]:
         """Per time, pairs of both streams' ``(key, value)`` records of one key: ``(key, (ours, theirs))``.
 
-        Pairs are sent when the time closes. For times that differ there is `KeyedStream.interval_join`, and
-        for what lasts, `Collection.join`.
+        Pairs are sent when the time closes. For different times there is `KeyedStream.interval_join`, and for
+        records that stay, `Collection.join`.
 
         Args:
             other: The other stream.
-            fn: Called with the key and the two values; returns what is sent. None: ``(key, (ours, theirs))``.
-            how: The records without a match that come all the same, with None in place of the other value:
-                those of this stream (``"left"``), of the other (``"right"``), of both (``"full"``), or none
-                (``"inner"``).
+            fn: Called with the key and the two values; returns the result. None: ``(key, (ours, theirs))``.
+            how: The sides whose records without a match are sent, with None in place of the other value: this
+                stream (``"left"``), the other (``"right"``), both (``"full"``), or none (``"inner"``).
             name: The operator's name.
 
         Raises:
-            ValueError: If `how` is none of these.
+            ValueError: If `how` is another text.
             TypeError: When the dataflow runs, for a record that is no pair.
 
         Examples:
@@ -1072,8 +1072,9 @@ class Stream(RecordOperators[T]):
         """The `n` greatest records of each time, of all workers, greatest first; sent when the time closes.
 
         Args:
-            n: How many.
-            order: What they are compared by; None: the records themselves. NaN is the greatest number.
+            n: The number of records.
+            order: The value by which they are compared; None: the records themselves. NaN is the greatest
+                number.
             name: The operator's name.
 
         Raises:
@@ -1109,7 +1110,8 @@ class Stream(RecordOperators[T]):
         """The records of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            order: What they are compared by; None: the records themselves. NaN is the greatest number.
+            order: The value by which they are compared; None: the records themselves. NaN is the greatest
+                number.
             descending: The greatest first.
             name: The operator's name.
 
@@ -1138,7 +1140,7 @@ class Stream(RecordOperators[T]):
 
 
 def _unique(records: list[Any]) -> Iterator[Any]:
-    """One of each record, in the order in which they came first."""
+    """One of each record, in the order of first arrival."""
     return iter(dict.fromkeys(records))
 
 

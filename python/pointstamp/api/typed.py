@@ -1,8 +1,8 @@
 """Operators of the user's own, as type checkers see them for streams of records and of columns.
 
-The methods are those of `CustomOperators`. The stub beside this file says of which type a port's records
-are, and which stream comes out. The type of an operator's output is that of the `OutputPort` that its logic
-is declared to take: ``Callable[[InputPort[str], OutputPort[int]], None]`` makes a ``Stream[int]``.
+The methods are those of `CustomOperators`. The stub beside this file has the types of a port's records, and
+of the result. The type of an operator's output is the type of the `OutputPort` that its logic is declared to
+take: ``Callable[[InputPort[str], OutputPort[int]], None]`` makes a ``Stream[int]``.
 """
 
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""What `typed.py` says to type checkers."""
+"""The types of `typed.py` for type checkers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Concatenate, Literal, TypeAlias, TypeVar, overload

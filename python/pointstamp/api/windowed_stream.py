@@ -1,4 +1,4 @@
-"""Streams cut into windows, and what can be made of a window.
+"""Streams cut into windows, and the results of a window.
 
 Owns `WindowedStream`. Its methods each make one operator, whose results are sent when a window is final:
 ``(key, Window, result)``, or ``(Window, result)`` of a stream without keys.
@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 
 class WindowedStream(Generic[K, T]):
-    """The records of each key in windows of event time: what `KeyedStream.window` returns.
+    """The records of each key in windows of event time: the result of `KeyedStream.window`.
 
     Results come when the window is final, at its last instant; with `early`, results so far come before, too.
 
@@ -71,7 +71,7 @@ class WindowedStream(Generic[K, T]):
         self._early = early
         self._state = state
         self._by_key = by_key
-        assigner(window, reducers.Counting(), self._clock, early)  # what is wrong with it is said here
+        assigner(window, reducers.Counting(), self._clock, early)  # an invalid window is an error here
 
     if not TYPE_CHECKING:
 
@@ -90,9 +90,9 @@ class WindowedStream(Generic[K, T]):
 
         Args:
             what: The reducer.
-            name: What the program calls the operator.
+            name: The operator's name in the program.
             reducer: Makes one of the records of a window.
-            emit: Makes the result of a key and what the reducer has made.
+            emit: Makes the result of a key and the reducer's result.
             given: The reducer's arguments that its states follow from.
         """
         operator = f"window: {what}"
@@ -178,7 +178,7 @@ class WindowedStream(Generic[K, T]):
     def reduce(self, fn: Callable[[T, T], T], *, name: str | None = None) -> Stream[tuple[K, Window, T]]:
         """The records of each window made one, two at a time, in the order of time.
 
-        The function must not change what it gets: of windows that overlap it is the same record.
+        The function must not change its argument: in overlapping windows it is the same record.
 
         Examples:
             >>> import pointstamp as ps
@@ -206,7 +206,7 @@ class WindowedStream(Generic[K, T]):
     def sum(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
-        """Adds up the records of each window, or what a function makes of them.
+        """Adds up the records of each window, or the results of a function of them.
 
         Examples:
             >>> import pointstamp as ps
@@ -268,7 +268,7 @@ class WindowedStream(Generic[K, T]):
     def top_k(
         self, n: int, order: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, list[T]]]:
-        """The `n` greatest records of each window, greatest first, by what a function makes of them.
+        """The `n` greatest records of each window, greatest first, by the result of a function.
 
         Raises:
             TypeError: If `n` is no int.
@@ -356,9 +356,9 @@ class WindowedStream(Generic[K, T]):
 
         Args:
             other: Cut into the same windows.
-            fn: Called with the key and the two records; returns what stands in place of ``(ours, theirs)``.
-                Of windows over all records the key is None.
-            how: Whose records without any on the other side come all the same, with None in its place.
+            fn: Called with the key and the two records; returns the value that replaces ``(ours, theirs)``.
+                For windows over all records the key is None.
+            how: The sides whose records without any on the other side are sent, with None in its place.
             name: The operator's name.
 
         Raises:

@@ -18,8 +18,8 @@ use batch::check_batch;
 pub(crate) enum Action {
     /// Input, key, value, time, difference.
     Update(bool, u64, u64, Vec<u64>, i64),
-    /// Moves an element of an input's frontier.
-    /// An element gives way to what of it is at or after the time, or to what is not at or before it.
+    /// Moves an element of an input's frontier. An element is replaced by its part at or after the time, or by its
+    /// part that is not at or before it.
     Advance(bool, Vec<u64>, usize, bool),
     /// Lets the join and the reduction work with so much fuel.
     Work(usize),

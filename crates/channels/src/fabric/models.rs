@@ -56,7 +56,7 @@ fn explore_for(rounds: usize, model: fn()) {
     Runner::new(PctScheduler::new_from_seed(SEED, DEPTH, rounds), config()).run(model);
 }
 
-/// A model of something broken fails. Some of what is broken shows in few schedules.
+/// A model of something broken fails. Some defects show in few schedules.
 fn is_caught(model: fn()) {
     let outcome = catch_unwind(AssertUnwindSafe(|| explore_for(20 * ROUNDS, model)));
     assert!(outcome.is_err(), "no schedule showed what is broken");
@@ -129,7 +129,7 @@ fn a_receiver_that_acknowledges_too_late_is_caught() {
     });
 }
 
-// A mailbox alone: a ring between the last look and the sleep is heard.
+// A mailbox alone: a ring between the last look and the sleep is noticed.
 
 fn ring(ring: fn(&crate::Doorbell)) {
     let mut mailbox = Mailbox::new();
@@ -156,7 +156,7 @@ fn a_doorbell_that_wakes_before_it_leaves_the_event_is_caught() {
     });
 }
 
-// The receiver goes while messages come: what is counted ends at nothing.
+// The receiver is dropped while messages arrive: the counts end at zero.
 
 #[test]
 fn a_receiver_may_go_while_messages_come() {
@@ -287,7 +287,7 @@ impl Worker {
             self.hear();
             self.fabric.step_ended(self.index);
             let deadline = parks(&self.fabric, self.index);
-            // Asleep for good: nothing more will be heard.
+            // Asleep for ever: no more events come.
             if all && deadline.is_none() && self.mailbox.is_empty() {
                 return;
             }
@@ -394,7 +394,7 @@ fn pots_that_are_sent_without_the_wire_are_caught() {
     });
 }
 
-// Back-pressure: who pauses goes on.
+// Back-pressure: paused sources continue.
 
 const HIGH_WATER: usize = 10;
 

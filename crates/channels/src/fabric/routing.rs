@@ -150,8 +150,8 @@ impl Fabric {
         })))
     }
 
-    /// Says that `worker` is done with a dataflow: it reads none of its channels any more and opens no others. Once all workers
-    /// of this process have said so, what still arrives for it is dropped.
+    /// Declares that `worker` is done with a dataflow: it reads none of its channels any more and opens no others.
+    /// Once all workers of this process have done so, later messages for it are dropped.
     pub fn end_dataflow(&self, worker: usize, dataflow: u32) {
         let workers = self.doorbells.len();
         let removed = self.routes().end(worker - self.first, dataflow, workers);

@@ -11,7 +11,7 @@ impl Fabric {
     #[inline]
     pub fn step_begins(&self, worker: usize) {
         if self.peers == 1 {
-            return; // no peer to tell, and nothing is ever on its way
+            return; // no peer to inform, and nothing is ever in flight
         }
         self.activity.steps(worker - self.first);
         if let Some(combiner) = &self.combiner {

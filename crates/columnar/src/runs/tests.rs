@@ -72,7 +72,7 @@ fn values_of_few_windows_that_have_closed_make_room() {
                 })
                 .unwrap();
             };
-            // One session of many rows goes on for long, while others come and end.
+            // One session of many rows stays open for long, while others come and end.
             for round in 0..500 {
                 let at = round * 10;
                 runs.update(batch(1, at, 200), 0).unwrap();
@@ -149,7 +149,7 @@ fn the_last_time_of_all_is_one_that_windows_take() {
             Ok(())
         })
         .unwrap();
-        // What is sent next is not before a row that is still possible.
+        // Results that are sent next are not before a row that is still possible.
         assert!(runs.next_instant().is_none_or(|next| next == LAST));
     }
     assert_eq!(sent, [(None, LAST, 2)]);

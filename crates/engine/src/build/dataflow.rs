@@ -26,19 +26,19 @@ impl<P: Payload> Worker<P> {
         )
     }
 
-    /// Installs a dataflow: from the next step on it runs. What was sent into it while it was built is routed now. Returns
-    /// its number.
+    /// Installs a dataflow: it runs from the next step on. Batches that were sent into it during construction are
+    /// routed now. Returns its number.
     ///
     /// # Errors
     ///
-    /// When the graph cannot run; when another worker built a different one, or what was sent cannot be routed, which ends the
-    /// computation.
+    /// When the graph cannot run; when another worker built a different one, or a batch cannot be routed, which ends
+    /// the computation.
     pub fn install(&self, scope: &Scope<P>) -> Result<usize, Error> {
         self.install_described(scope, Vec::new())
     }
 
-    /// Installs a dataflow as [`install`](Self::install) does. Of what the engine does not know of its graph, such as the
-    /// columns of batches, the caller has a description: a sentence part for each thing, which is compared between workers.
+    /// Installs a dataflow as [`install`](Self::install) does. The caller describes the parts of its graph that the
+    /// engine does not interpret, such as the columns of batches: a line for each, which is compared between workers.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl<P: Payload> Worker<P> {
             scope.announce();
         }
         let subgraph = scope.install().inspect_err(|_| {
-            self.cluster().dropped(self.index(), index); // the others have heard that it is there
+            self.cluster().dropped(self.index(), index); // the others have the notice of it
             self.discard(scope);
         })?;
         let edges = ClearOnDrop(Rc::clone(scope.tees()));
@@ -117,7 +117,7 @@ impl<P: Payload> Worker<P> {
     ///
     /// # Errors
     ///
-    /// What `build` returns, and as [`install`](Self::install).
+    /// Errors of `build`, and those of [`install`](Self::install).
     pub fn dataflow<R>(
         &self,
         name: &str,

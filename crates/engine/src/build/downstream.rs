@@ -1,10 +1,11 @@
 //! Watching everything downstream of a stream, so that a source can bound its records in flight.
 //!
-//! A time is in the dataflow while some record or capability of it is, anywhere that a stream leads to. Frontiers only
-//! grow along paths that do not advance times, so it is enough to watch where such paths end: outputs that no operator
-//! reads, operators from whose input no path leads to an output, and the inputs of operators that advance times (loops). The watching operator
-//! has an input for each end, connected by an edge that carries frontiers and no records: what is watched
-//! costs nothing per record. An operator whose inputs are watched gets one more output, on which it never sends.
+//! A time is in the dataflow while some record or capability of it is, anywhere downstream of a stream. Frontiers
+//! only grow along paths that do not advance times, so it is enough to watch the ends of such paths: outputs that no
+//! operator reads, operators from whose input no path leads to an output, and the inputs of operators that advance
+//! times (loops). The watching operator has an input for each end, connected by an edge that carries frontiers and no
+//! records: watching costs nothing per record. An operator whose inputs are watched gets one more output, on which it
+//! never sends.
 //!
 //! The ends are known when the dataflow is complete, and are looked for when it is installed. The search visits
 //! each operator downstream once.
@@ -55,7 +56,7 @@ impl<P: Payload> Scope<P> {
         let builder = scope.operator("watch")?;
         builder.notify();
         builder.stateless();
-        builder.start(); // of frontiers that are empty from the beginning it hears nothing
+        builder.start(); // an operator is not notified of frontiers that are empty from the beginning
         let inputs: Rc<RefCell<Vec<InputPort<P>>>> = Rc::default();
         let place = probe.place(Point::minimum(scope.dims()));
         let (ports, probe) = (Rc::clone(&inputs), probe.clone());
@@ -256,8 +257,8 @@ impl<'a, P: Payload> Search<'a, P> {
 
     /// Goes through an operator, from one of its inputs.
     ///
-    /// Where no path leads to an output, as through an operator whose results have times of another kind, what it has taken
-    /// is all that the frontiers behind it would tell of.
+    /// Where no path leads to an output, as through an operator whose results have times of another kind, the input
+    /// of the operator is the last place where the frontiers show its records.
     fn enter(&mut self, scope: &Scope<P>, target: Target, draft: &RefCell<Draft<P>>) {
         let Target { node, port: input } = target;
         let Sought::Ends { retained } = self.sought else {

@@ -251,7 +251,7 @@ impl<P: Payload> Draft<P> {
                 let own = part.held.iter();
                 let own = own.map(|held| (held.port, held.time.clone(), held.count));
                 let (own, totals) = (own.collect(), totals.clone());
-                self.purse.clear(); // what nobody has taken is given up
+                self.purse.clear(); // remaining state is given up
                 Ok((own, totals))
             }
         }

@@ -44,7 +44,7 @@ impl<P: Payload> ChildDraft<P> {
     }
 }
 
-// The three below are not inlined: what they have on the stack would be there once for each scope around a scope.
+// The three functions below are not inlined: their stack would be needed once for each scope around a scope.
 
 #[inline(never)]
 fn install_operator<P: Payload>(
@@ -190,7 +190,7 @@ impl<P: Payload> Scope<P> {
     }
 
     /// Opens the channel for the progress of a scope. It has numbers of its own: so a worker that builds another
-    /// graph is found out by the comparison of the graphs, which says what differs, and not here.
+    /// graph is detected by the comparison of the graphs, which names the difference, and not here.
     fn open_progress_channel(&self) -> Result<(Combined<Changes>, Inbox<Changes>), Error> {
         let id = self.next_channel(1 << 31);
         let worker = &self.0.worker;

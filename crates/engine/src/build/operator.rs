@@ -65,7 +65,8 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Takes a capability that it held on an output, or one at `time` by an earlier one. `None` where it held none that allows this.
+    /// Takes a capability that it held on an output, or one at `time` by an earlier one. `None` where it held none
+    /// that permits this.
     pub fn capability(&mut self, output: usize, time: &Point) -> Option<Capability> {
         let exact = |held: &Capability| held.port() == output && held.time() == time;
         if let Some(at) = self.held.iter().position(exact) {
@@ -273,8 +274,8 @@ impl<P: Payload> OperatorBuilder<P> {
         Ok(self.output(OutputCore::new))
     }
 
-    /// Adds an output for which every worker begins with a capability at the minimum time. Where the dataflow goes on from a checkpoint, the
-    /// capability is one of those that the operator held; where it held none, the capability
+    /// Adds an output for which every worker begins with a capability at the minimum time. Where the dataflow resumes
+    /// from a checkpoint, the capability is one of those that the operator held; where it held none, the capability
     /// [is revoked](Capability::is_revoked), and sends nothing.
     ///
     /// # Errors
@@ -430,7 +431,8 @@ impl<P: Payload> OperatorBuilder<P> {
         })
     }
 
-    /// Says whether the operator pauses while sources are held for a checkpoint. Where nothing is said, operators without inputs do.
+    /// Sets whether the operator pauses while sources are held for a checkpoint. By default, operators without inputs
+    /// do.
     pub fn pauses(&self, pauses: bool) {
         self.draft.borrow_mut().pauses = Some(pauses);
     }

@@ -1,21 +1,23 @@
 //! Retention: the records that an operator has taken and still needs.
 //!
-//! A source may tell others that its records are not wanted again: a broker's group, a replication slot. It does so when
-//! nothing at a record's time is downstream any more. That is too early where an operator keeps the record for later times, or
-//! has sent results of it at a later time: these are in memory alone. Such an operator has a [`Retention`], which holds a
-//! capability for the earliest time of which it needs something, on an output that nothing reads. So the exact progress tracking
-//! covers it, across workers, and no frontier that anybody sees is held up.
+//! A source may acknowledge records that are not needed again: to a broker's group, a replication slot. It does so
+//! when nothing at a record's time is downstream any more. That is too early where an operator keeps the record for
+//! later times, or has sent results of it at a later time: these are in memory alone. Such an operator has a
+//! [`Retention`], which holds a capability for the earliest time of a needed record, on an output that nothing reads.
+//! So the exact progress tracking covers it, across workers, and no visible frontier is held up.
 //!
-//! What results were made of is needed until they have left the dataflow: a retention watches what is downstream of its operator,
-//! including the retentions of others. So operators follow one another in any number. On a cycle each would wait for itself, and
-//! what goes round may be needed for as long as it does: there an operator retains for ever, and its retention says nothing.
+//! Records are needed until their results have left the dataflow: a retention watches everything downstream of its
+//! operator, including the retentions of others. So operators follow one another in any number. On a cycle each would
+//! wait for itself, and circulating records may be needed for as long as they circulate: there an operator retains
+//! for ever, and its retention reports nothing.
 //!
-//! A retention exists only in dataflows with a source that [acknowledges](super::scope::Scope::acknowledges), in the outermost
-//! scope. Elsewhere, and where an operator cannot say what it needs, it is marked as one that
+//! A retention exists only in dataflows with a source that [acknowledges](super::scope::Scope::acknowledges), in the
+//! outermost scope. Elsewhere, and where an operator cannot name its needed records, it is marked as one that
 //! [retains for ever](OperatorBuilder::retains_forever), and such a source acknowledges nothing.
 //!
-//! Cost: where records are taken in, an entry for each message, of which those are kept that a later one does not cover; one
-//! downgrade at most for each change of a frontier. Of many entries neighbours are merged, so that more is needed than was said.
+//! Cost: on input, an entry for each message, of which those are kept that a later one does not cover; one downgrade
+//! at most for each change of a frontier. Neighbours among many entries are merged, so that more is retained than
+//! needed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -68,7 +70,7 @@ impl<P: Payload> OperatorBuilder<P> {
         }
         let (output, _, capability) = self.new_held_output()?;
         self.draft.borrow_mut().retentions.push(output.port());
-        self.start(); // of an input that has ended already it hears nothing
+        self.start(); // an operator is not notified of an input that has already ended
         let retention = Retention(Rc::new(State {
             held: RefCell::new(Some(capability)),
             pending: RefCell::default(),
@@ -113,7 +115,7 @@ impl Retention {
 
     /// Notes a message that was taken in.
     ///
-    /// `latest` is the latest time that its records tell, which is not before the message's.
+    /// `latest` is the latest event time of its records, which is not before the message's.
     pub fn take(&self, time: u64, latest: u64) {
         if self.0.held.borrow().is_none() {
             return;
@@ -175,7 +177,7 @@ impl Retention {
             }
         }
         if pending.len() > MOST {
-            // What was needed until the later of two is held for as long as that waits.
+            // Records needed until the later of two times are held until then.
             thin(&mut pending, |before, later| *before = later);
         }
         drop(pending);
@@ -198,7 +200,8 @@ impl Retention {
         match (needed, held.as_mut()) {
             (None, _) => *held = None,
             (Some(needed), Some(capability)) => {
-                // What it needs never moves back: what comes later is at or after the frontier, and so is what it tells.
+                // Needed times never move back: later messages are at or after the frontier, and so are their event
+                // times.
                 let moved = capability.downgrade(&Point::new(&[needed]));
                 debug_assert!(moved.is_ok(), "{moved:?}");
             }

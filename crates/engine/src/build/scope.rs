@@ -24,8 +24,8 @@ use crate::run::progress::PortChanges;
 use crate::run::tee::Tees;
 use crate::worker::Worker;
 
-/// Scopes nest at most so deep. What is done for a scope and those in it recurses, so that the deepest has to fit on the
-/// stack of any thread that a program steps a worker on, with what its operators call on top of it.
+/// The maximum depth of scopes. Functions on a scope and the scopes in it recurse, so that the deepest has to fit on
+/// the stack of any thread on which a program steps a worker, with the calls of its operators on top of it.
 pub const MAX_NESTED: usize = 64;
 
 /// An action that runs when the dataflow is complete, with the scope in which it was registered.

@@ -1,13 +1,13 @@
 //! Finding out that workers built different dataflows.
 //!
-//! Progress is counted for the sum of all workers, so a worker with another graph would make every frontier
-//! wrong, or stand still for ever. Each worker posts a [`Blueprint`] of what it builds before it installs it;
-//! the first is kept until all have posted, and the first line that differs names the difference. A worker
-//! that ends while others built more is found out in the same way. No worker waits here.
+//! Progress is counted for the sum of all workers, so a worker with another graph would make every frontier wrong, or
+//! stop it for ever. Each worker posts a [`Blueprint`] of its dataflow before it installs it; the first is kept until
+//! all have posted, and the first line that differs names the difference. A worker that ends while others built more
+//! is detected in the same way. No worker waits here.
 //!
-//! Each process keeps the same book about all workers: what one's own do is told to the other processes, where it is entered
-//! in the same way. The text of a blueprint goes along with the first worker of a process; its others have been compared
-//! with it.
+//! Each process keeps the same record of all workers: the posts of its own workers are sent to the other processes,
+//! which enter them in the same way. The text of a blueprint is sent with the first worker of a process; its others
+//! have been compared with it.
 
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Range;

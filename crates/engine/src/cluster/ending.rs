@@ -85,7 +85,7 @@ impl Ending {
     /// Keeps the first failure of this process, stops every worker of it, and sends the other processes the
     /// reason: a sentence, followed by a traceback where there is one.
     pub fn fail_because(&self, worker: usize, error: Error, reason: String) {
-        // A worker that was stopped has not failed; who stopped it has, or will say so in a moment.
+        // A worker that was stopped has not failed; the failed one has reported it, or will in a moment.
         if !matches!(error, Error::Stopped) {
             tracing::debug!(worker, %error, "the computation fails");
             let worker = Some(worker);
@@ -150,7 +150,7 @@ impl Ending {
             return;
         };
         if self.disagreement.get().is_some() {
-            // Who found it out here keeps it in a moment. That others end because of it is no failure of theirs.
+            // The process that detected it keeps it in a moment. Others that end because of it have not failed.
             return self.stop();
         }
         let worker = None;

@@ -1,7 +1,7 @@
 //! Messages of the programs of other processes.
 //!
-//! A process may say something before another has come so far as to listen: that is kept, as far as there is room, since who asks a
-//! question would take silence for a process that is stuck.
+//! A process may send a message before another has registered its listener: it is kept, as far as there is space,
+//! because the sender of a question would take silence for a stuck process.
 
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@ use pointstamp_channels::Fabric;
 
 use crate::cluster::Cluster;
 
-/// While it is there, sources pause, in all processes: for an operator that leaves its input alone because it waits for the world
-/// outside. What it waits for must come without them.
+/// While it exists, sources pause, in all processes: for an operator that leaves its input alone because it waits for
+/// an external event. The event must come without the sources.
 pub struct Hold(Arc<Fabric>);
 
 impl Drop for Hold {

@@ -42,8 +42,8 @@ pub enum Crossing {
     Several,
 }
 
-/// A scope, stream or operator was used in a way that makes no graph. The text says what is wrong; the program around the
-/// engine knows the names of what to call instead.
+/// A scope, stream or operator was used in a way that makes no graph. The text describes the error; the program
+/// around the engine knows the names of the calls to use instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// Something was added to a scope that is complete.

@@ -24,7 +24,7 @@ pub enum Disagreement {
     Graphs {
         /// The dataflow's number.
         dataflow: usize,
-        /// A worker, and the scope, operator or edge there, in words; none where it has no more of them.
+        /// A worker, and the description of its scope, operator or edge there; none where it has no more of them.
         here: (usize, Option<String>),
         /// Another worker, and the operator that it has in this place.
         there: (usize, Option<String>),

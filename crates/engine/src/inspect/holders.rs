@@ -5,10 +5,11 @@
 //! leave. The port is reached from some places; from each, the least pointstamps are followed forward until they arrive. A
 //! way that comes back to a place at no earlier time is given up, so that the search ends in loops.
 //!
-//! Only the first in the order of could-result-in are told. What follows from them is no cure of its own, and may not be outstanding any more: a
-//! worker says nothing of a pointstamp that is gone while another one holds all that it held (`pointstamp_progress::Mode`).
+//! Only the first in the order of could-result-in are returned. Their consequences need no remedy of their own, and
+//! may not be outstanding any more: a worker does not report the end of a pointstamp while another one holds
+//! everything that it held (`pointstamp_progress::Mode`).
 //!
-//! It costs, for each place that leads to the port and holds something, a search of what is between them.
+//! It costs, for each place that leads to the port and holds something, a search of the paths between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -108,7 +109,7 @@ impl<'a> Unfolded<'a> {
             child.is_some_and(|child| child.scope.is_some())
         };
         for (from, to, summary) in &scope.hops {
-            // The ways through a scope are those inside.
+            // The paths through a scope are those inside.
             if from.node == to.node && matches!(from.port, Port::Target(_)) && folded(from.node) {
                 continue;
             }

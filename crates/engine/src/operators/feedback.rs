@@ -67,7 +67,7 @@ impl<P: Payload> LoopHandle<P> {
         let input = builder.new_input(stream, Pact::Pipeline)?;
         builder.set_summary(0, 0, vec![summary.clone()])?;
         builder.fulfil();
-        builder.stateless(); // what waits at its input is the engine's
+        builder.stateless(); // the batches at its input are the engine's
         builder.pauses(true); // one turn of the loop drains, and not its fixed point
         builder.build(move || {
             while let Some((capability, data)) = input.next()? {

@@ -27,8 +27,9 @@ impl<P: Payload> Stream<P> {
 
 /// Bytes after which a forwarding operator lets its reader take them first.
 ///
-/// What waits for another worker is counted, and presses sources; what waits between operators of one worker is not. An
-/// exchange that took all there is at once would make room for as much again, while a slow operator behind it has just begun.
+/// Batches that wait for another worker are counted, and press sources; batches that wait between operators of one
+/// worker are not. An exchange that took all batches at once would make space for as many again, while a slow
+/// operator behind it has just begun.
 const AT_ONCE: usize = 1 << 20;
 
 /// Sends everything that waits at an input to an output.

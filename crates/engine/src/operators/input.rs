@@ -76,7 +76,7 @@ struct State<P: Payload> {
 }
 
 impl<P: Payload> State<P> {
-    /// Lets go of the dataflows that have ended.
+    /// Releases the dataflows that have ended.
     fn forget_gone(&mut self) {
         let gone = |output: &OutputPort<P>| output.is_gone() || output.tee.is_unbuilt();
         if self.outlets.iter().any(|(output, _)| gone(output)) {
@@ -181,7 +181,7 @@ impl<P: Payload> Input<P> {
         }
         state.worker = Some(scope.worker().clone());
         if capability.is_revoked() {
-            state.served = true; // it was closed at the checkpoint: what is sent goes nowhere
+            state.served = true; // it was closed at the checkpoint: sent batches are dropped
         } else {
             state.outlets.push((output, capability));
         }
@@ -240,7 +240,7 @@ impl<P: Payload> Input<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`], what a routing function raises, or as [`Worker::step`].
+    /// [`Error::Closed`], errors of a routing function, or those of [`Worker::step`].
     pub fn send(&self, data: P) -> Result<(), SendError> {
         self.send_now(data)?;
         if let Some(worker) = self.worker() {
@@ -254,7 +254,7 @@ impl<P: Payload> Input<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`], or what a routing function raises.
+    /// [`Error::Closed`], or errors of a routing function.
     pub fn send_now(&self, data: P) -> Result<(), SendError> {
         let (time, last, others) = {
             let mut state = self.0.borrow_mut();

@@ -1,9 +1,9 @@
 //! The activation of operators that have work to do.
 //!
-//! Operators form a tree: the worker, its dataflows, the scopes in them, the operators in those. An
-//! [`Activation`] is one node of that tree. Activating a node enqueues it with its parent, and the parent
-//! with its own, up to the first one that is enqueued already: the cost is amortised constant, and a
-//! subtree in which nothing happens is never visited.
+//! Operators form a tree: the worker, its dataflows, the scopes in them, the operators in those scopes. An
+//! [`Activation`] is one node of that tree. Activating a node enqueues it with its parent, and the parent with its
+//! own, up to the first one that is enqueued already: the cost is amortised constant, and a subtree in which nothing
+//! happens is never visited.
 //!
 //! There are two reasons to visit an operator. It should *run* (messages, a new frontier, a request), or it
 //! only has progress to *report*, because a capability of it moved while something else was running. The
@@ -78,7 +78,7 @@ impl Activation {
 
     /// Has the node run after all its siblings that there are, and so its ancestors.
     ///
-    /// An operator is given its index when it is reserved, which may be before those that it reads are there. What is
+    /// An operator gets its index when it is reserved, which may be before its inputs exist. An operator that is
     /// placed when it is complete runs after them in the same pass.
     pub(crate) fn place_last(&self) {
         let mut node = self;

@@ -1,7 +1,7 @@
 //! Registries of a worker's channels and open inputs.
 //!
-//! Owns the registries of those who are told that something arrived ([`Arrivals`]), and of those that are closed when `main` ends
-//! ([`OpenInputs`]). Neither keeps what it lists alive.
+//! Owns the registries of readers that are notified of arrivals ([`Arrivals`]), and of inputs that are closed when
+//! `main` ends ([`OpenInputs`]). Neither keeps its entries alive.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -29,7 +29,7 @@ impl Arrivals {
     /// Registers the reader that is notified when a channel has messages.
     pub(crate) fn expect(&self, id: ChannelId, reader: &Rc<dyn Arrival>) {
         self.0.borrow_mut().insert(id, Rc::downgrade(reader));
-        // Another worker may have sent before; if this one was stepping, the event found no sleeper and is gone.
+        // Another worker may have sent before; if this one was stepping, the event found no sleeper and was dropped.
         reader.arrived();
     }
 

@@ -77,7 +77,7 @@ impl OutputCore {
         self.site.activation.report();
     }
 
-    /// Takes every capability of this output back. Those that exist can no longer be used.
+    /// Revokes every capability of this output. Existing ones can no longer be used.
     pub(crate) fn revoke(&self) {
         if let Some(ledger) = &self.ledger {
             let held = ledger.take();

@@ -84,7 +84,7 @@ impl Encode for Changes {
     }
 
     fn footprint(&self) -> usize {
-        0 // not what a backlog is made of
+        0 // not the cause of a backlog
     }
 }
 

@@ -1,7 +1,8 @@
 //! The way from an output to one reader.
 //!
-//! Owns [`Edge`], which the contracts in `pact` and the boundaries of scopes implement. Progress counts records, not batches, so an edge
-//! is free to split a batch; one that delivers a record several times says so in its [`EdgeShape`].
+//! Owns [`Edge`], which the contracts in `pact` and the boundaries of scopes implement. Progress counts records, not
+//! batches, so an edge is free to split a batch; an edge that delivers a record several times declares it in its
+//! [`EdgeShape`].
 
 use std::rc::Rc;
 

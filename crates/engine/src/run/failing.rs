@@ -37,11 +37,12 @@ impl Failing {
         })
     }
 
-    /// Ends the computation with this error, which the cluster keeps if it is the first; the same error, for whom it struck.
+    /// Ends the computation with this error, which the cluster keeps if it is the first; returns the same error for
+    /// the caller.
     pub(crate) fn fail(&self, error: Error) -> Error {
         match error {
             Error::Fatal(_) => error,
-            // Who stopped this worker has failed, or will say so in a moment.
+            // The worker that stopped this one has failed, or will report it in a moment.
             Error::Stopped => {
                 self.cluster.stop();
                 error
@@ -59,8 +60,8 @@ impl Failing {
         }
     }
 
-    /// Runs something of the engine's. A panic in it ends the computation, also where a caller further out catches what is
-    /// thrown: what it was at is left half done.
+    /// Runs a function of the engine's. A panic in it ends the computation, also where a caller further out catches
+    /// it: the engine's state is then inconsistent.
     ///
     /// # Errors
     ///

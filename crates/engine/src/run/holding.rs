@@ -1,8 +1,9 @@
 //! Holding the sources, so that the computation drains.
 //!
-//! Owns [`Holding`], one for a worker. While it is on, sources and what else pauses are set aside when they are to run, as is each operator
-//! that was asked to run from outside of its dataflow: by itself, by a timer, by another thread. All of them run when it ends. Messages, frontiers
-//! and work that an operator yielded are not held. This is no back-pressure: giving way does not end it.
+//! Owns [`Holding`], one for a worker. While it is on, sources and other pausing operators are set aside when they
+//! are to run, as is each operator that was activated from outside of its dataflow: by itself, by a timer, by another
+//! thread. All of them run when it ends. Messages, frontiers and work that an operator yielded are not held. This is
+//! no back-pressure: giving way does not end it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -5,11 +5,12 @@
 //! message is taken or the run ends, because up to then the count of the consumed message has not left
 //! the operator.
 //!
-//! A send happens whole, or it ends the computation. It is counted first, and then routed, encoded and pushed along every
-//! edge; where one of these fails, the cluster fails at once with the user's own error, also where user code catches it. The
-//! other order would not do: a routing function may step the worker or give up the capability, and what it routes must be
-//! counted by then; and what was routed for one edge cannot be taken back when the next one's function fails. So is a message
-//! that cannot be read the end of the computation: it is gone from its queue, and was never counted as consumed.
+//! A send is complete, or it ends the computation. It is counted first, and then routed, encoded and pushed along
+//! every edge; where one of these fails, the cluster fails at once with the user's own error, also where user code
+//! catches it. The other order is not possible: a routing function may step the worker or give up the capability, and
+//! the routed records must be counted by then; and records that were routed for one edge cannot be taken back when
+//! the next one's function fails. Likewise, a message that cannot be read ends the computation: it has left its
+//! queue, and was never counted as consumed.
 
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
@@ -157,8 +158,8 @@ impl<P: Payload> InputPort<P> {
     ///
     /// # Errors
     ///
-    /// [`Error::Capability`] when the operator is not running: what it would consume could not be counted together
-    /// with what it does about it. [`Error::Decode`] for what another process sent and cannot be read.
+    /// [`Error::Capability`] when the operator is not running: the consumption could not be counted together with the
+    /// operator's reaction. [`Error::Decode`] for an unreadable message of another process.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&self) -> Result<Option<(MessageCapability, P)>, Error> {
         let core = &*self.core;
@@ -258,8 +259,8 @@ impl MessageCapability {
     ///
     /// # Errors
     ///
-    /// [`Error::Capability`] when it has expired, when there is no such output, or no path from the input to it; a time
-    /// error when `time` is before what the path's summary makes of the message's time.
+    /// [`Error::Capability`] when it has expired, when there is no such output, or no path from the input to it; a
+    /// time error when `time` is before the message's time under the path's summary.
     pub fn delayed(&self, time: &Point, output: usize) -> Result<Capability, Error> {
         let core = self.authorise(time, output)?;
         Ok(Capability::mint(time.clone(), core))

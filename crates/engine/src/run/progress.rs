@@ -1,10 +1,9 @@
 //! The progress that an operator and the scope around it exchange.
 //!
-//! The scope writes `frontiers`; the operator writes the rest. The scope collects all of an operator's
-//! report at once, after a run, never half of it: consuming a message and holding its capability, or
-//! sending a message and dropping the capability for it, must reach all workers together
-//! (progress-tracking, "a batch of changes"). Changes are keyed by port, so that an operator with
-//! many ports pays for those that changed.
+//! The scope writes `frontiers`; the operator writes the rest. The scope collects all of an operator's report at
+//! once, after a run, never half of it: consuming a message and holding its capability, or sending a message and
+//! dropping the capability for it, must reach all workers together (progress-tracking, "a batch of changes"). Changes
+//! are keyed by port, so that an operator with many ports pays only for the ports that changed.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -9,7 +9,7 @@ use pointstamp_order::Point;
 use crate::payload::{Message, Payload};
 use crate::run::site::Site;
 
-/// The queue of an input. What is pushed wakes the operator.
+/// The queue of an input. A push activates the operator.
 pub(crate) struct LocalQueue<P> {
     messages: RefCell<VecDeque<Message<P>>>,
     port: usize,

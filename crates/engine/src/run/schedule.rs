@@ -1,10 +1,10 @@
 //! The interface of an operator to its scope.
 //!
-//! After Naiad's and timely dataflow's hierarchical scopes: an operator first describes itself (its internal
-//! summary, the capabilities that it begins with), then the scope and the operator meet at a
-//! [`SharedProgress`] board: the scope writes frontiers, schedules the operator, and collects consumed,
-//! internal and produced counts together. A nested scope is an operator like any other, but for one thing: its
-//! workers have told each other of their progress already, so its report is not `local`.
+//! After Naiad's and timely dataflow's hierarchical scopes: an operator first describes itself (its internal summary,
+//! the capabilities that it begins with), then the scope and the operator meet at a [`SharedProgress`] board: the
+//! scope writes frontiers, schedules the operator, and collects consumed, internal and produced counts together. A
+//! nested scope is an operator like any other, with one exception: its workers have already exchanged its progress,
+//! so its report is not `local`.
 
 use std::rc::Rc;
 

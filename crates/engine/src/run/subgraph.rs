@@ -1,10 +1,9 @@
 //! A scope that runs: operators, their progress, and the tracker that relates them.
 //!
-//! To its parent a subgraph is one operator. What the parent knows arrives as frontiers of its inputs; what
-//! happens inside is projected to its outputs, so that progress which cancels inside is never told outside.
-//! Each worker runs one instance of the subgraph and tells the others what its operators did, in atomic
-//! batches; all instances therefore report the same to their parents, and a subgraph's report is never broadcast
-//! again.
+//! To its parent a subgraph is one operator. The parent's progress arrives as frontiers of its inputs; progress
+//! inside is projected to its outputs, so that changes which cancel inside are never reported outside. Each worker
+//! runs one instance of the subgraph and sends the others its operators' progress, in atomic batches; all instances
+//! therefore report the same to their parents, and a subgraph's report is never broadcast again.
 //!
 //! A schedule is a list of verbs, see [`Subgraph::schedule`]. Its cost follows the operators that are active and the
 //! frontiers that changed.
@@ -315,7 +314,8 @@ impl Subgraph {
         let board = &self.progress;
         self.view
             .propagate(&mut |location, time, diff| match location.port {
-                // A record that left the boundary inwards was consumed; one that reached it outwards was produced.
+                // A record that left the boundary inwards was consumed; a record that reached it outwards was
+                // produced.
                 Port::Source(port) => board
                     .consumed
                     .borrow_mut()

@@ -1,7 +1,8 @@
 //! Taking the state of a worker's operators for a checkpoint.
 //!
-//! A scope walks its operators and notes in a [`Taking`] what every operator has: its place, and the times that it holds. What depends on the
-//! type of batches, an operator puts into the [`Tray`] of its worker. The worker joins both by the operators' numbers.
+//! A scope walks its operators and notes in a [`Taking`] the place of every operator, and the times that it holds.
+//! Parts that depend on the type of batches, an operator puts into the [`Tray`] of its worker. The worker joins both
+//! by the operators' numbers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! The readers of an output's batches.
 //!
-//! A [`Tee`] holds the edges of one output. What is sent while the dataflow is being built waits for its installation: the records are
-//! counted for every reader that there will be, and so must reach every one.
+//! A [`Tee`] holds the edges of one output. Batches that are sent while the dataflow is being built wait for its
+//! installation: the records are counted for every future reader, and so must reach every one.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

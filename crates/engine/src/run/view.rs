@@ -1,9 +1,9 @@
 //! One worker's view of the progress of a scope, at the scope's number of coordinates.
 //!
-//! Owns [`View`], and the choice of what is behind it. The engine's points have any number of coordinates, and
-//! whatever compares them pays for that; the times of one scope all have the same number. The tracker and the
-//! protocol of a scope of one, two or three coordinates therefore run on [`Coords`], and those of any other number on points.
-//! Points are translated where they enter and leave, which costs a copy.
+//! Owns [`View`], and the choice of its implementation. The engine's points have any number of coordinates, at a cost
+//! in every comparison; the times of one scope all have the same number. The tracker and the protocol of a scope of
+//! one, two or three coordinates therefore run on [`Coords`], and those of any other number on points. Points are
+//! translated where they enter and leave, which costs a copy.
 
 use pointstamp_order::{Coords, Point, Shift, Summary, Timestamp};
 use pointstamp_progress::{
@@ -31,7 +31,7 @@ pub(crate) trait View {
     fn contains(&self, location: Location) -> bool;
     fn tracking_anything(&self) -> bool;
 
-    // For people: each of these copies what it tells.
+    // For people: each of these copies its result.
     fn frontier(&self, location: Location) -> Vec<Point>;
     fn pointstamps(&self, location: Location) -> Vec<(Point, i64)>;
     fn hops(&self) -> Vec<(Location, Location, Option<Summary>)>;
@@ -45,7 +45,7 @@ pub(crate) trait View {
 ///
 /// # Errors
 ///
-/// Those of [`Graph::build`].
+/// The errors of [`Graph::build`].
 pub(crate) fn view(
     dims: usize,
     graph: &Graph<Point>,

@@ -73,7 +73,7 @@ impl Wakeups {
     /// Runs the operator registered under `id`, if it still exists.
     pub(crate) fn activate(&self, id: u64) {
         let found = self.registered.borrow().get(&id).map(|registered| {
-            // Before the operator runs: what is asked for from now on needs another run.
+            // Before the operator runs: later activations need another run.
             registered.requested.store(false, Ordering::Release);
             registered.activation.upgrade()
         });

@@ -24,7 +24,7 @@ pub(super) struct CutAttempt<P: Payload> {
     /// The reason why the leader gives up: the workers that had not answered, and whether workers had
     /// different dataflows.
     pub(super) verdict: RefCell<(Vec<usize>, bool)>,
-    /// Another attempt was wanted while one was under way.
+    /// Another attempt was requested during the current one.
     pub(super) wanted: Cell<bool>,
     /// Whether there is something to do for an attempt.
     pub(super) attends: Cell<bool>,

@@ -1,9 +1,9 @@
 //! A worker's part in a cut: it takes orders, pauses its sources, counts when it has nothing to do, and takes
 //! its contents.
 //!
-//! The protocol is [`pointstamp_progress::drain`]. The worker attends to it in its steps: messages are heard before operators run, and answered
-//! after. From the order to hold its sources until it has taken its part, or until the attempt is given up, the worker does not return to
-//! `main`: so nothing is built, sent or dropped meanwhile.
+//! The protocol is [`pointstamp_progress::drain`]. The worker follows it in its steps: messages are taken before
+//! operators run, and answered after. From the order to hold its sources until it has taken its part, or until the
+//! attempt is given up, the worker does not return to `main`: so nothing is built, sent or dropped meanwhile.
 //!
 //! Cost without an attempt: a step looks at one flag for messages, and at one for an attempt.
 
@@ -87,7 +87,7 @@ impl<P: Payload> Worker<P> {
             Order::Count(1) => Some(cutting.limits.get().drain),
             Order::Take | Order::GiveUp => None,
             Order::Count(_) | Order::Freeze(_) => {
-                return self.tell_members(attempt, order); // within what is left
+                return self.tell_members(attempt, order); // within the remaining time
             }
         };
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
@@ -338,7 +338,7 @@ impl<P: Payload> Worker<P> {
             let operators = &mut dataflows[there].operators;
             let own = operators.iter_mut().find(|it| it.identity == one.identity);
             if own.as_ref().is_some_and(|operator| !operator.finished) {
-                continue; // it runs, and has said what it keeps
+                continue; // it runs, and has declared its state
             }
             let taken = one.lends.take().map_err(|cause| Error::Operator {
                 operator: one.name.clone(),

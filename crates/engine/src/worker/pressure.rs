@@ -14,7 +14,7 @@ impl<P: Payload> Worker<P> {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check): what is sent then goes nowhere.
+    /// As [`check`](Self::check): sent batches are then dropped.
     pub fn sends(&self, data: &P) -> Result<(), Error> {
         self.check()?;
         let unmoved = self.0.unmoved.get();

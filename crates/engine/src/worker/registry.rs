@@ -44,8 +44,8 @@ pub(super) struct Running {
 
 /// The dataflows of a worker, by their numbers, with the active ones.
 ///
-/// What is removed is handed to the caller, and the caller drops it: that may run user code, which may ask for
-/// the registry again.
+/// A removed dataflow is returned to the caller, and the caller drops it: that may run user code, which may use the
+/// registry again.
 pub(super) struct Registry {
     root: Activation,
     dataflows: RefCell<BTreeMap<usize, Dataflow>>,

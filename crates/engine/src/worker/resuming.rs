@@ -1,7 +1,7 @@
 //! Resuming from the cut of an earlier execution, until the worker's dataflows are built.
 //!
-//! Operators are found by their identities while they are begun, and get what the cut has for them. What feeds the computation is held until
-//! all dataflows of the cut are built, so that no source sends what an operator that is still to come has waited for.
+//! Operators are found by their identities during construction, and get their parts of the cut. Sources are held
+//! until all dataflows of the cut are built, so that no source sends records that a missing operator has waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +114,7 @@ impl<P: Payload> Worker<P> {
         match operators.remove(identity) {
             Some(mut part) if part.finished => {
                 let lent = part.state.take();
-                // It stays, where it is a scope, for those inside.
+                // It stays, where it is a scope, for the operators inside.
                 operators.insert(identity.to_owned(), part);
                 Beginning::Ended(lent)
             }

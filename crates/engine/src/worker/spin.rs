@@ -1,8 +1,9 @@
 //! A worker's short search for work before it sleeps.
 //!
-//! To be woken by the operating system takes ten times as long as a message between two threads, so workers that answer each
-//! other in turns would mostly wait for it. Looking first pays where all of this holds, and is left out otherwise: what comes
-//! comes from another worker of this process, each worker of the process has a core, and the last sleep was short.
+//! A wake-up by the operating system takes ten times as long as a message between two threads, so workers that answer
+//! each other in turns would mostly wait for it. Looking first pays where all of this holds, and is left out
+//! otherwise: messages come from another worker of this process, each worker of the process has a core, and the last
+//! sleep was short.
 //!
 //! The price is at most [`LOOK`] of processor time before a sleep, and none before the next sleep after one of [`LONG`] or
 //! more: a worker that waits for the world outside looks once, and then sleeps as soon as there is nothing to do. Between
@@ -16,8 +17,8 @@ use std::time::{Duration, Instant};
 /// For how long a worker looks.
 const LOOK: Duration = Duration::from_micros(10);
 
-/// After a sleep as long as this, the next one begins at once. Several times what it takes to be woken on a busy machine:
-/// workers that sleep in turns begin to look again.
+/// After a sleep as long as this, the next one begins at once. It is several times the wake-up time on a busy
+/// machine: workers that sleep in turns begin to look again.
 const LONG: Duration = Duration::from_millis(1);
 
 /// The number of looks before the core is offered to other threads: together they take about as long as a
@@ -106,7 +107,7 @@ mod tests {
             (1, 2, 2, false),
             (3, 4, 4, false),
             (2, 1, 1, false), // there is no other worker
-            (4, 2, 4, false), // what comes from other processes takes longer
+            (4, 2, 4, false), // messages of other processes take longer
             (4, 1, 2, false),
         ] {
             let spin = Spin::on(cores, here, peers);

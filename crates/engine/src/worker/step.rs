@@ -1,8 +1,8 @@
 //! The one loop that runs a worker.
 //!
-//! A step takes in what arrived, then visits the active dataflows once each. A worker with nothing to do parks; data, progress, an
-//! activator on any thread, a timer or a stop wakes it. All that waits goes through a turn of the same loop, which asks the host
-//! before each step and during each sleep.
+//! A step takes in arrived events, then visits the active dataflows once each. A worker with nothing to do parks;
+//! data, progress, an activator on any thread, a timer or a stop wakes it. All waiting goes through a turn of the
+//! same loop, which calls the host before each step and during each sleep.
 
 use std::time::{Duration, Instant};
 
@@ -248,7 +248,7 @@ impl<P: Payload> Worker<P> {
     ///
     /// # Errors
     ///
-    /// What the condition returns, and as [`step_while`](Self::step_while).
+    /// Errors of the condition, and those of [`step_while`](Self::step_while).
     pub fn try_step_while(
         &self,
         mut condition: impl FnMut() -> Result<bool, Error>,

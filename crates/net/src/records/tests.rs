@@ -60,7 +60,8 @@ proptest! {
         let at = at.index(stream.len());
         stream[at] ^= 1_u8 << bit;
         let (plain, broken) = opened(&mut Opener::new(&KEY), &stream);
-        // A prefix of what was sent, and then an error; a longer length waits for bytes that do not come, and ends with the connection.
+        // A prefix of the sent bytes, and then an error; a longer length waits for bytes that do not come, and ends
+        // with the connection.
         prop_assert!(records.concat().starts_with(&plain) && plain.len() < records.concat().len());
         prop_assert!(broken.is_some() || stream.len() < at + MOST + PREFIX);
     }

@@ -84,7 +84,7 @@ fn who_says_nothing_is_lost() {
     let why = loss(recorder.next());
     assert!(why.contains("sent nothing for 0.3 seconds"), "{why}");
     assert_eq!(transport.send(1, Recipient::Control, vec![]), 0);
-    // It said that it was alive, as long as it was connected.
+    // It sent heartbeats as long as it was connected.
     assert_eq!(hand.read().unwrap().kind, Kind::Heartbeat);
 }
 
@@ -108,7 +108,7 @@ fn who_takes_nothing_is_lost() {
     let queued = transport.send(1, Recipient::Control, vec![Bytes::from(vec![1; 64 << 20])]);
     let why = loss(recorder.next());
     assert!(why.contains("took nothing for 0.5 seconds"), "{why}");
-    recorder.wait_written(queued); // what cannot be written is dropped, and reported
+    recorder.wait_written(queued); // bytes that cannot be written are dropped, and reported
     super::support::joined(beating);
 }
 

@@ -281,7 +281,7 @@ fn the_process_that_gives_up_is_named_by_all_others() {
         .map(|(process, listener)| {
             let mut member = member(process, &addresses);
             if process == 5 {
-                // Long enough for it to be connected to all: to one that never was, it can say nothing.
+                // Long enough for it to be connected to all: a process that never was cannot receive its report.
                 member.connect_timeout = Duration::from_secs(4);
             }
             spawn(member, Some(listener))

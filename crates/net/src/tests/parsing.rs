@@ -1,6 +1,6 @@
 //! The parsers, on bytes that are right and on bytes that are not.
 //!
-//! The fuzzer's corpus and mutations of it are run through what the fuzzer calls, a bounded number of times.
+//! The fuzzer's corpus and mutations of it are run through the fuzzer's entry point, a bounded number of times.
 
 use std::fs;
 use std::io::{self, Read};
@@ -194,7 +194,7 @@ fn run_corpus(target: &str, entry: fn(&[u8])) {
         .unwrap()
         .map(|file| file.unwrap().path())
         .collect();
-    // What the fuzzer has added here has a hash for a name, and is for the fuzzer.
+    // Inputs that the fuzzer has added here have a hash for a name, and are for the fuzzer.
     files.retain(|file| file.file_name().is_some_and(|name| name.len() < 40));
     files.sort();
     let corpus: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();

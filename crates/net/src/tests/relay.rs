@@ -119,7 +119,7 @@ fn what_is_changed_repeated_left_out_put_in_or_reflected_ends_the_connection() {
             transports[from].send(to, Recipient::Control, vec![Bytes::from_static(&[1; 100])]);
         }
         if let Meddling::Drops = meddling {
-            // What was left out is noticed by what follows.
+            // An omitted record is noticed by the next one.
             let told = recorders[0].next();
             assert!(matches!(told, Told::Frame(1, ..)), "{told:?}");
             thread::sleep(std::time::Duration::from_millis(50));
@@ -170,7 +170,7 @@ fn a_process_that_is_led_to_another_one_or_to_itself_notices() {
         );
         drop(listeners);
         if let Some(other) = other {
-            // It finds it out by itself, or hears it from the one that was misled.
+            // It detects it itself, or gets the report of the misled one.
             let why = error(other).to_string();
             let itself = why.contains("lists of addresses differ");
             assert!(itself || why.contains("list of addresses"), "{why}");

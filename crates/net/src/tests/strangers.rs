@@ -133,7 +133,7 @@ fn a_flood_of_strangers_lets_members_through_and_is_logged_in_sums() {
     while come.load(Ordering::Relaxed) < 300 {
         thread::yield_now();
     }
-    // In the middle of it a member comes, and is heard.
+    // In the middle of it a member connects, and is heard.
     let third = spawn(member(2, &addresses), late);
     for forming in [first, second, third] {
         joined(forming).unwrap();
@@ -285,7 +285,7 @@ fn who_listens_has_to_know_the_secret_too() {
         socket.read_exact(&mut hello).unwrap();
         let mut message = vec![0; usize::from(Hello::parse(&hello).unwrap().message)];
         socket.read_exact(&mut message).unwrap();
-        // What it was given is nothing that it could give back.
+        // It has nothing that it could return.
         socket.write_all(&[&hello[..], &message].concat()).unwrap();
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);

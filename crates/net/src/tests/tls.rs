@@ -16,7 +16,7 @@ use pointstamp_channels::{Farewell, Recipient};
 fn authority(host: &str) -> Tls {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
-    // A name of its own: otherwise it is the signature that is wrong, and not who signed.
+    // A name of its own: otherwise the signature is wrong, and not the signer.
     params
         .distinguished_name
         .push(DnType::CommonName, key.public_key_pem());
@@ -105,7 +105,7 @@ fn certificates_of_another_authority_are_refused() {
         "{why}"
     );
     assert!(lines.contains("a stranger at"), "{lines}");
-    // Who trusts the other, and is not trusted.
+    // An end that trusts the other, and is not trusted.
     let intruder = Tls {
         authority: ours.authority.clone(),
         ..others

@@ -1,9 +1,9 @@
 //! The recorder of one worker.
 //!
-//! The worker's thread tells it what happens; it only counts and appends. Any thread may take what it has: its lock is
-//! free but for that moment. Times of events are nanoseconds since the recorder was made; the recorder knows when that was by the
-//! system's clock, so that logs of several workers can be put side by side. Events beyond a limit that are not taken are
-//! counted and not kept.
+//! The worker's thread reports events to it; it only counts and appends. Any thread may take its records: its lock is
+//! free except for that moment. Times of events are nanoseconds since the recorder was made; the recorder has the
+//! system's time of that moment, so that logs of several workers can be combined. Events beyond a limit that are not
+//! taken are counted and not kept.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};

@@ -41,7 +41,7 @@ fn is_hollow(columns: &RecordBatch, pieces: &[Bytes]) -> Result<bool, CaptureErr
     if ipc::values(columns) <= most {
         return Ok(false);
     }
-    // Of a slice that counted what lies around it, too.
+    // The size of a slice that counted the memory around it, too.
     let written = ipc::decode(pieces.concat().into())?;
     Ok(ipc::values(&written) > most)
 }

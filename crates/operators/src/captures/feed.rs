@@ -21,7 +21,7 @@ use super::error::CaptureError;
 use super::known::KnownFile;
 use crate::batch::Batch;
 
-/// The number of bytes that a feed holds before a thread that brings more waits, unless the event under way needs more.
+/// The number of bytes that a feed holds before a thread that adds more waits, unless the current event needs more.
 const ROOM: usize = 16 << 20;
 
 /// The events of one capture, each to be taken once. Clones share it; it may be fed and read from any thread.
@@ -47,7 +47,7 @@ struct State {
     /// Whether a replay has claimed the feed.
     claimed: bool,
     reader: Option<RemoteActivator>,
-    /// No more is wanted.
+    /// No more bytes are needed.
     closed: bool,
     /// The mark of the file before the end of the last event, once the file is closed.
     mark: Option<u32>,
@@ -164,13 +164,13 @@ impl Feed {
         drop(before); // without the lock: dropping an error may run the host's code
     }
 
-    /// Sets the function that ends the thread that feeds; it is called when no more is wanted.
+    /// Sets the function that ends the thread that feeds; it is called when no more bytes are needed.
     pub fn on_close(&self, stop: Stop) {
         let before = self.0.stop.lock().replace(stop);
         drop(before); // without the lock: dropping it may run the host's code
     }
 
-    /// Says that no more is wanted: the thread that feeds stops.
+    /// Declares that no more bytes are needed: the thread that feeds stops.
     pub fn close(&self) {
         self.state().close();
         self.0.room.notify_all();
@@ -190,7 +190,7 @@ impl Feed {
         self.state().claimed
     }
 
-    /// Returns true if no more is wanted.
+    /// Returns true if no more bytes are needed.
     pub fn is_closed(&self) -> bool {
         self.state().closed
     }
@@ -249,8 +249,8 @@ impl Feed {
             .collect()
     }
 
-    /// Returns the sums of the changes so far, by time; `None` before the first event. With [`offset`](Self::offset), they are
-    /// where [`seek`](Self::seek) goes on.
+    /// Returns the sums of the changes so far, by time; `None` before the first event. [`seek`](Self::seek) takes
+    /// them with [`offset`](Self::offset).
     pub fn counts(&self) -> Option<Vec<(Point, i64)>> {
         let state = self.state();
         let promise = state.promise.as_ref();
@@ -264,7 +264,7 @@ impl Feed {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Changed`] where the file is not the one that was read; those of the file.
+    /// [`CaptureError::Changed`] where the file is not the one that was read; errors of the file.
     pub fn mark(&self) -> Result<Option<u32>, CaptureError> {
         let mut state = self.state();
         let (offset, mark) = (state.decoder.offset(), state.mark);
@@ -294,8 +294,8 @@ impl Feed {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Damaged`] where the file does not go that far; [`CaptureError::Changed`] where its mark is another; those of
-    /// the file.
+    /// [`CaptureError::Damaged`] where the file is shorter; [`CaptureError::Changed`] where its mark is another;
+    /// errors of the file.
     pub fn seek(
         &self,
         offset: u64,
@@ -345,8 +345,9 @@ impl Feed {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Damaged`] for bytes that are no event, or an event that breaks the promise of those before it;
-    /// [`CaptureError::Changed`] for a file that is not the one that was read; those of the file; that of the thread that feeds.
+    /// [`CaptureError::Damaged`] for bytes that are no event, or an event that breaks the promise of earlier ones;
+    /// [`CaptureError::Changed`] for a file that is not the one that was read; errors of the file; the error of the
+    /// thread that feeds.
     pub fn next(&self) -> Result<Next, CaptureError> {
         let mut state = self.state();
         loop {
@@ -389,7 +390,7 @@ impl Feed {
                     return Ok(Next::Event(offset, contents, event));
                 }
                 None => {
-                    // The event under way may be known to be longer than there is room for others.
+                    // The current event may be known to be longer than the space for others.
                     self.0.room.notify_all();
                     if let Some(next) = state.more()? {
                         return Ok(next);
@@ -453,7 +454,7 @@ impl State {
     /// Returns whether anything follows in a file.
     fn has_more(&mut self) -> Result<bool, CaptureError> {
         let Input::File { file, path, .. } = &mut self.input else {
-            return Ok(false); // of a connection, what follows may be another program's matter
+            return Ok(false); // later bytes of a connection may belong to another program
         };
         if self.decoder.is_amid() {
             return Ok(true);
@@ -496,7 +497,7 @@ impl State {
                     },
                 };
                 let read = self.decoder.read_from(open);
-                // After the read: then what was read is of the file that is known.
+                // After the read: the bytes are then from the known file.
                 let read = read.and_then(|count| Ok((count, open.changed()?)));
                 let what = match read {
                     Ok((0, None)) if *follow && open.is_replaced(path) => {

@@ -1,8 +1,9 @@
 //! A file of events that is being read, and the detection of another file in its place.
 //!
-//! A capture may be written anew under the name, in the same file or in another one, while it is read: what comes next would be
-//! of another capture. So the file is compared after each read with what was read of it: its first bytes, the last before where the
-//! reader is, and how long it is. A file that is not regular is only read. Each read costs two short reads more.
+//! A capture may be rewritten under the name, in the same file or in another one, while it is read: later bytes would
+//! belong to another capture. So the file is compared after each read with the bytes that were read of it: its first
+//! bytes, the last before the reader's offset, and its length. A file that is not regular is only read. Each read
+//! costs two short reads more.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Result, Seek, SeekFrom};
@@ -30,7 +31,7 @@ impl KnownFile {
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path)?;
         let regular = file.metadata().is_ok_and(|about| about.is_file());
@@ -52,7 +53,7 @@ impl KnownFile {
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn changed(&mut self) -> Result<Option<String>> {
         if !self.regular {
             return Ok(None);
@@ -83,7 +84,7 @@ impl KnownFile {
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn mark(&mut self, place: u64) -> Result<Option<u32>> {
         if !self.regular {
             return Ok(None);
@@ -98,7 +99,7 @@ impl KnownFile {
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn go_to(&mut self, place: u64) -> Result<u64> {
         let len = self.file.metadata()?.len();
         let size = usize::try_from(place).map_or(KNOWN, |place| place.min(KNOWN));

@@ -1,8 +1,9 @@
 //! The operator that plays captures.
 //!
-//! It holds capabilities for the least times of all frontiers, which begin at the minimum; an event moves the frontier of its own
-//! capture. So the stream's frontier is what that of the captured stream was, however the captures are interleaved. A run
-//! takes a bounded number of events, and the operator is a source like any other: it pauses while too much is on its way.
+//! It holds capabilities for the least times of all frontiers, which begin at the minimum; an event moves the
+//! frontier of its own capture. So the stream has the frontier of the captured stream, however the captures are
+//! interleaved. A run takes a bounded number of events, and the operator is a source like any other: it pauses while
+//! too many bytes are in flight.
 
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub enum Source {
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn replay(
     scope: &Scope<Batch>,
     captures: Vec<Source>,

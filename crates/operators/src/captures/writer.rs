@@ -1,7 +1,7 @@
 //! The operator that writes a stream's events, and files as its targets.
 //!
-//! An event is written whole before the operator goes on. So a reader sees it at once, and a file whose writer died ends with a
-//! whole event or with a part of one, never with a hole.
+//! An event is written completely before the operator continues. So a reader sees it at once, and a file of a killed
+//! writer ends with a complete event or with a part of one, never with a gap.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IoSlice, Write};
@@ -49,8 +49,8 @@ impl FileTarget {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::File`] where it cannot be created, such as for one that is there; [`CaptureError::Link`] for a link;
-    /// [`CaptureError::Busy`] where another writer has it.
+    /// [`CaptureError::File`] where it cannot be created, for example because it exists; [`CaptureError::Link`] for a
+    /// link; [`CaptureError::Busy`] where another writer has it.
     pub fn create(path: PathBuf, overwrite: bool) -> Result<Self, CaptureError> {
         let mut options = OpenOptions::new();
         options.write(true);
@@ -59,7 +59,7 @@ impl FileTarget {
         } else {
             options.create_new(true);
         }
-        // A link that lies there was perhaps put there by another, to have what it leads to written over.
+        // A link there may be another user's, so that its target would be overwritten.
         #[cfg(unix)]
         options.custom_flags(libc::O_NOFOLLOW);
         let file = match options.open(&path) {
@@ -69,7 +69,7 @@ impl FileTarget {
             }
             Err(error) => return Err(CaptureError::file(error, path)),
         };
-        // Two that write one file would each lose what the other has. A file system without locks does not say so.
+        // Two writers of one file would each lose the other's events. A file system without locks does not report it.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(CaptureError::Busy { path });
         }
@@ -98,7 +98,7 @@ impl Target for FileTarget {
 fn write_pieces(mut file: &File, pieces: &[Bytes]) -> std::io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
     let mut rest = slices.as_mut_slice();
-    IoSlice::advance_slices(&mut rest, 0); // leaves out what is empty
+    IoSlice::advance_slices(&mut rest, 0); // leaves out empty parts
     while !rest.is_empty() {
         match file.write_vectored(rest) {
             Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
@@ -115,7 +115,7 @@ fn write_pieces(mut file: &File, pieces: &[Bytes]) -> std::io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of the target, for the beginning of the capture; those of building an operator.
+/// Errors of the target, for the beginning of the capture; errors of building an operator.
 pub fn capture(
     stream: &Stream<Batch>,
     schema: Option<&SchemaRef>,

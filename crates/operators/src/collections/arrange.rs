@@ -50,12 +50,12 @@ pub enum Form {
 /// contents at that moment, and prevent no compaction before. The operator owns the trace: an operator that
 /// never runs leaves none behind.
 ///
-/// Where the dataflow goes on from a checkpoint, readers begin with what the checkpoint has, also those of dataflows that are built
-/// after this one, and of a `main` that takes a trace later: until all dataflows are built and the input's frontier has moved on,
-/// and for good where nothing more comes.
+/// Where the dataflow resumes from a checkpoint, readers begin with the contents of the checkpoint, also those of
+/// dataflows that are built after this one, and of a `main` that takes a trace later: until all dataflows are built
+/// and the input's frontier has moved on, and for ever where nothing more comes.
 pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Cells, Cells, T>>>>;
 
-/// Lets go of a template when an operator runs, if that is the time.
+/// Releases a template when an operator runs, if that is the time.
 ///
 /// `begins` is the frontier of the input at the checkpoint.
 pub(crate) fn let_go<T: ScopeTime, I: Content>(
@@ -328,7 +328,7 @@ pub(crate) use map_arranged;
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn arrange(stream: &Typed<Updates>, by: By, name: &str) -> Result<Arrangement, Error> {
     Ok(match stream.scope().dims() {
         1 => Arrangement::One(Arranged::build(stream, by, name)?),
@@ -363,7 +363,7 @@ impl Arrangement {
     ///
     /// # Errors
     ///
-    /// Those of building an operator.
+    /// Errors of building an operator.
     pub fn updates(&self) -> Result<Typed<Updates>, Error> {
         on_arranged!(self, arranged => arranged.updates())
     }

@@ -28,7 +28,7 @@ use crate::{Error, by_dims};
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
     let (scope, name) = (stream.scope(), "consolidate");
     let builder = scope.operator(name)?;

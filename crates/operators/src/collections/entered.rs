@@ -1,7 +1,7 @@
 //! Arrangements of an outer scope in a scope inside it.
 //!
-//! A loop uses what does not change in its turns as it is kept outside. The inner scope's operators read the outer trace, and
-//! hold it back by the outer part of their times.
+//! A loop uses an arrangement that does not change in its turns in the form in which it is kept outside. The inner
+//! scope's operators read the outer trace, and hold it back by the outer part of their times.
 //!
 //! Owns nothing but the mapping of times: inner times are outer ones with zeros.
 //!
@@ -84,7 +84,7 @@ impl Arrangement {
     ///
     /// # Errors
     ///
-    /// Those of entering a scope; [`Error::OtherScope`] for a scope whose times have fewer coordinates.
+    /// Errors of entering a scope; [`Error::OtherScope`] for a scope whose times have fewer coordinates.
     pub fn enter(&self, scope: &Scope<Batch>) -> Result<Arrangement, Error> {
         Ok(match (self, scope.dims()) {
             (Arrangement::One(outer), 1) => Arrangement::One(build(outer, scope)?),

@@ -11,7 +11,7 @@ pub trait Exotic {
     ///
     /// # Errors
     ///
-    /// What the host raises, for example for a value that is no number; `name` is the operator's.
+    /// Errors of the host, for example for a value that is no number; `name` is the operator's.
     fn sum(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Arrangements used by later dataflows of the worker.
 //!
-//! The operator that builds an arrangement publishes what it does: each batch, and how far the arrangement is complete.
-//! Its followers ([`import`](super::import)) are activated, and find that in a queue of their own.
+//! The operator that builds an arrangement publishes its changes: each batch, and the frontier before which it is
+//! complete. Its followers ([`import`](super::import)) are activated, and find them in a queue of their own.
 //!
 //! Owns the followers of an arrangement and their queues.
 //!

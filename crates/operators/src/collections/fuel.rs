@@ -1,8 +1,8 @@
 //! The work that an operator of collections does in one activation before others get their turn.
 //!
-//! Owns one number for the whole process, and the [`Allowance`] that each operator makes of it: an operator that falls behind
-//! what comes does more, so that its delay does not grow with every step; one large piece of work is done in the usual
-//! instalments, so that it does not keep the worker.
+//! Owns one number for the whole process, and the [`Allowance`] that each operator derives from it: an operator that
+//! falls behind its input does more, so that its delay does not grow with every step; one large piece of work is done
+//! in the usual instalments, so that it does not occupy the worker.
 //!
 //! Invariant: results do not depend on the number. Operators read it when they are activated; tests set it to a few updates,
 //! to stop the work at every place where it can be stopped.

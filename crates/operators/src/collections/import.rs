@@ -1,9 +1,9 @@
 //! The arrangement of another dataflow, in a dataflow of its own operators.
 //!
-//! The operator sends the batches of the arrangement here, first those that are there already, and holds capabilities for
-//! what is not complete.
+//! The operator sends the batches of the arrangement here, first the existing ones, and holds capabilities for
+//! incomplete times.
 //!
-//! Owns the capabilities, and the queue of what the arrangement did.
+//! Owns the capabilities, and the queue of the arrangement's changes.
 //!
 //! Invariant: the capabilities are at the frontier of the arrangement as far as the queue was worked off.
 //!
@@ -43,7 +43,7 @@ pub(crate) fn import<T: ScopeTime>(
     let (output, stream, capability) = builder.new_held_output()?;
     let (output, stream) = (Output::assume(output), Typed::assume(stream));
     builder.start();
-    builder.pauses(false); // it follows what an arrangement does, as a message does
+    builder.pauses(false); // it follows a change of an arrangement, as a message does
     builder.keeps(|| Ok(State::Parts(Vec::new()))); // the arrangement has all but the times that are held
     let follower = Follower::new(builder.activator());
     let restored = builder.restored();
@@ -74,7 +74,7 @@ pub(crate) fn import<T: ScopeTime>(
         form,
         &template,
         restored.is_some() || builder.has_ended(),
-        followers.clone(), // those who import it in turn follow the arrangement itself: this operator may lag behind
+        followers.clone(), // importers in turn follow the arrangement itself: this operator may lag behind
         origin,
         None,
     );

@@ -1,8 +1,9 @@
 //! Joins of two arrangements.
 //!
-//! The kernel says what a batch that arrives on one side adds to the result; it is worked on in instalments, each of which
-//! is one message, so that a key with many values on both sides stalls no other operator: this one asks to run again while
-//! something waits, and holds the capabilities of what does. A function of the host is called for an instalment at once.
+//! The kernel computes the effect of a batch of one side on the result; it is worked on in instalments, each of which
+//! is one message, so that a key with many values on both sides stalls no other operator. This one activates itself
+//! again while something waits, and holds the capabilities of waiting batches. A function of the host is called for
+//! an instalment at once.
 //!
 //! Owns the kernel's join with its readers of both traces, and the arguments of a function until it is called.
 //!
@@ -50,7 +51,7 @@ pub trait Combine {
     ///
     /// # Errors
     ///
-    /// What the function raises; the operator fails with it.
+    /// Errors of the function; the operator fails with them.
     fn combine(&mut self, keys: &Cells, values: [&Cells; 2], results: &mut Cells)
     -> UserResult<()>;
 }
@@ -60,8 +61,8 @@ impl Arrangement {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherScope`] for arrangements of unlike scopes; [`Error::NothingKept`] for one that kept nothing for want of
-    /// a reader; those of building an operator.
+    /// [`Error::OtherScope`] for arrangements of unlike scopes; [`Error::NothingKept`] for one that kept nothing for
+    /// lack of a reader; errors of building an operator.
     pub fn join(
         &self,
         other: &Arrangement,

@@ -1,6 +1,6 @@
 //! The state that checkpoints have of operators that keep updates: pieces, of which unchanged ones are the same as at the checkpoint before.
 //!
-//! A piece begins with the version of the format and with what it is; the rest is little-endian:
+//! A piece begins with the version of the format and with its kind; the rest is little-endian:
 //!
 //! ```text
 //! u8 version, 1 | u8 part

@@ -60,7 +60,7 @@ pub use variable::Variable;
 ///
 /// # Errors
 ///
-/// [`Error::TooDeep`] for a row that is nested too deep; those of [`Output::send`].
+/// [`Error::TooDeep`] for a row that is nested too deep; errors of [`Output::send`].
 pub fn send(
     builder: &mut Builder,
     authority: &impl Authority,

@@ -15,14 +15,14 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// Those of building an operator. The operator fails with [`Error::Expression`] for a record without a result.
+/// Errors of building an operator. The operator fails with [`Error::Expression`] for a record without a result.
 pub fn project(
     stream: &Typed<Updates>,
     mut projection: Projection,
     name: &str,
 ) -> Result<Typed<Updates>, Error> {
     on_updates(stream, name, move |updates| {
-        // What only puts columns together makes its rows of them at once.
+        // An expression that only puts columns together makes its rows of them at once.
         let columns = updates.columns();
         let shape = columns.and_then(|columns| eval::shape(columns, projection.expr()));
         let rows = if let Some(shape) = shape {
@@ -39,7 +39,7 @@ pub fn project(
 ///
 /// # Errors
 ///
-/// Those of [`project`].
+/// Errors of [`project`].
 pub fn filter(
     stream: &Typed<Updates>,
     mut condition: Condition,
@@ -67,7 +67,7 @@ pub fn filter(
 ///
 /// # Errors
 ///
-/// Those of [`project`].
+/// Errors of [`project`].
 pub fn check_pairs(
     stream: &Typed<Updates>,
     expected: String,
@@ -89,7 +89,7 @@ pub fn check_pairs(
 ///
 /// # Errors
 ///
-/// Those of building an operator. The operator fails with [`Overflow`](pointstamp_arrange::Overflow) for the least diff.
+/// Errors of building an operator. The operator fails with [`Overflow`](pointstamp_arrange::Overflow) for the least diff.
 pub fn negate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
     on_updates(stream, "negate", |updates| Ok(updates.negated()?))
 }
@@ -98,7 +98,7 @@ pub fn negate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub(crate) fn on_updates(
     stream: &Typed<Updates>,
     name: &str,

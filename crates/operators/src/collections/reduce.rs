@@ -1,7 +1,7 @@
 //! Reductions of an arrangement, themselves arrangements.
 //!
-//! The kernel says which keys are to be reduced at which times; it works in rounds, each of which ends with batches of the
-//! output. A round is worked on in instalments: the operator asks to run again while one is under way.
+//! The kernel decides which keys are to be reduced at which times; it works in rounds, each of which ends with
+//! batches of the output. A round is worked on in instalments: the operator activates itself again during one.
 //!
 //! Owns the kernel's reduction with the trace of its output, and capabilities for the least times at which it owes output.
 //!
@@ -58,7 +58,8 @@ impl Arrangement {
     ///
     /// # Errors
     ///
-    /// Those of building an operator; [`Error::NothingKept`] for an arrangement that kept nothing for want of a reader.
+    /// Errors of building an operator; [`Error::NothingKept`] for an arrangement that kept nothing for lack of a
+    /// reader.
     pub fn reduce(&self, reducer: Reducer, form: Form, name: &str) -> Result<Arrangement, Error> {
         Ok(map_arranged!(self, input => build(input, reducer, form, name)?))
     }

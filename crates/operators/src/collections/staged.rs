@@ -1,9 +1,9 @@
 //! Updates that wait for their times to be complete, and the right to send them then.
 //!
-//! Owns the kernel's batcher, and the capabilities of what is in it.
+//! Owns the kernel's batcher, and the capabilities of its updates.
 //!
 //! Invariant: while updates are held, capabilities are held whose times are at or before each of theirs: first the
-//! messages' own, and, once something was sealed, the least times of what is left.
+//! messages' own, and, once something was sealed, the least times of the rest.
 //!
 //! Cost: `O(n log n)` for `n` updates; the number of capabilities is that of incomparable least times.
 
@@ -90,7 +90,7 @@ impl<T: ScopeTime> Staged<T> {
         Ok(self.batcher.begin_seal(frontier)?)
     }
 
-    /// True while that is under way.
+    /// True during a seal.
     pub(crate) fn is_sealing(&self) -> bool {
         self.batcher.is_sealing()
     }

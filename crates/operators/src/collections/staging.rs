@@ -1,9 +1,9 @@
 //! The common part of arranging and consolidating: updates on the way from messages to sealed runs.
 //!
-//! Both work in instalments: so many updates are received, and so many merged, in one activation; while more waits the
-//! operator asks to run again. A frontier is acted on also while messages wait: a port's frontier is not past a message that
-//! was not consumed when the activation began, so that what waits is at or after it. Waiting for an empty queue would
-//! wait as long as input keeps coming.
+//! Both work in instalments: so many updates are received, and so many merged, in one activation; while more waits
+//! the operator activates itself again. A frontier is acted on also while messages wait: a port's frontier is not
+//! past a message that was not consumed when the activation began, so that waiting updates are at or after it.
+//! Waiting for an empty queue would wait as long as input keeps coming.
 
 use pointstamp_arrange::Overflow;
 use pointstamp_engine::error::BoxError;
@@ -57,7 +57,7 @@ impl<T: ScopeTime> Staging<T> {
         Ok(())
     }
 
-    /// The updates, and the frontier before which they were sealed. Nothing is under way.
+    /// The updates, and the frontier before which they were sealed. No seal is in progress.
     pub(crate) fn kept(&mut self) -> Result<Waiting<T>, Overflow> {
         self.staged.kept()
     }

@@ -1,8 +1,8 @@
 //! Counts and distinct records where times are totally ordered.
 //!
-//! Outside of loops the kernel follows each batch's counts from what was there before it: no output is kept to be compared
-//! with, and no history is replayed. The result is a stream of updates and not an arrangement; where one is asked for, a
-//! reduction makes it.
+//! Outside of loops the kernel computes each batch's counts from the sums before it: no output is kept for
+//! comparison, and no history is replayed. The result is a stream of updates and not an arrangement; where an
+//! arrangement is requested, a reduction makes it.
 //!
 //! Owns the kernel's totals with its reader of the trace.
 //!
@@ -41,7 +41,7 @@ impl Arrangement {
     ///
     /// # Errors
     ///
-    /// [`Error::NotTotal`] in a scope whose times are not totally ordered; those of building an operator.
+    /// [`Error::NotTotal`] in a scope whose times are not totally ordered; errors of building an operator.
     pub fn totals(&self, total: Total, name: &str) -> Result<Typed<Updates>, Error> {
         let Arrangement::One(arranged) = self else {
             return Err(Error::NotTotal);

@@ -69,7 +69,7 @@ impl<T: ScopeTime> Reads for Read<T> {
     }
 
     fn allow(&mut self, since: &Point) {
-        // What it held already, moved up to the time.
+        // Its earlier contents, moved up to the time.
         let moved = self.trace.since();
         let moved = moved.iter().map(|time| time.join(&T::of(since)));
         let moved: Antichain<T> = moved.collect();
@@ -169,7 +169,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`Error::TraceDropped`] where the arrangement's dataflow ended before it was complete; those of building an operator.
+    /// [`Error::TraceDropped`] where the arrangement's dataflow ended before it was complete; errors of building an
+    /// operator.
     pub fn import(&self, scope: &Scope<Batch>) -> Result<Arrangement, Error> {
         self.0.import(scope)
     }
@@ -195,8 +196,8 @@ impl Arrangement {
     ///
     /// # Errors
     ///
-    /// [`Error::EnteredTrace`] for an arrangement that is seen from an inner scope; [`Error::NothingKept`] for one that kept
-    /// nothing for want of a reader.
+    /// [`Error::EnteredTrace`] for an arrangement that is seen from an inner scope; [`Error::NothingKept`] for one
+    /// that kept nothing for lack of a reader.
     pub fn trace(&self) -> Result<Trace, Error> {
         fn read<T: ScopeTime>(
             arranged: &Arranged<T>,

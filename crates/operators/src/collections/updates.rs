@@ -1,9 +1,9 @@
 //! A batch of updates: rows, each with a time and a diff.
 //!
-//! The times of one message may differ: each is at or after the message's own. A batch in which they do not differ holds
-//! none of its own. Times are kept with the coordinates of the scope in which the batch was made: on the way into a scope
-//! they gain zeros, when they are read and not before, and on the way out they lose what they had gained
-//! (`Payload::left`), which is a number to be lowered. Only a loop's feedback writes them anew.
+//! The times of one message may differ: each is at or after the message's own. A batch in which they do not differ
+//! holds none of its own. Times are kept with the coordinates of the scope in which the batch was made. On the way
+//! into a scope they gain zeros, at the time of reading and not before; on the way out they lose these again
+//! (`Payload::left`), which is a number to be lowered. Only a loop's feedback rewrites them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Updates {
         }
     }
 
-    /// The rows, one for each update. Those of columns are made once.
+    /// The rows, one for each update. Rows of columns are made once.
     pub fn rows(&self) -> &Cells {
         self.body.records.rows()
     }
@@ -171,8 +171,8 @@ impl Updates {
         columns.len() >= FEW
     }
 
-    /// Updates of columns with a diff for each row, and `dims` coordinates of its time, or none where all are at the
-    /// message's. What is small carries rows: kernels over columns have costs of their own.
+    /// Creates updates of columns with a diff for each row, and `dims` coordinates of its time, or none where all are
+    /// at the message's. A small batch carries rows: kernels over columns have costs of their own.
     ///
     /// # Panics
     ///
@@ -356,7 +356,7 @@ impl Updates {
                 None => return Err(time),
             }
         }
-        // Times are written even where all are the message's: what the message's will be is the sender's business.
+        // Times are written even where all are the message's: the sender decides the message's time later.
         let stride = message.dims();
         let body = Body {
             coords,

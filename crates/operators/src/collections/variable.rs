@@ -5,7 +5,7 @@
 //!
 //! Invariant: each update comes round at the time that follows its own; the loop ends when none is left.
 //!
-//! Cost: updates of one time are passed on; those of several are written anew with their times.
+//! Cost: updates of one time are passed on; updates of several are rewritten with their times.
 
 use pointstamp_engine::error::{BuildError, Error as EngineError};
 use pointstamp_engine::operator::OperatorBuilder;
@@ -30,7 +30,7 @@ impl Variable {
     ///
     /// # Errors
     ///
-    /// Those of building an operator.
+    /// Errors of building an operator.
     pub fn new(
         scope: &Scope<Batch>,
         summary: Summary,
@@ -54,7 +54,7 @@ impl Variable {
     ///
     /// # Errors
     ///
-    /// Those of building an operator, for example for a stream of another scope.
+    /// Errors of building an operator, for example for a stream of another scope.
     pub fn input(&self, stream: &Typed<Updates>) -> Result<Input<Updates>, Error> {
         Ok(Input::new(&self.builder, stream, Pact::Pipeline)?)
     }
@@ -63,7 +63,7 @@ impl Variable {
     ///
     /// # Errors
     ///
-    /// Those of building an operator. The operator fails with `TimeOverflow` for an update after the last time of a loop.
+    /// Errors of building an operator. The operator fails with `TimeOverflow` for an update after the last time of a loop.
     pub fn connect(self, input: Input<Updates>) -> Result<(), Error> {
         let Variable {
             builder,
@@ -72,7 +72,7 @@ impl Variable {
         } = self;
         builder.set_summary(0, 0, vec![summary.clone()])?;
         builder.fulfil();
-        builder.stateless(); // what waits at its input is the engine's
+        builder.stateless(); // the batches at its input are the engine's
         builder.pauses(true); // one turn of the loop drains, and not its fixed point
         builder.build(move || {
             while let Some((capability, updates)) = input.next()? {

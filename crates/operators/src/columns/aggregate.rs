@@ -29,7 +29,7 @@ const NAME: &str = "aggregate";
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn aggregate(
     stream: &Typed<RecordBatch>,
     plan: Plan,

@@ -18,7 +18,7 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn delay(stream: &Typed<RecordBatch>, column: usize) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, "delay", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
@@ -39,7 +39,7 @@ pub fn delay(stream: &Typed<RecordBatch>, column: usize) -> Result<Typed<RecordB
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn with_own_times(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,

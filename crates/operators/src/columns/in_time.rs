@@ -1,8 +1,8 @@
 //! Operators that feed a kernel with rows in the order of event time.
 //!
-//! A [`Kernel`] takes rows when they arrive and makes results of those whose times are final. The operator holds one
-//! capability, at or before everything that is still to be sent. Where the kernel's state is listed and restored by the host,
-//! a [`Keeper`] is told of each activation, and the state is shared with the host.
+//! A [`Kernel`] takes rows when they arrive and makes results of the rows whose times are final. The operator holds
+//! one capability, at or before the times of all future results. Where the kernel's state is listed and restored by
+//! the host, a [`Keeper`] is called for each activation, and the state is shared with the host.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl InTime {
     ///
     /// # Errors
     ///
-    /// Those of building an operator: a scope that is closed, or sides of several scopes.
+    /// Errors of building an operator: a scope that is closed, or sides of several scopes.
     pub fn new(
         name: &str,
         sides: Vec<SideInput>,
@@ -296,7 +296,7 @@ impl Feeding {
             (kernel.advance(bound_of(until))?, kernel.next_instant())
         };
         let Some(held) = &mut self.held else {
-            // What a kernel forgets is no result.
+            // A state that a kernel drops is no result.
             return if made.is_empty() {
                 Ok(())
             } else {

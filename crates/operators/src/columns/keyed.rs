@@ -24,7 +24,7 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn distinct(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,
@@ -79,7 +79,7 @@ pub fn distinct(
 ///
 /// # Errors
 ///
-/// An error of the key's columns; those of building an operator.
+/// An error of the key's columns; errors of building an operator.
 pub fn distinct_so_far(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,
@@ -102,7 +102,7 @@ pub fn distinct_so_far(
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
             let SeenSoFar { seen, waiting } = &mut *state.borrow_mut();
-            // Batches that come while this runs are not before those that the frontier has now.
+            // Batches that come while this runs are not before the current frontier.
             let ready = input.port().frontier().frontier().to_vec();
             while let Some((message, batch)) = input.next()? {
                 let (_, batches) = waiting.at(message.time(), || {
@@ -198,7 +198,7 @@ fn numbers(first: u64, time: &Point) -> Vec<u64> {
 ///
 /// # Errors
 ///
-/// An error of the key's columns; those of building an operator.
+/// An error of the key's columns; errors of building an operator.
 pub fn join(
     left: &Typed<RecordBatch>,
     right: &Typed<RecordBatch>,

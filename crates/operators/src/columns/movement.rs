@@ -15,7 +15,7 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn exchange(stream: &Typed<RecordBatch>, key: &[usize]) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, "exchange", by_columns(key))?;
     let mut outbox = Outbox::new(0);
@@ -33,7 +33,7 @@ pub fn exchange(stream: &Typed<RecordBatch>, key: &[usize]) -> Result<Typed<Reco
 ///
 /// # Errors
 ///
-/// Those of building an operator.
+/// Errors of building an operator.
 pub fn partition(
     stream: &Typed<RecordBatch>,
     parts: usize,

@@ -31,7 +31,7 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// An error of a kernel; those of [`Output::send`].
+    /// An error of a kernel; errors of [`Output::send`].
     pub fn give(
         &mut self,
         message: &MessageCapability,
@@ -45,7 +45,7 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// An error for a time that is not at or after the message's; an error of a kernel; those of [`Output::send`].
+    /// An error for a time that is not at or after the message's; an error of a kernel; errors of [`Output::send`].
     pub fn give_at(
         &mut self,
         time: &Point,

@@ -40,7 +40,7 @@ pub fn window_schema(
 ///
 /// # Errors
 ///
-/// An error for a column that does not exist or tells no times; those of building an operator.
+/// An error for a column that does not exist or tells no times; errors of building an operator.
 pub fn window(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,

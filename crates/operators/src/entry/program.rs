@@ -91,7 +91,7 @@ struct Shape {
     weight: usize,
 }
 
-/// Joins make no more updates than this.
+/// The maximum number of updates that joins make.
 const MOST: usize = 400;
 
 impl Program {

@@ -195,7 +195,7 @@ fn run(
             record.wait(worker)?;
         }
         for (number, input) in inputs.iter().enumerate() {
-            // What is sent to an input that had ended goes nowhere.
+            // Records that are sent to an ended input are dropped.
             let (from, sent) = begins[number];
             if round < from {
                 continue;
@@ -229,7 +229,7 @@ fn run(
                 .map(|(_, time, _)| time.coords()[moves(number, dims)])
                 .max();
             if number == 0 && inputs.len() > 1 && last.is_none_or(|last| last <= round) {
-                input.close(); // its operators end, and others still read what they have
+                input.close(); // its operators end, and others still read their state
             } else if !input.is_closed() {
                 input.advance_to(&time_in(round + 1, number, dims))?;
             }

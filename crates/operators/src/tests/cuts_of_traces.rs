@@ -51,7 +51,7 @@ impl Plan {
         let imported = imports.then(|| taken + draw.below(3) as u64);
         // A dataflow that is imported is complete before it goes.
         let drops = (!imports && draw.below(2) > 0).then(|| taken + 1 + draw.below(2) as u64);
-        // What is complete, and not read, is not kept.
+        // Complete updates without readers are not kept.
         let closes = taken + 1 + draw.below(4) as u64;
         let mut input = || {
             let updates = (0..6 + draw.below(12)).map(|_| {

@@ -288,7 +288,7 @@ fn a_trace_that_gave_up_the_past_begins_where_it_may_read() {
         let key = Value::Number(1.0).row();
         let count = |trace: &Trace, at: u64| trace.get(key.get(), &Point::from([at])).unwrap()[0].1;
         assert_eq!([count(&trace, 4), count(&trace, 5)], [5, 6]);
-        // What it may not tell apart any more is merged sooner or later; the sums stay.
+        // Times that it does not distinguish any more are merged sooner or later; the sums stay.
         for time in 6..40 {
             pairs.send(worker, time, 1, 2)?;
             trace.allow_merging_before(&Point::from([time]));

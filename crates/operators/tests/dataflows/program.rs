@@ -116,7 +116,7 @@ pub(crate) fn run(
         });
         processes.collect()
     });
-    // Of each output, what all workers have found.
+    // By output, the results of all workers.
     let mut outputs: Vec<Vec<Found>> = Vec::new();
     for found in ran.into_iter().flatten() {
         outputs.resize(outputs.len().max(found.len()), Vec::new());
@@ -229,7 +229,7 @@ pub(crate) fn sent(dims: usize) -> impl Strategy<Value = Vec<Sent>> {
     let times = prop::collection::vec(0_u64..10, dims);
     let rows = prop::collection::vec((key(), -20_i64..20, 0_i64..12), 0..6);
     let sent = (0_usize..4, times, rows, 0_usize..3).prop_map(|(worker, time, mut rows, steps)| {
-        // In one coordinate a row tells a time that is not before its own.
+        // In one coordinate a row has a time that is not before its own.
         for row in &mut rows {
             row.2 += i64::try_from(time[0]).expect("times are small");
         }

@@ -1,9 +1,8 @@
 //! Any number of counted elements and their frontier.
 //!
-//! Owns [`Many`]. Invariant: the elements of the frontier, with their counts, are kept apart from
-//! all others, each of which comes behind one of them or has a count that is not positive. A change
-//! behind the frontier is put off without a look at what is there; a change to the count of an
-//! element of the frontier needs no search.
+//! Owns [`Many`]. Invariant: the elements of the frontier, with their counts, are kept apart from all others, each of
+//! which comes behind one of them or has a count that is not positive. A change behind the frontier is put off
+//! without a search; a change to the count of an element of the frontier needs no search.
 
 use super::sorted_counts::SortedCounts;
 use crate::PartialOrder;

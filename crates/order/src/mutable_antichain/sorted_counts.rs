@@ -5,9 +5,8 @@
 //! few are then inserted one by one, and many are merged in one pass. Each change costs
 //! its share of that: a search among the blocks or, in bulk, a sort and a few moves.
 //!
-//! In a partial order each block also learns a lower bound of its elements, and one of all that
-//! follow, when a search for minimal elements first comes by. Searches skip by them what is behind
-//! a frontier.
+//! In a partial order each block also learns a lower bound of its elements, and one of all later elements, when a
+//! search for minimal elements first reaches it. Searches skip blocks that are behind a frontier.
 
 use std::collections::VecDeque;
 
@@ -255,7 +254,7 @@ impl<T: PartialOrder + Ord + Clone> SortedCounts<T> {
             return;
         }
         lower(&mut self.blocks[at].bound, element);
-        // What is below a suffix is below every longer one.
+        // A part below a suffix is below every longer one.
         for index in (0..=at).rev() {
             let suffix = &mut self.blocks[index].suffix;
             if !lower(suffix, element) {
@@ -370,8 +369,9 @@ impl<T: PartialOrder + Clone> Block<T> {
     }
 }
 
-/// Blocks being written anew, from sorted counts of which several may be for one element. New blocks use the room
-/// of those that have been read: memory that is freed here and taken again at once is given to the system and back.
+/// Blocks being written anew, from sorted counts of which several may be for one element. New blocks reuse the memory
+/// of blocks that have been read: memory that is freed here and taken again at once would be returned to the system
+/// and requested back.
 struct Merged<'a, T> {
     /// The blocks that are not read yet, followed by the new ones.
     blocks: &'a mut VecDeque<Block<T>>,

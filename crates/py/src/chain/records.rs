@@ -97,7 +97,7 @@ impl<'py> Carried for Message<'_, 'py> {
             }
         };
         if !process.is_this() {
-            forks::end(self.py, None); // before what follows sees the records a second time
+            forks::end(self.py, None); // before later stages see the records a second time
         }
         Ok(made)
     }
@@ -214,7 +214,7 @@ fn one(list: Bound<'_, PyList>) -> Made<Batch, FlatMap<'_>> {
     Made::One(Records::new(list).into_batch())
 }
 
-/// Results, and the records that raised with their exceptions. What is not an `Exception` is not caught.
+/// Results, and the records that raised with their exceptions. Only an `Exception` is caught.
 fn try_map<'py>(
     function: &Bound<'py, PyAny>,
     list: &Bound<'py, PyList>,

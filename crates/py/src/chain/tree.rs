@@ -1,11 +1,11 @@
 //! Trees of functions that run as one operator.
 //!
-//! A function over a stream is a *stage*. Stages that follow one another, with branches, form a tree in one operator: it
-//! attaches once for all the messages that wait, runs each stage over a whole batch, and hands what a stage makes to the
-//! stages that read it. A part of a stage's result has an output of the operator only where another operator reads it, so
-//! a chain of maps and filters costs one operator, and no function runs twice however many read its result.
+//! A function over a stream is a *stage*. Stages that follow one another, with branches, form a tree in one operator:
+//! it attaches once for all waiting messages, runs each stage over a whole batch, and passes a stage's results to the
+//! stages that read them. A part of a stage's result has an output of the operator only where another operator reads
+//! it, so a chain of maps and filters costs one operator, and no function runs twice however many read its result.
 //!
-//! What is carried between stages, and what a stage does with it, is said by [`Carried`].
+//! [`Carried`] is the interface of the data between stages, and of a stage's operation on it.
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_operators::{Content, Input, Output};
@@ -132,8 +132,8 @@ impl<K, C: Content> Tree<K, C> {
         message: &M,
         work: M::Work,
     ) -> Result<(), BoxError> {
-        // What is left to do is a stack and no recursion, as chains may be of any length; the stages after one run before
-        // its siblings.
+        // The remaining work is a stack and no recursion, as chains may be of any length; the stages after one run
+        // before its siblings.
         let mut tasks: Vec<Task<'_, M>> = Vec::new();
         let mut next = self.hand_on(&self.roots, None, work, &mut tasks);
         while let Some(task) = next.take().or_else(|| tasks.pop()) {

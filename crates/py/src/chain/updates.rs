@@ -1,11 +1,11 @@
 //! Stages over the records of a collection.
 //!
-//! The operator of a tree attaches once for all batches that wait; objects are made of rows once, however many functions
-//! see them, and rows are made of objects where another operator reads them. What a filter passes on is copied as bytes
-//! where no function before it has changed it.
+//! The operator of a tree attaches once for all waiting batches; objects are made of rows once, however many
+//! functions see them, and rows are made of objects where another operator reads them. Records that a filter passes
+//! on are copied as bytes where no function before it has changed them.
 //!
-//! A function is called for an update, not for a record that is there: one that is removed comes with a negative diff, and
-//! must give what it gave when the record was inserted.
+//! A function is called for an update, not for a present record: a removed record comes with a negative diff, and
+//! must give the same result as when it was inserted.
 
 use std::rc::Rc;
 

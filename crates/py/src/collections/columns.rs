@@ -43,7 +43,7 @@ pub(crate) fn update_columns(
     import_conforming(data, &schema.schema, |batch| {
         let pieces = detached(data.py(), || {
             let pieces = pieces(&batch).map(|piece| match PlainColumns::of(&piece)? {
-                // Those that are carried as columns outlive the call, and frames may change after it.
+                // Updates that are carried as columns outlive the call, and frames may change after it.
                 columns if Updates::carries(&columns) => columns.owned(),
                 columns => Ok(columns),
             });

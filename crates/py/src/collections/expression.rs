@@ -14,7 +14,7 @@ use super::aggregate::{Aggregate, aggregate_expr};
 use super::values::{FromPython, ToPython};
 use crate::errors::GraphError;
 
-/// Expressions nest at most so deep. What is done with one recurses, and the deepest has to fit on any thread's stack.
+/// The maximum depth of expressions. Functions on them recurse, and the deepest has to fit on any thread's stack.
 const MAX_DEPTH: u32 = 100;
 
 /// A part of a record, or a computation on parts.

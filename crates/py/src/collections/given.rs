@@ -82,8 +82,8 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// `TypeError` for what is no update, or no record that a collection can keep; `ValueError` for a diff of 0; and what the
-    /// iterable raises.
+    /// `TypeError` for an item that is no update, or no record that a collection can keep; `ValueError` for a diff of
+    /// 0; and exceptions of the iterable.
     pub(crate) fn of(updates: &Bound<'_, PyAny>, diff: Option<i64>) -> PyResult<Self> {
         let (py, mut given, mut row) = (updates.py(), Given::default(), RowBuf::default());
         let call = match diff {
@@ -129,7 +129,7 @@ impl Given {
         self.parts.iter().flat_map(Part::iter)
     }
 
-    /// The updates in parts, each of which can be let go of before the next.
+    /// The updates in parts, each of which can be freed before the next.
     pub(crate) fn into_parts(self) -> impl Iterator<Item = Part> {
         self.parts.into_iter()
     }

@@ -1,7 +1,7 @@
 //! Updates from `main`.
 //!
-//! A record becomes a row where it is given, so that one that a collection cannot keep is refused there, and one that
-//! changes later changes nothing.
+//! A record becomes a row where it is sent, so that one that a collection cannot keep is refused there, and a later
+//! change of the object changes nothing.
 
 use pyo3::prelude::*;
 

@@ -73,8 +73,8 @@ fn joined(fields: &Bound<'_, PyAny>) -> PyResult<Expr> {
         .map_err(|error| unresolved(&error))
 }
 
-/// Warns where the right side has a pair and the left side the first of such a pair: pairs in the place of keys match
-/// nothing. A program may have keys of both kinds, so that this is no error.
+/// Warns where the right side has a pair as a record and the left side the first of such a pair: pairs instead of
+/// keys match nothing. A program may have keys of both kinds, so that this is no error.
 fn warn_of_pairs(py: Python<'_>, left: Row<'_>, right: Row<'_>) -> PyResult<()> {
     let (left, right) = (left.decode(py)?, right.decode(py)?);
     let Ok(pair) = right.cast::<PyTuple>() else {

@@ -84,7 +84,7 @@ impl<'a> Player<'a> {
         }
         let state = self.handle.open_state()?;
         if let Some(from) = state.time().filter(|now| !now.less_equal(time)) {
-            let to = time.clone(); // the program has moved it meanwhile, in what gives the changes
+            let to = time.clone(); // the program has moved it meanwhile, in the iterable of changes
             return Err(Error::TimeGoesBack { from, to }.into_exception());
         }
         self.made += 1;
@@ -128,7 +128,7 @@ impl<'a> Player<'a> {
     fn follow(&self, py: Python<'_>) -> PyResult<()> {
         let state = self.handle.open_state()?;
         match state.input.time() {
-            // The program has moved it further, in what gives the changes.
+            // The program has moved it further, in the iterable of changes.
             Some(now) if !now.less_equal(&self.latest) => Ok(()),
             _ => state.advance_to(py, &self.latest),
         }

@@ -43,7 +43,7 @@ pub(crate) fn filter_fields(
 
 /// Passes on the updates, of records that are all tuples of two.
 ///
-/// The operator raises `TypeError` for another record: what was expected, and what came.
+/// The operator raises `TypeError` for another record: with the expected and the given one.
 #[pyfunction]
 pub(crate) fn check_pairs(stream: &Stream, expected: String, name: &str) -> PyResult<Stream> {
     let checked = collections::check_pairs(&stream.typed()?, expected, name);

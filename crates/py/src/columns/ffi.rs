@@ -1,9 +1,9 @@
 //! Record batches across the border, without copying, by Arrow's PyCapsule interface.
 //!
-//! In: anything with `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_schema__` (pyarrow, Polars, pandas, DuckDB).
-//! Out: pyarrow's classes, which is imported the first time that something goes out. Both directions move pointers to
-//! buffers and count references; only a buffer that is not aligned as Rust needs it is copied. What comes in is trusted
-//! to be what the C data interface says that it is, as by every consumer of it.
+//! Input: anything with `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_schema__` (pyarrow, Polars, pandas,
+//! DuckDB). Output: classes of pyarrow, which is imported at the first use. Both directions move pointers to buffers
+//! and count references; only a buffer that is not aligned as Rust needs it is copied. Input is trusted to satisfy
+//! the C data interface, as by every consumer of it.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -98,7 +98,7 @@ pub(crate) fn import_batches(
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
     if let Some(get_schema) = stream.get_schema() {
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the callback is given the stream that it is of, and a place for what it writes.
+        // SAFETY: the callback is given its own stream, and memory for its result.
         if unsafe { get_schema(&raw mut stream, &raw mut schema) } == 0 {
             in_text(|| flat_enough(&schema))?.map_err(|error| invalid(&error))?;
         }

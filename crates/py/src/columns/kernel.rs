@@ -1,7 +1,7 @@
 //! Kernels that take rows in the order of event time, and the operator that feeds them.
 //!
-//! Work on rows is done without the interpreter. Python is called once per activation, and only where a `KeyedState` lists
-//! what a kernel keeps.
+//! Work on rows is done without the interpreter. Python is called once per activation, and only where a `KeyedState`
+//! lists a kernel's state.
 
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::as_of::AsOf;
@@ -190,7 +190,7 @@ type Fed<'py> = (PyRef<'py, Stream>, Option<Vec<usize>>, usize);
 /// The operator that feeds a kernel with rows in the order of event time: the left side first.
 ///
 /// `keeper`, where there is one, is an object with `begins`, `made(activator, retention)`, which is called once, and
-/// `ran(batches, left_out, until, moved, needed)`, which returns what is needed.
+/// `ran(batches, left_out, until, moved, needed)`, which returns the earliest needed time.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn in_time_order(

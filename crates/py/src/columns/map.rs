@@ -1,6 +1,6 @@
 //! Operators that call a function with a batch: `map_batches`, `to_arrow`, `to_records`, `inspect_batch`, `branch_when`.
 //!
-//! They attach for the call and nothing else: what a function returns is merged, hashed and sent after.
+//! They attach for the call and nothing else: the results of a function are merged, hashed and sent afterwards.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

@@ -1,7 +1,8 @@
 //! Streams of Arrow record batches: the native part of `pointstamp.ArrowStream`.
 //!
 //! A batch enters Rust once and leaves it only for a function of the user's. The operators are those of
-//! `pointstamp_operators::columns`; here are their arguments, and the operators that call a function with a batch (`map`).
+//! `pointstamp_operators::columns`; this module has their arguments, and the operators that call a function with a
+//! batch (`map`).
 
 pub(crate) mod ffi;
 pub(crate) mod input;

@@ -65,7 +65,7 @@ impl EventFeed {
         detached(py, || self.feed.end(error));
     }
 
-    /// Takes a function that ends the thread that feeds, for when no more is wanted.
+    /// Takes a function that ends the thread that feeds, for when no more bytes are needed.
     fn on_close(&self, stop: Py<PyAny>) {
         let stop = Held::new(stop);
         self.feed.on_close(Box::new(move || {
@@ -77,7 +77,7 @@ impl EventFeed {
         }));
     }
 
-    /// No more is wanted.
+    /// Declares that no more bytes are needed.
     fn close(&self, py: Python<'_>) {
         detached(py, || self.feed.close());
     }
@@ -93,7 +93,7 @@ impl EventFeed {
         detached(py, || self.feed.is_claimed())
     }
 
-    /// Whether no more is wanted.
+    /// Whether no more bytes are needed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
         detached(py, || self.feed.is_closed())

@@ -1,10 +1,9 @@
 //! `counts`: each distinct record of a time with the number of its occurrences.
 //!
-//! Two operators. The first counts where the records are, with the dict loop that `collections.Counter` uses,
-//! and sends the dicts, one for each worker that its records belong to, when the time closes or a dict has grown large;
-//! the second, on the worker that the record's hash chooses, adds them up and sends the totals when the time closes.
-//! What travels, and what is looked at in Rust, is distinct records, not records. A record travels to the worker of its
-//! key group.
+//! Two operators. The first counts where the records are, with the dict loop that `collections.Counter` uses, and
+//! sends the dicts, one for each worker that its records belong to, when the time closes or a dict has grown large.
+//! The second, on the worker that the record's hash chooses, adds them up and sends the totals when the time closes.
+//! Only distinct records are sent and processed in Rust. A record travels to the worker of its key group.
 //!
 //! Cost: a dict update in C per record; per distinct record of a sender, its stable hash and an addition.
 
@@ -39,7 +38,8 @@ const NAME: &str = "value_counts";
 /// The counts of a time so far, and the right to send them.
 type Counts = PerTime<(Capability, Held<PyDict>)>;
 
-/// The counts of one of the two operators, which checkpoints take: an entry has the pairs of a time. The second has those that are its worker's.
+/// The counts of one of the two operators, which checkpoints take: an entry has the pairs of a time. The second has
+/// the pairs of its worker.
 fn kept(
     builder: &OperatorBuilder<Batch>,
     division: Division,
@@ -218,7 +218,7 @@ fn add_up(py: Python<'_>, input: &Input<Records>, held: &mut Counts) -> Result<(
         for record in batch.list(py) {
             let counts = (|| {
                 let counts = record.cast::<PyTuple>()?.get_item(1)?;
-                // Those of another process have a NaN of their own.
+                // Records of another process have a NaN of their own.
                 counts_with_one_nan(counts.cast::<PyDict>()?)
             })()
             .map_err(Raised::here)?;

@@ -1,8 +1,8 @@
 //! `distinct`: each record once per time.
 //!
-//! A record is sent on when it is first seen at its time, on the worker that its hash chooses; what has been seen
-//! is forgotten when the time closes. `Stream.distinct` puts a stage before it that leaves one of each record
-//! in every batch, so that few copies travel. Cost: dict and set operations in C per record.
+//! A record is sent on when it is first seen at its time, on the worker that its hash chooses; seen records are
+//! dropped when the time closes. `Stream.distinct` puts a stage before it that leaves one of each record in every
+//! batch, so that few copies travel. Cost: dict and set operations in C per record.
 
 use std::cell::RefCell;
 use std::rc::Rc;

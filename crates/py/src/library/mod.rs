@@ -1,8 +1,7 @@
 //! Operators of the library that process records in Rust.
 //!
-//! Each file holds one operator as a function of a stream, which `pointstamp.Stream`'s method of that name
-//! calls. An operator attaches once for all the batches that wait, and reads the frontier only if what it holds
-//! waits for one.
+//! Each file holds one operator as a function of a stream, which `pointstamp.Stream`'s method of that name calls. An
+//! operator attaches once for all waiting batches, and reads the frontier only if it has records that wait for one.
 
 pub(crate) mod count;
 pub(crate) mod counts;

@@ -1,7 +1,7 @@
 //! Running aggregates of each key after each of its records: a count, a sum, an extreme or a mean so far.
 //!
-//! The loop over records is here, so that no function of Python's is called for one: what is left of a record is a look-up of its
-//! key, an operation on its value and a pair. The state is a `dict`, which a `KeyedState` lists.
+//! The loop over records is here, so that no function of Python's is called for one: the remaining cost of a record
+//! is a look-up of its key, an operation on its value and a pair. The state is a `dict`, which a `KeyedState` lists.
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;

@@ -1,8 +1,9 @@
 //! Diagnostics of the engine, on their way to Python's `logging`.
 //!
-//! Owns the subscriber of `tracing` in this process. It runs on the thread that says something, which may be any of the engine's, and
-//! never attaches to the interpreter: it leaves a text in a queue. Workers pass on what is there when they are attached anyway, before
-//! a step, and so does `execute` at its end. Below the level that Python's logger has, a diagnostic costs the load of one atomic.
+//! Owns the subscriber of `tracing` in this process. It runs on the reporting thread, which may be any of the
+//! engine's, and never attaches to the interpreter: it leaves a text in a queue. Workers pass waiting texts on when
+//! they are attached anyway, before a step, and so does `execute` at its end. Below the level that Python's logger
+//! has, a diagnostic costs the load of one atomic.
 
 use std::collections::VecDeque;
 use std::fmt::{Debug, Write};
@@ -74,7 +75,7 @@ impl Subscriber for Diagnostics {
     }
 
     fn new_span(&self, _span: &Attributes<'_>) -> Id {
-        Id::from_u64(1) // spans are not told apart
+        Id::from_u64(1) // spans are not distinguished
     }
 
     fn record(&self, _span: &Id, _values: &Record<'_>) {}
@@ -158,7 +159,7 @@ pub(crate) fn pass_on(py: Python<'_>) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
-    // What a handler of the program's raises is not the engine's: `logging` says it, or it is lost.
+    // An exception of a handler of the program's is not the engine's: `logging` reports it, or it is lost.
     let passed = py
         .import("pointstamp.observability.diagnostics")
         .and_then(|module| module.call_method0("pass_on"));

@@ -1,9 +1,9 @@
 //! The line of the user's program that runs now.
 //!
-//! The innermost frame that is not this package's own. What is asked of a code object (its file, and whether that is
-//! ours) is kept by its address, and a weak reference with it, which says whether the address is still its own. A program that
-//! makes code as it runs, as every cell of a notebook does, keeps none of it here. Costs a few
-//! hundred nanoseconds, most of them for the line's number.
+//! The innermost frame that is not this package's own. The properties of a code object (its file, and whether that is
+//! ours) are kept by its address, with a weak reference, which shows whether the address is still its own. A program
+//! that makes code as it runs, as every cell of a notebook does, keeps none of it here. Costs a few hundred
+//! nanoseconds, most of them for the line's number.
 
 use std::sync::Arc;
 

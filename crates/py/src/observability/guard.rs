@@ -1,9 +1,10 @@
 //! The end of a program that cannot answer SIGTERM.
 //!
-//! Python runs a signal's handler between two instructions of its main thread. A program that stands in native code which keeps the interpreter, or
-//! whose handler stands still in turn, would not end. While a [`Guard`] is there, the first SIGTERM also sets a timer
-//! of the system's, which those that follow leave as it is; when it strikes, the process says so and ends by the signal. The handler is the system's: it calls
-//! only what a handler of signals may, makes and drops nothing, and knows its timer by the cause that the signal bears.
+//! Python runs a signal's handler between two instructions of its main thread. A program in native code that keeps
+//! the interpreter, or whose handler blocks in turn, would not end. While a [`Guard`] exists, the first SIGTERM also
+//! sets a timer of the system's, which later ones leave as it is; when it expires, the process reports so and ends by
+//! the signal. The handler is the system's: it calls only functions that a handler of signals may call, makes and
+//! drops nothing, and recognises its timer by the signal's cause.
 //!
 //! There is one guard at a time, of the computation that answers signals in this process. Where the system has no such timers,
 //! a guard does nothing.
@@ -133,14 +134,14 @@ mod system {
     /// Gives up the timer.
     pub(super) fn end() {
         if HAS_TIMER.swap(false, Ordering::AcqRel) {
-            // SAFETY: it was made in `begin`, and is used no more.
+            // SAFETY: it was made in `begin`, and is not used any more.
             unsafe { libc::timer_delete(TIMER.load(Ordering::Acquire)) };
         }
     }
 
     extern "C" fn handle(number: c_int, about: *mut siginfo_t, _context: *mut c_void) {
-        // SAFETY: the system hands over what it knows of the signal; `poll`, `write`, `sigaction` and `kill` may be called by
-        // a handler, and so may Python's own, which was there before.
+        // SAFETY: the system passes its information about the signal; `poll`, `write`, `sigaction` and `kill` may be
+        // called by a handler, and so may Python's own, which was there before.
         unsafe {
             let errno = *libc::__errno_location();
             let is_forked = std::process::id() != PROCESS.load(Ordering::Acquire);

@@ -1,6 +1,6 @@
 //! The threads that receive the messages of other processes, and their end.
 //!
-//! Each runs Python code. One that is still at it while the interpreter is taken down would end the whole process, so
+//! Each runs Python code. A thread that still runs while the interpreter is shut down would end the whole process, so
 //! a computation waits for its last before it is over.
 
 use std::sync::Arc;

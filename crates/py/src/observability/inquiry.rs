@@ -1,8 +1,8 @@
 //! Asking a worker of this process for its state, from any thread.
 //!
-//! Who asks leaves a request and wakes the worker; the worker answers between two steps, when nothing of the engine is in the
-//! middle of anything, with what it looked like then. A worker that runs the program's own code answers when
-//! that lets it step again, so that the thread that asks waits a while only.
+//! A thread that asks leaves a request and wakes the worker; the worker answers between two steps, when the engine is
+//! in a consistent state, with its state at that moment. A worker that runs the program's own code answers when that
+//! lets it step again, so that the asking thread has a time limit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -73,7 +73,7 @@ impl Inquiry {
         self.answered.notify_all();
     }
 
-    /// Says that no more answers come.
+    /// Declares that no more answers come.
     pub(crate) fn end(&self) {
         let mut answers = self.answers();
         answers.ended = true;

@@ -1,7 +1,8 @@
 //! The present state of a worker, as it answers questions.
 //!
-//! Owns the form, which `pointstamp.observability.statistics` reads: numbers, texts, lists and tuples, so that it may travel as JSON. The
-//! engine's snapshot says what is outstanding, the worker's notes where it was made. It is made between two steps.
+//! Owns the form, which `pointstamp.observability.statistics` reads: numbers, texts, lists and tuples, so that it may
+//! travel as JSON. The engine's snapshot has the outstanding pointstamps, the worker's notes the lines that made
+//! them. It is made between two steps.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! A worker's reports of itself: the lines that made its operators and capabilities, their contents, and the
 //! reasons why it waits.
 //!
-//! `notes` is what is noted while a program runs, so that it can be said later; `frames` finds the line of the program that
-//! runs now; `graph` is a dataflow's graph as it is installed; `inquiry` is how any thread asks a worker, which answers
-//! between two steps; `hearing` counts the threads that hear other processes; `look` is the answer; `record` is the recorder of all that a worker does, where that was asked for; `guard` ends a
-//! program that cannot answer a signal; `diagnostics` is
-//! what the engine says of itself; `naming` gives the `name=` of a method to its operators.
+//! `notes` has the notes while a program runs, for later reports; `frames` finds the line of the program that runs
+//! now; `graph` is a dataflow's graph as it is installed; `inquiry` is the way in which any thread asks a worker,
+//! which answers between two steps; `hearing` counts the threads that receive messages of other processes; `look` is
+//! the answer; `record` is the recorder of a worker's events, on request; `guard` ends a program that cannot answer a
+//! signal; `diagnostics` are the engine's own messages; `naming` gives the `name=` of a method to its operators.
 
 pub(crate) mod diagnostics;
 pub(crate) mod frames;

@@ -62,7 +62,7 @@ impl Naming {
         self.renamed(own).map_or(Cow::Borrowed(own), Cow::Owned)
     }
 
-    /// The name that an operator gets in the place of its own, if it is another.
+    /// The name that replaces an operator's own, if it is another.
     pub(crate) fn renamed(&self, own: &str) -> Option<String> {
         self.0.lock().as_ref()?.renamed(own)
     }

@@ -1,8 +1,9 @@
 //! Notes on a worker while its program runs, for a later question why it waits.
 //!
-//! For each operator the line of the program that made it, and for those with Python logic how often they ran and when last; for
-//! each capability that Python code holds its time, since when, and the line that made it; for each input that `main`
-//! drives where it is. A note costs a lock that is free, and a line where one is noted. What has ended is swept out.
+//! For each operator the line of the program that made it, and for those with Python logic the number of runs and the
+//! last one; for each capability that Python code holds its time, its age, and the line that made it; for each input
+//! that `main` drives its position. A note costs a lock that is free, and a line where one is noted. Notes of ended
+//! objects are removed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -110,7 +111,7 @@ impl Operator {
 
     /// The rows and bytes of its state; `None` where the operator does not report them.
     pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize)> {
-        // Without the lock: it may run Python code. One that fails has nothing to say.
+        // Without the lock: it may run Python code. One that fails reports nothing.
         let kept = self.kept().clone();
         let function = match &kept {
             None => return None,
@@ -166,7 +167,7 @@ impl Notes {
         let mut swept = Vec::new();
         let mut inner = self.inner();
         if inner.operators.len() >= inner.sweep_at {
-            // Those in use are held by their logic, too, or belong to one of the latest dataflows.
+            // Codes in use are held by their logic, too, or belong to one of the latest dataflows.
             let newest = id.dataflow;
             inner.operators.retain(|other, noted| {
                 let used = Arc::strong_count(noted) > 1 || newest - other.dataflow.min(newest) < 64;
@@ -183,8 +184,8 @@ impl Notes {
         drop(swept); // without the lock: letting go of Python objects may run user code
     }
 
-    /// The line of the program that runs now. Without the lock: to ask for a frame may start the garbage collector, and
-    /// what that collects may be a capability, whose note goes with it.
+    /// The line of the program that runs now. Without the lock: a request for a frame may start the garbage
+    /// collector, which may collect a capability, whose note is then removed.
     pub(crate) fn line(&self, py: Python<'_>) -> Line {
         let mut codes = std::mem::take(&mut self.inner().codes);
         let line = codes.line(py);
@@ -257,7 +258,7 @@ impl Notes {
         }
     }
 
-    /// Notes that a capability is held no more.
+    /// Notes that a capability is not held any more.
     pub(crate) fn let_go(&self, number: u64) {
         self.inner().capabilities.remove(&number);
     }

@@ -53,7 +53,7 @@ impl Recorder {
         self.0.ignore(dataflow);
     }
 
-    /// Keeps no more events.
+    /// Stops keeping events.
     fn stop(&self) {
         self.0.stop();
     }

@@ -5,9 +5,9 @@
 //! the pickle | each buffer                                   (each at a multiple of 16)
 //! ```
 //!
-//! The interpreter is attached once for a batch. What is large is copied once into the block that is sent, and once out of
-//! the one that was received, as a `bytearray`: an array that is made of it can be written to. Nothing that is
-//! sent refers to Python objects, so that the threads that write connections never need the interpreter.
+//! The interpreter is attached once for a batch. A large part is copied once into the block that is sent, and once
+//! out of the received one, as a `bytearray`: an array that is made of it can be written to. Sent blocks refer to no
+//! Python objects, so that the threads that write connections never need the interpreter.
 
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
@@ -38,7 +38,7 @@ impl Apart {
     fn __call__(&self, buffer: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = buffer.py();
         let Ok(view) = buffer.call_method0(intern!(py, "raw")) else {
-            return Ok(true); // not contiguous: the pickler says what is to be said of it
+            return Ok(true); // not contiguous: the pickler reports it
         };
         let len: usize = view.getattr(intern!(py, "nbytes"))?.extract()?;
         if len < APART {
@@ -150,7 +150,7 @@ struct Parts {
     buffers: Vec<Bytes>,
 }
 
-/// The parts, or nothing where the lengths do not fit the bytes. Allocates in proportion to what is there.
+/// Returns the parts, or `None` where the lengths do not fit the bytes. Allocates in proportion to the bytes.
 fn split(bytes: &Bytes) -> Option<Parts> {
     let mut rest = bytes.clone();
     let records = usize::try_from(rest.try_get_u32_le().ok()?).ok()?;

@@ -132,8 +132,7 @@ impl Op {
     }
 }
 
-/// An expression. Clones share what it is made of. What is done with one recurses, also its end: `Field` bounds how deep
-/// it is nested.
+/// An expression. Clones share its parts. Functions on it recurse, also its drop: `Field` bounds its depth.
 #[derive(Clone, Debug)]
 pub enum Expr {
     /// A whole row.

@@ -166,7 +166,8 @@ impl Test {
         match expr {
             Expr::Binary(Op::Compare(relation), a, b) => {
                 let mut plans = [Plan::new(a, layouts)?, Plan::new(b, layouts)?];
-                // What is or has a None has no plan: what it means is not the same for all expressions.
+                // An expression that is None or contains one has no plan: the treatment of None differs between
+                // expressions.
                 let has_none = |plan: &Plan| plan.layout.symbols().any(|one| one == Symbol::None);
                 if plans[0].layout != plans[1].layout || plans.iter().any(has_none) {
                     return None;

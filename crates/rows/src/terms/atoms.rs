@@ -6,7 +6,7 @@ use super::notes::split;
 use super::numbers::{self, Number, put_escaped, put_f64, put_i128, unescaped};
 use super::tag::{BYTES, END, NAN, NEG_INF, NONE, STR, TUPLE};
 
-/// Writes a row, value by value. What is written has no notes: a float that an integer equals is that integer.
+/// Writes a row, value by value. The written values have no notes: a float that an integer equals is that integer.
 pub struct Writer<'a>(&'a mut Vec<u8>);
 
 impl<'a> Writer<'a> {
@@ -133,7 +133,7 @@ fn of_number<'a>(number: &Number<'_>) -> Option<Atom<'a>> {
     Some(match number {
         Number::Int(value) => Atom::Int(*value),
         Number::Float(value) => Atom::Float(*value),
-        // Only a float is so large that 128 bits do not hold it, of what a column can hold.
+        // Of the values of columns, only floats exceed 128 bits.
         Number::Big(negative, magnitude) => match numbers::wide(*negative, magnitude) {
             Some(value) => Atom::Wide(value),
             None => Atom::Float(numbers::real(*negative, magnitude)),

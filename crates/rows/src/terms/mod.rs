@@ -1,9 +1,9 @@
 //! Values as rows of bytes.
 //!
-//! A row is `term | notes | length of the notes`. The *term* is the value itself: two values are equal in Python exactly
-//! when their terms are the same bytes (`1`, `1.0` and `True` are one term), and terms sort as the values do, values of
-//! unlike types by type. The *notes* say what the term leaves open: that a number was a `bool`, or which class a tuple
-//! had. They take no part in comparing, sorting or routing; of equal values one form stays. Most rows have none, which
+//! A row is `term | notes | length of the notes`. The *term* is the value itself: two values are equal in Python
+//! exactly when their terms are the same bytes (`1`, `1.0` and `True` are one term), and terms sort as the values do,
+//! values of unlike types by type. The *notes* have the rest: that a number was a `bool`, or the class of a tuple.
+//! They take no part in comparing, sorting or routing; of equal values one form stays. Most rows have none, which
 //! costs one byte.
 //!
 //! ```text

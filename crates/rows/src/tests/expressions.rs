@@ -238,7 +238,7 @@ fn none_is_a_value_or_unknown() {
         of_none(&Expr::IsNull(Arc::new(one.clone()))),
         [Some(false); 2]
     );
-    // One that is known decides, whichever comes first.
+    // A known operand decides, whichever comes first.
     assert_eq!(of_none(&binary(Op::Or, &equal, &known)), [Some(true); 2]);
     assert_eq!(
         of_none(&binary(Op::And, &equal, &not(&known))),
@@ -248,7 +248,7 @@ fn none_is_a_value_or_unknown() {
         of_none(&not(&binary(Op::And, &equal, &not(&known)))),
         [Some(true); 2]
     );
-    // What is calculated of it is unknown, too, or none of a number.
+    // A calculation with it is unknown, too, or is no number.
     let sum = binary(Op::Add, &none, &one);
     assert_eq!(of_none(&Expr::IsNull(Arc::new(sum))), [None, Some(true)]);
 }

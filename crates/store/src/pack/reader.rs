@@ -162,7 +162,7 @@ impl PackReader {
     ///
     /// # Errors
     ///
-    /// Those of the store, and [`Error::Damaged`].
+    /// Errors of the store, and [`Error::Damaged`].
     pub fn read(&self, section: &SectionRef) -> Result<Bytes, Error> {
         let mut pages = self.pages(section)?;
         let Some(first) = pages.next().transpose()? else {
@@ -171,7 +171,7 @@ impl PackReader {
         let Some(second) = pages.next().transpose()? else {
             return Ok(first);
         };
-        // Grows with what has come, and not with what the directory promises.
+        // Grows with the bytes that have arrived, and not with the lengths in the directory.
         let mut whole = BytesMut::from(&first[..]);
         whole.extend_from_slice(&second);
         for page in pages {

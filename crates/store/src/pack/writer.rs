@@ -89,7 +89,7 @@ impl PackWriter {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn put(&mut self, label: Label, bytes: &[u8]) -> Result<SectionRef, Error> {
         let mut section = self.section(label);
         section.append(bytes)?;
@@ -109,7 +109,7 @@ impl PackWriter {
     ///
     /// # Errors
     ///
-    /// Those of the store and of reading.
+    /// Errors of the store and of reading.
     pub fn copy(
         &mut self,
         label: Label,
@@ -166,7 +166,7 @@ impl PackWriter {
     ///
     /// # Errors
     ///
-    /// Those of the store; [`Error::Misuse`] where a section was begun and not finished.
+    /// Errors of the store; [`Error::Misuse`] where a section was begun and not finished.
     pub fn finish(mut self) -> Result<Packed, Error> {
         if self.amid {
             let what = format!(
@@ -214,7 +214,7 @@ impl SectionWriter<'_> {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let room = page::USUAL - self.page.len();
@@ -245,7 +245,7 @@ impl SectionWriter<'_> {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn finish(mut self) -> Result<SectionRef, Error> {
         if !self.page.is_empty() {
             self.seal()?;

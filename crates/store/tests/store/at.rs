@@ -81,7 +81,7 @@ fn a_lost_newest_one_is_never_passed_over_silently() {
         damage(&cloud);
         assert!(Run::start(&store, 3).is_err());
         assert!(Run::start_at(&store, 3, Some(6)).is_err(), "it is lost");
-        // What can be gone on from is listed.
+        // Checkpoints that can be resumed are listed.
         let listing = Location::new(store.clone()).list().unwrap();
         let listed = listing.iter().find(|(number, _)| *number == 4).unwrap();
         assert_eq!(listed.1.as_ref().unwrap().workers, 2);

@@ -38,14 +38,14 @@ fn go_on(store: &Arc<dyn Store>) -> Result<u64, Error> {
     Run::start(&store, 2).map(|run| run.step)
 }
 
-/// Asserts that damage to an object is found, and by whom.
+/// Asserts that damage to an object is found, and by which reader.
 fn is_refused(store: &Arc<dyn Store>, object: &str, what: &str) {
     let location = Location::new(store.clone());
     let damage = location.verify().unwrap().damage;
     let names =
         |error: &Error| error.object() == Some(object) && error.to_string().contains(object);
     assert!(damage.iter().any(names), "{what}: {damage:?}");
-    // One that goes on reads the newest manifest, its own packs and what it needs of others.
+    // A resuming execution reads the newest manifest, its own packs and the needed parts of others.
     let needed = location.read(None).map(|reader| {
         let manifest = reader.unwrap().manifest().clone();
         let own = manifest

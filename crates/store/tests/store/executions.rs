@@ -18,7 +18,7 @@ fn a_later_execution_overtakes_an_earlier_one() {
     first.advance().unwrap();
     let mut second = Run::start(&store, 1).unwrap();
     assert_eq!(second.step, 1);
-    // The first does not know it yet; what it removes is nothing that the second needs.
+    // The first does not know it yet; it removes nothing that the second needs.
     assert!(is_overtaken(&first.execution.confirm()));
     for _ in 0..5 {
         second.advance().unwrap();

@@ -102,7 +102,7 @@ fn a_process_that_is_killed_at_any_call_goes_on() {
 #[test]
 fn a_process_that_is_killed_again_and_again_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    // At each point of a start on what the kills before have left, with no one to clean up between.
+    // At each point of a start after the earlier kills, without a clean-up between.
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..60 {
         spawn(folder.path(), random.u64(1..70));

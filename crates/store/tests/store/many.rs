@@ -20,7 +20,7 @@ fn ten_thousand_checkpoints_leave_what_is_kept() {
             needed.insert("head".to_owned());
             assert_eq!(left, needed, "after {step}");
             most = most.max(left.len());
-            // What is needed is at least a third of what is there, since sparse packs are written again.
+            // Needed bytes are at least a third of all, since sparse packs are written again.
             let manifest = run.execution.base().unwrap();
             let live: u64 = manifest.packs.iter().map(|pack| pack.live).sum();
             let stored: u64 = manifest.packs.iter().map(|pack| pack.stored).sum();

@@ -1,9 +1,9 @@
 //! The combiner between processes, run for real.
 //!
-//! Owns [`frame`]: what the other processes get of the batches that the workers of one process said. Everything of
-//! `pointstamp_channels` is run that lies in between: the pot and its sums, what cancels, the frame and its encoding, and
-//! the queues of the workers of the same process. When a pot is emptied is left to the caller, who tries every moment; the
-//! combiner's own reasons are among them.
+//! Owns [`frame`]: the frames that the other processes get of the batches of one process's workers. All code of
+//! `pointstamp_channels` in between is run: the pot and its sums, the cancellation, the frame and its encoding, and
+//! the queues of the workers of the same process. The moment when a pot is emptied is left to the caller, who tries
+//! every moment; the combiner's own reasons are among them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ const ID: ChannelId = ChannelId {
 ///
 /// # Panics
 ///
-/// When the other workers of the process hear anything else than the batches, or another process anything else than one frame.
+/// When the other workers of the process receive anything else than the batches, or another process anything else
+/// than one frame.
 pub(super) fn frame(
     workers: usize,
     said: &[(usize, ProgressBatch<Point>)],

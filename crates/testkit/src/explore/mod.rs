@@ -1,17 +1,17 @@
 //! Every interleaving of a small cluster that runs the real progress protocol.
 //!
-//! Owns [`explore`]. A [`Scenario`] is a graph, perhaps with a nested scope, with the capabilities that workers begin with and
-//! bounds on what they do. From its first state the explorer takes every step that a worker or a channel may take, to every
-//! state that can be reached, and checks in each of them
+//! Owns [`explore`]. A [`Scenario`] is a graph, perhaps with a nested scope, with the capabilities that workers begin
+//! with and bounds on their actions. From its first state the explorer takes every step that a worker or a channel
+//! may take, to every state that can be reached, and checks in each of them
 //!
-//! * *always*: no worker's frontier has passed an outstanding message or capability, so that no message is ever consumed
-//!   at a time that its consumer was told is over;
-//! * *in quiet states*, where nothing is on its way and no worker has anything to say: every frontier is exactly what one tracker
-//!   of each scope says of what is outstanding;
-//! * *in final states*, where nothing more can happen: nothing is held back and every frontier is empty. Every step uses
-//!   something up, so that there are no endless runs, and final states are what all runs lead to;
-//! * *when the state of workers is taken* for a checkpoint: nothing is queued or under way, nothing is held back, every frontier is exact, and
-//!   what a worker takes is what it had when the drain was found to be over.
+//! * *always*: no worker's frontier has passed an outstanding message or capability, so that no message is ever
+//!   consumed at a time that was complete for its consumer;
+//! * *in quiet states*, where nothing is in flight and no worker has anything to send: every frontier is exactly the
+//!   one of a tracker of each scope with the outstanding pointstamps;
+//! * *in final states*, where nothing more can happen: nothing is held back and every frontier is empty. Every step
+//!   uses something up, so that there are no endless runs, and all runs lead to final states;
+//! * *when the state of workers is taken* for a checkpoint: nothing is queued or in flight, nothing is held back,
+//!   every frontier is exact, and a worker takes the state that it had when the drain was found to be over.
 //!
 //! The code is [`Protocol`](pointstamp_progress::Protocol) and its tracker on the engine's points, and between processes the combiner of
 //! `pointstamp_channels` with its encoding, and the leader and members of [`drain`](pointstamp_progress::drain); only operators and the queues are the explorer's. States that differ in the

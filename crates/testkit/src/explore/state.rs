@@ -1,8 +1,8 @@
 //! A state of an exploration, and the steps out of it.
 //!
-//! Owns [`State`]: workers with their views, what they hold and what waits for them, and the batches between them. Workers follow
-//! the engine: a report is one activation's, a view is propagated whenever something entered it, and a nested scope
-//! meets the scope around it as the engine's subgraph does.
+//! Owns [`State`]: workers with their views, their capabilities and waiting messages, and the batches between them.
+//! Workers follow the engine: a report is one activation's, a view is propagated whenever something entered it, and a
+//! nested scope meets the scope around it as the engine's subgraph does.
 
 mod attempts;
 mod check;
@@ -35,7 +35,7 @@ struct Worker {
     late: Batch,
     held: Bag,
     inbox: Bag,
-    /// Messages of other workers, where checkpoints are attempted; they may be under way still.
+    /// Messages of other workers, where checkpoints are attempted; they may still be in flight.
     foreign: Bag,
     /// The work that a flawed worker has reported as done, and does next.
     begun: Bag,

@@ -1,7 +1,7 @@
 //! Record batches of changes: rows, each with a time and a diff in columns of their own.
 //!
-//! What `updates` makes of a collection of columns is read here. The time's column may be one of the collection's own, which
-//! it then stays; where two have its name, it is the last.
+//! The changes in a batch of `updates` of a collection of columns are read here. The time's column may be one of the
+//! collection's own, which it then stays; where two have its name, it is the last.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};

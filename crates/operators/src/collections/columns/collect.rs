@@ -20,7 +20,7 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// [`ColumnsError`] for columns that are no collection; those of building an operator.
+/// [`ColumnsError`] for columns that are no collection; errors of building an operator.
 pub fn collect(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,
@@ -37,7 +37,7 @@ pub fn collect(
             let from = capability.time();
             for piece in pieces(&batch) {
                 let columns = PlainColumns::of(&piece.project(&kept)?)?;
-                // Readers may keep updates for long, and a program may change what its batches share with it.
+                // Readers may keep updates for long, and a program may change memory that its batches share with it.
                 let columns = if Updates::carries(&columns) {
                     columns.owned()?
                 } else {

@@ -4,8 +4,8 @@ use arrow_schema::DataType;
 use pointstamp_rows::RowBuf;
 use pointstamp_rows::expressions::{Expr, Unresolved};
 
-/// The reason why columns are no collection, or an expression or a row has no place among them. A message says what to
-/// do; the host puts records into those that carry a row.
+/// The reason why columns are no collection, or an expression or a row does not fit them. A message says what to do;
+/// the host adds records to errors that carry a row.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnsError {
     /// Two columns have one name.

@@ -1,8 +1,8 @@
 //! Expressions over columns, by Arrow's kernels.
 //!
-//! An expression means what it means of rows (`pointstamp_rows::expressions`). Where a kernel's meaning is another, or it
-//! fails, there is no result here and the rows decide: they stop at the part of a condition that decides it, and their
-//! error names the operator and the record.
+//! An expression has the meaning that it has for rows (`pointstamp_rows::expressions`). Where a kernel's meaning is
+//! another, or it fails, there is no result here and the rows decide: they stop at the part of a condition that
+//! decides it, and their error names the operator and the record.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Expressions over a single record batch: for streams of columns, whose batches hold columns of any type.
 //!
-//! An expression means what it means of a collection's columns. Only the columns that it reads have to be of types that a
-//! collection keeps.
+//! An expression has the meaning that it has for a collection's columns. Only the columns that it reads need types
+//! that a collection supports.
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{Field, Schema};

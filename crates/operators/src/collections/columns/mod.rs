@@ -3,11 +3,11 @@
 //! Between arrangements, updates carry columns of plain values ([`PlainColumns`]), and expressions are kernels over them
 //! (`eval`). An arrangement keeps rows, which are made of the columns where it reads them.
 //!
-//! A row is the tuple of a record batch's columns, of values as the crate `columnar` makes them plain: integers for dates,
-//! times and booleans, too. The schema, which the dataflow knows, says what they were. So rows of columns are rows like
-//! those of the host's tuples, and the same operators run on both; where all columns are integers without nulls, rows are
-//! words from end to end. [`typed`] refuses expressions that have no meaning for a column's type, while the dataflow is
-//! built.
+//! A row is the tuple of a record batch's columns, of values in the plain form of the crate `columnar`: integers for
+//! dates, times and booleans, too. The schema, which the dataflow knows, has their types. So rows of columns are rows
+//! like those of the host's tuples, and the same operators run on both; where all columns are integers without nulls,
+//! rows are words from end to end. [`typed`] refuses expressions that have no meaning for a column's type, while the
+//! dataflow is built.
 
 mod changes;
 mod collect;
@@ -66,7 +66,7 @@ pub fn check_columns(schema: &SchemaRef) -> Result<(), ColumnsError> {
 ///
 /// # Errors
 ///
-/// [`ColumnsError`] for an expression that has no meaning for the types of its columns; those of building an operator.
+/// [`ColumnsError`] for an expression that has no meaning for the types of its columns; errors of building an operator.
 pub fn select(
     stream: &Typed<Updates>,
     schema: &SchemaRef,

@@ -51,7 +51,7 @@ impl PlainColumns {
     ///
     /// # Errors
     ///
-    /// [`Error::Arrow`], for none that hold the invariant.
+    /// [`Error::Arrow`], for no batch that holds the invariant.
     pub fn owned(&self) -> Result<Self, Error> {
         // With a second array, although it is empty, values are copied.
         let copy = |array: &ArrayRef| concat(&[array, &array.slice(0, 0)]);
@@ -151,7 +151,7 @@ impl PlainColumns {
     ///
     /// # Errors
     ///
-    /// [`Error::Arrow`], for none that hold the invariant.
+    /// [`Error::Arrow`], for no batch that holds the invariant.
     pub(crate) fn to_batch(&self) -> Result<RecordBatch, Error> {
         let fields = self.arrays.iter();
         let fields: Vec<_> = fields

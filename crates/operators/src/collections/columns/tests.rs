@@ -315,7 +315,7 @@ proptest! {
             prop_assert_eq!(read.diff, written.diff);
             prop_assert_eq!(read.time(&message), written.time(&message));
         }
-        // What another process sends may be anything.
+        // A message of another process may be anything.
         let (at, byte) = cut;
         let at = at.index(bytes.len());
         bytes[at] ^= byte;

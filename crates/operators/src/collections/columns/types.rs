@@ -1,7 +1,7 @@
 //! The types of expressions over columns, from the columns' types.
 //!
-//! Rows hold dates and decimals as integers, so that a comparison with a number would have a result, and not the one that
-//! was meant: it is refused here. So are sums of text.
+//! Rows hold dates and decimals as integers, so that a comparison with a number would have an unintended result: it
+//! is refused here. So are sums of text.
 
 use arrow_schema::{DataType, SchemaRef};
 use pointstamp_rows::expressions::{Expr, Op, Relation, Unresolved};
@@ -40,7 +40,7 @@ fn class(data_type: &DataType) -> Class {
 ///
 /// # Errors
 ///
-/// [`ColumnsError`] for a column that there is not, and for what has no meaning for a type.
+/// [`ColumnsError`] for a missing column, and for an expression without a meaning for a type.
 pub fn typed(expr: &Expr, schema: &SchemaRef) -> Typing<(Expr, DataType)> {
     found(expr, schema)?; // before its type is asked for
     let data_type = type_of(expr, schema)?;

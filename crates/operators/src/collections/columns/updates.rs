@@ -18,8 +18,8 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// Those of building an operator. The operator fails with [`ColumnsError`](super::ColumnsError) for a row that is none of
-/// the schema.
+/// Errors of building an operator. The operator fails with [`ColumnsError`](super::ColumnsError) for a row that does
+/// not fit the schema.
 pub fn updates(stream: &Typed<Updates>, schema: &SchemaRef) -> Result<Typed<RecordBatch>, Error> {
     let all = with_changes(schema, Some(stream.scope().dims()));
     let schema = schema.clone();

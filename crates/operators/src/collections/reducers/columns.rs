@@ -1,10 +1,10 @@
 //! Reductions of values of columns, in which nulls and NaN are as in Arrow.
 //!
-//! Owns the rule that says what becomes of nulls and NaN ([`Missing`]), around a reducer that knows neither.
+//! Owns the rule for nulls and NaN ([`Missing`]), around a reducer that knows neither.
 //!
 //! Invariant: the values of a key ascend, so that its nulls are the first of them and its NaN the last.
 //!
-//! Cost: two looks at each key whose values have neither; a copy of the others.
+//! Cost: two checks of each key whose values have neither; a copy of the others.
 
 use pointstamp_arrange::{Lists, Reducer as Kernel};
 use pointstamp_rows::{Cells, Row, RowBuf};

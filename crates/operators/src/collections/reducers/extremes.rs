@@ -1,7 +1,7 @@
 //! The least and the greatest values of keys.
 //!
-//! Invariant: a value is chosen only where the host orders values as rows do, or nobody can tell that it does not: values that
-//! only the host orders are shown to it ([`Exotic::check_order`]), in pairs.
+//! Invariant: a value is chosen only where the host orders values as rows do, or the difference is not observable:
+//! values that only the host orders are passed to it ([`Exotic::check_order`]), in pairs.
 //!
 //! Cost: linear in the values of a key at worst; constant where none is negative and all are plain.
 

@@ -18,7 +18,7 @@ pub enum Reduction {
     Distinct,
     /// The number of values.
     Count,
-    /// The least value. With `any_order`, one that is always the same, of values that rows do not order as the host does.
+    /// The least value. With `any_order`, a deterministic one, among values that rows do not order as the host does.
     Min {
         /// True for the least row, whatever the host's order is.
         any_order: bool,

@@ -3,8 +3,8 @@
 //! Integers add up exactly, and floats as floats; the host ([`Exotic`]) adds up numbers that are neither (large integers,
 //! decimals, fractions). In columns of floats integers stand for the floats that they equal.
 //!
-//! Invariant: what is added up here is what the host would give; what could differ (an integer that a float does not hold, a
-//! sum beyond 64 bits) is left to the host.
+//! Invariant: sums here equal the host's; sums that could differ (an integer that a float does not hold, a sum beyond
+//! 64 bits) are left to the host.
 //!
 //! Cost: linear in the values of a key, without an allocation.
 

@@ -18,7 +18,7 @@ use pointstamp_rows::terms::{
 ///
 /// # Errors
 ///
-/// `CodecError` where the bytes are not a row's, and what restoring a value of a class of the user's raises.
+/// `CodecError` where the bytes are not a row's, and exceptions of restoring a value of a user's class.
 pub(crate) fn decode<'py>(py: Python<'py>, row: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let (term, notes) = split(row);
     let mut reader = Reader {

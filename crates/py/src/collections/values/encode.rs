@@ -100,7 +100,7 @@ impl Writer<'_> {
         }
         match tag {
             SAME => {
-                // The same atom: the note is about what stands in its place.
+                // The same atom: the note is about the value that replaces it.
                 self.atoms = atom;
                 let before = self.notes.len();
                 self.put(&inner, depth + 1)?;

@@ -16,7 +16,7 @@ pub(crate) trait ToPython {
     ///
     /// # Errors
     ///
-    /// What restoring a value of a class of the user's raises.
+    /// Exceptions of restoring a value of a user's class.
     fn decode(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
 }
 

@@ -1,8 +1,9 @@
 //! Attempts at a checkpoint in an exploration.
 //!
-//! The leader and the members are those of `pointstamp_progress::drain`. An order reaches each worker at any time after it was given;
-//! an answer reaches the leader at once, since what follows from it does so at any time. Messages of other workers may be under way for as long as
-//! they are not taken, so a worker finds nothing to do where it has only such messages.
+//! The leader and the members are those of `pointstamp_progress::drain`. An order reaches each worker at any time
+//! after it was given; an answer reaches the leader at once, since its consequences happen at any time. Messages of
+//! other workers may be in flight for as long as they are not taken, so a worker finds nothing to do where it has
+//! only such messages.
 
 use pointstamp_progress::Protocol;
 use pointstamp_progress::drain::{Answer, Counts, Due, Heard, Member, Order};
@@ -11,7 +12,8 @@ use super::{State, Step};
 use crate::explore::Wrong;
 use crate::explore::scenario::{Flaw, Model};
 
-/// So many rounds are counted before an attempt is given up: messages may be under way for any number of them.
+/// The number of rounds that are counted before an attempt is given up: messages may be in flight for any number of
+/// them.
 const ROUNDS: u32 = 2;
 
 impl State {

@@ -1,7 +1,7 @@
 //! The key that distinguishes states.
 //!
-//! Everything that later steps depend on: of each worker its counts, its frontiers, what it holds back, what it holds and what waits
-//! for it; what is on its way; and what is left of the bounds.
+//! Everything that later steps depend on: for each worker its counts, its frontiers, the changes that it holds back,
+//! its capabilities and its waiting messages; the items in flight; and the rest of the bounds.
 
 use pointstamp_order::{ChangeBatch, Point};
 use pointstamp_progress::{Location, Port};
@@ -58,7 +58,7 @@ impl State {
                 }
             }
             for new in 0..model.scenario.processes {
-                // Of what was said only the sum is told.
+                // Of the batches only the sum counts.
                 let said = self.pots.get(&(process(new), scope));
                 key.push(u64::from(said.is_some()));
                 let said = said
