@@ -245,7 +245,7 @@ def ran(
         with worker.dataflow() as scope:
             left, right = (source.to_stream(scope) for source in sources)
             results = program(left, right, state).to_records()
-            results.inspect_time(lambda time, row: sent.append((time, repr(row))))
+            results.inspect_time(lambda row, time: sent.append((time, repr(row))))
         for source in sources:
             source.advance_to(start)
         for place, event in enumerate(data):

@@ -1,13 +1,11 @@
 //! Some of the rows of batches: those for which a condition holds, those at places, and all of them in order.
 //!
 //! It is for every type of Arrow: what pyarrow's kernels do not know (views, unions, columns of runs) is picked like anything else.
-//! Order is that of values, with NaNs after numbers and nulls last, whichever way it goes; `-0.0` is `0.0`, and rows that are equal
+//! Order is that of values, with NaN as the greatest number and nulls last, whichever way it goes; `-0.0` is `0.0`, and rows that are equal
 //! stay in their order. Cost: a copy of the rows, and for an order a copy of its columns in a form that compares by bytes.
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, Rows, SortField};
@@ -114,7 +112,7 @@ pub(crate) fn comparable(columns: &[ArrayRef], descending: bool) -> Result<Rows,
 
 /// The same for columns of several batches, of which there is one at least: their rows end to end.
 fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Error> {
-    let last = |descending| SortOptions {
+    let last = SortOptions {
         descending,
         nulls_first: false,
     };
@@ -125,13 +123,8 @@ fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Er
         fields.clear();
         for column in columns {
             let column = canonical(&hydrate(column)?)?;
-            // NaNs are not among the numbers, in neither direction.
-            if let Some(nans) = nans(&column)? {
-                all.push(Arc::new(nans));
-                fields.push(SortField::new_with_options(DataType::Boolean, last(false)));
-            }
             let data_type = column.data_type().clone();
-            fields.push(SortField::new_with_options(data_type, last(descending)));
+            fields.push(SortField::new_with_options(data_type, last));
             all.push(column);
         }
         given.push(all);
@@ -142,17 +135,6 @@ fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Er
         converter.append(&mut rows, columns)?;
     }
     Ok(rows)
-}
-
-/// Of floats, which are NaNs; of nulls it is null.
-fn nans(column: &ArrayRef) -> Result<Option<BooleanArray>, Error> {
-    if !column.data_type().is_floating() {
-        return Ok(None);
-    }
-    let values = cast(column, &DataType::Float64)?;
-    let values = values.as_primitive::<Float64Type>();
-    let nans = values.iter().map(|value| value.map(f64::is_nan));
-    Ok(Some(nans.collect()))
 }
 
 // ------------------------------------------------------------ for kernels that know no views

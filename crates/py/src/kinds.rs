@@ -111,10 +111,8 @@ crossing! {
         /// Of a column of floats.
         MeanOfFloats = "mean",
         Reduce = "map_groups",
-        /// Of the values of columns, in which nulls and NaN are as in Arrow.
+        /// Of the values of columns, in which nulls are skipped.
         OfColumns = "columns",
-        /// As `OfColumns`.
-        TopKOfColumns = "top_k",
         Aggregate = "aggregate",
     }
 }

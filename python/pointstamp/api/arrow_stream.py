@@ -301,7 +301,7 @@ class ArrowStream(ColumnOperators):
 
         Types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any other.
         Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76 digits,
-        and one that does not fit is an error.
+        and one that does not fit is an error. NaN is the greatest number of `min` and `max`, not skipped.
 
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
@@ -1147,8 +1147,8 @@ class ArrowStream(ColumnOperators):
         """The rows of each time, of all workers, in order, on one worker; sent when the time closes.
 
         Args:
-            order: The column, or columns, that they are compared by. NaN is the greatest number, and nulls are
-                last. None of them, ``[]``, leaves the rows in the order in which they came.
+            order: The column, or columns, that they are compared by. NaN is the greatest number, and nulls
+                are last. None of them, ``[]``, leaves the rows in the order in which they came.
             descending: The greatest first.
             name: The operator's name.
 
