@@ -615,8 +615,8 @@ class Collection(Multiset, Generic[T]):
         """Puts the collection through a function again and again, until that changes nothing.
 
         Each turn must bring the collection closer to what does not change. A turn must end with an operator
-        that adds up (`distinct`, `min`, `map_groups`, `consolidate`): without one, updates that cancel circulate
-        for ever.
+        that adds up (`distinct`, `min`, `map_groups`, `consolidate`): without one, updates that cancel
+        circulate for ever.
 
         Args:
             fn: Called once, with the loop's scope and the collection in a turn; returns the collection of the
