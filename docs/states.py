@@ -88,6 +88,7 @@ KEYED: dict[str, State] = {
     "asof_join": (f"the latest right record of each key; {WAITING}", KEY),
     "dedup": (f"the keys; {WAITING}", KEY),
     "interval_join": (f"records that can still be matched; {WAITING}", KEY),
+    "join": (WAITING, KEY),
     "map_values": NOTHING,
     "process": (f"{OF_KEY}, and its timers; {WAITING}", KEY),
     "reduce": (WAITING, KEY),

@@ -43,7 +43,10 @@ NEEDS = {
     },
     "Together": {
         "concat": "all records of several",
-        "join": "pairs with equal keys; of collections also rows without a match",
+        "join": (
+            "pairs with equal keys, and what has no match: by time or window; "
+            "of `ArrowStream` pairs across times"
+        ),
         "semijoin": "records whose key is in another collection",
         "antijoin": "records whose key is not in another collection",
         "interval_join": "pairs with equal keys and times near each other",
@@ -101,7 +104,7 @@ NEEDS = {
     },
     "Out": {
         "inspect": "see records; of a collection, record, time and diff",
-        "inspect_time": "see time and record",
+        "inspect_time": "see record and time",
         "inspect_batch": "see time and batch",
         "probe": "ask how far times are complete",
         "probe_with": "the same, with a probe that is there",

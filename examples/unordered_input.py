@@ -23,7 +23,7 @@ def unordered(times: int, workers: int) -> list[tuple[ps.Time, list[int]]]:
             handle, capability, stream = scope.new_unordered_input()
             probe = (
                 stream.accumulate(list, lambda seen, batch: seen + batch)
-                .inspect_time(lambda time, seen: ended.append((time, sorted(seen))))
+                .inspect_time(lambda seen, time: ended.append((time, sorted(seen))))
                 .probe()
             )
         held = [capability.delayed(time) for time in range(times)]

@@ -321,7 +321,7 @@ stream("partition", lambda s: s.partition(2, lambda n: (n % 2, n)), divided)
 stream("branch", lambda s: s.branch(lambda time, n: n % 2 == 0), divided)
 stream("branch_when", lambda s: s.branch_when(lambda time: True))
 stream("inspect", lambda s: s.inspect(lambda n: None), looked_at)
-stream("inspect_time", lambda s: s.inspect_time(lambda time, n: None), looked_at)
+stream("inspect_time", lambda s: s.inspect_time(lambda n, time: None), looked_at)
 stream("inspect_batch", lambda s: s.inspect_batch(lambda time, batch: None))
 stream("concat", lambda s: s.concat(s))
 stream("exchange", lambda s: s.exchange(lambda n: n))
@@ -458,6 +458,16 @@ def close_rows(data: Data) -> list[Any]:
     return made
 
 
+def equal_rows(data: Data) -> list[Any]:
+    """Events with those of the few that have their time."""
+    kept: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for at, key, value in data.few_events:
+        kept[at, key].append(value)
+    return [
+        (at, (key, (value, other))) for at, key, value in data.events for other in kept.get((at, key), ())
+    ]
+
+
 def windowed(step: Callable[[Any, int], Any], first: Callable[[], Any]) -> Work:
     """A loop that folds each window and key."""
 
@@ -499,6 +509,7 @@ keyed("map_values", lambda k, _: k.map_values(lambda v: v + 1).running("sum"), e
 keyed("window", lambda k, d: k.window(ps.Session(gap=KEYS * 2)).count(), event_sums)
 with_few("asof_join", lambda k, few: k.asof_join(few), latest_rows)
 with_few("table_join", lambda k, few: k.table_join(few), latest_rows)
+with_few("join", lambda k, few: k.join(few), equal_rows)
 with_few("interval_join", lambda k, few: k.interval_join(few, lower=-5, upper=5), close_rows)
 row(
     "Stream.key_by",
@@ -842,6 +853,7 @@ def semi(data: Data) -> Any:
 
 of_columns("aggregate", lambda rows, _: rows.aggregate("key", v_sum=ps.col("v").sum()), sums)
 of_columns("select", lambda rows, _: rows.select("key"), distinct)
+of_columns("with_columns", lambda rows, _: rows.with_columns(w=ps.col("v") * 2), all_distinct)
 of_columns("rename", lambda rows, _: rows.rename({"v": "w"}), all_distinct)
 of_columns("to_records", lambda rows, _: rows.to_records(), lambda d: d.table.to_pylist())
 of_columns("filter", lambda rows, _: rows.filter(ps.col("v") > 100), all_distinct)

@@ -26,7 +26,7 @@ def main(worker):
         stream = numbers.to_stream(scope)
         into = stream.probe()
         totals = stream.unary_frontier(ps.Pipeline(), "total", total)
-        behind = totals.inspect_time(lambda time, x: results.append(x)).probe()
+        behind = totals.inspect_time(lambda x, time: results.append(x)).probe()
 
     def step():
         worker.step()

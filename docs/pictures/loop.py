@@ -20,7 +20,7 @@ def build(scope):
     with scope.iterative("collatz") as loop:
         handle, cycle = loop.loop_variable()
         numbers = starts.enter(loop).concat(cycle)
-        numbers.inspect_time(lambda time, record: seen.append((time[1], *record)))
+        numbers.inspect_time(lambda record, time: seen.append((time[1], *record)))
         going, _ = numbers.branch(lambda time, record: record[1] == 1)
         going.map(step).connect_loop(handle)
     return seen

@@ -12,7 +12,7 @@ def build(scope):
     times = {}
 
     def keep(place):
-        return lambda time, record: times.setdefault(place, time)
+        return lambda record, time: times.setdefault(place, time)
 
     records = scope.to_stream(["record"]).delay(lambda record, time: 5)
     records.inspect_time(keep("outside"))

@@ -82,7 +82,6 @@ class Reduction:
     MEAN_OF_FLOATS: ClassVar[Reduction]
     AGGREGATE: ClassVar[Reduction]
     OF_COLUMNS: ClassVar[Reduction]
-    TOP_K_OF_COLUMNS: ClassVar[Reduction]
     REDUCE: ClassVar[Reduction]
     @property
     def label(self) -> str: ...

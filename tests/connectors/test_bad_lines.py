@@ -346,7 +346,7 @@ def test_a_bad_line_has_the_time_of_its_arrival(tmp_path: Path) -> None:
 
     def build(scope: ps.Scope) -> None:
         numbers = scope.read(JSONLinesSource(path, on_error=rejected), every=1000.0)
-        numbers.inspect_time(lambda time, _: written.append(time))
+        numbers.inspect_time(lambda _, time: written.append(time))
 
     ps.example(build)
     assert written[0] <= rejected.rows[0][0] <= written[0] + 1

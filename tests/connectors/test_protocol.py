@@ -175,7 +175,7 @@ def test_a_worker_without_partitions_holds_nothing_up_and_reads_those_that_are_a
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             numbers = scope.read(Growing(), time=lambda n: n, idle=None)
-            numbers.inspect_time(lambda time, n: found.note((time, n)))
+            numbers.inspect_time(lambda n, time: found.note((time, n)))
             probe = numbers.probe()
         if worker.index == 0:
             queues["0"].put_many([3, 5])

@@ -183,7 +183,7 @@ def test_records_are_taken_lazily() -> None:
                 yield time, [time]
 
         counted = scope.iterator_source("numbers", items(), in_flight=1).count()
-        counted.inspect_time(lambda time, _: log.append(f"done with {time}"))
+        counted.inspect_time(lambda _, time: log.append(f"done with {time}"))
         return log
 
     assert run(1, build) == [[f"{what} {time}" for time in range(3) for what in ("asked for", "done with")]]

@@ -43,7 +43,7 @@ def test_no_record_arrives_at_a_time_the_probe_has_passed(workers: int) -> None:
         probe = ps.ProbeHandle()
         checked = 0
 
-        def check(time: ps.Time, _record: int) -> None:
+        def check(_record: int, time: ps.Time) -> None:
             nonlocal checked
             checked += 1
             assert probe.less_equal(time)

@@ -112,7 +112,7 @@ def test_inspecting(workers: int) -> None:
         handle: ps.InputHandle[int] = ps.InputHandle()
         with worker.dataflow() as scope:
             stream = handle.to_stream(scope).inspect(records.note)
-            stream = stream.inspect_time(lambda time, x: times.note((time, x)))
+            stream = stream.inspect_time(lambda x, time: times.note((time, x)))
             stream = stream.inspect_batch(lambda time, xs: batches.note((time, xs)))
             capture = stream.capture()
         for time in range(3):

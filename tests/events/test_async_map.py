@@ -58,7 +58,7 @@ def test_each_record_has_a_result_or_is_a_dead_letter(
         mine = scope.to_stream(numbered[scope.index :: scope.peers]).delay(lambda item, _: item[1][0])
         results, letters = mine.async_map(call, ordered=ordered, capacity=capacity, batch=batch, linger=0.001)
         seen: list[tuple[int, int]] = []
-        results.inspect_time(lambda when, number: seen.append((int(when), number)))  # type: ignore[arg-type]
+        results.inspect_time(lambda number, when: seen.append((int(when), number)))  # type: ignore[arg-type]
         return seen, letters.capture()
 
     found, failed = [], []

@@ -180,7 +180,7 @@ def read(
             results = program(stream, stream, state)
             results = results.to_records() if columns else results
             results, _ = results.async_map(later)  # what is behind the state takes steps of its own
-            probe = results.inspect_time(lambda at, record: sent.append(repr((at, record)))).probe()
+            probe = results.inspect_time(lambda record, at: sent.append(repr((at, record)))).probe()
         taken = steps = 0
         while worker.step():
             steps += 1

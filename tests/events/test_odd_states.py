@@ -69,7 +69,7 @@ def ran(
         with worker.dataflow() as scope:
             left, right = (source.to_stream(scope) for source in sources)
             results = program(left, right, key, state).to_records()
-            results.inspect_time(lambda time, row: sent.append(repr((time, row))))
+            results.inspect_time(lambda row, time: sent.append(repr((time, row))))
         for source in sources:
             source.advance_to(start)
             for row in rows:

@@ -358,7 +358,7 @@ def ran(
         source = ps.InputHandle[Said]()
         with worker.dataflow() as scope:
             results = program(source.to_stream(scope), rules, state)
-            results.inspect_time(lambda time, record: sent.append((time, repr(record))))
+            results.inspect_time(lambda record, time: sent.append((time, repr(record))))
         source.advance_to(begin)
         now, pauses = begin, 0
         for place, record in enumerate(said):

@@ -44,7 +44,7 @@ def ran(
                 streams = [stream.key_by(lambda row: row[1]) for stream in streams]
             results = program(*streams, state)
             results = results.to_records() if columns else results
-            results.inspect_time(lambda time, record: sent.append(repr((time, record))))
+            results.inspect_time(lambda record, time: sent.append(repr((time, record))))
         for place, row in enumerate(rows):
             for source in sources:
                 source.advance_to(row[0])

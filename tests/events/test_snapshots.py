@@ -93,7 +93,7 @@ def ran(
         with worker.dataflow() as scope:
             left, right = (source.to_stream(scope).key_by(lambda event: event.key) for source in sources)
             results = program(left, right, state)
-            probe = results.inspect_time(lambda time, record: sent.append((time, repr(record)))).probe()
+            probe = results.inspect_time(lambda record, time: sent.append((time, repr(record)))).probe()
         for source in sources:
             source.advance_to(start)
         for place, event in enumerate(data):

@@ -70,7 +70,7 @@ def in_parts(scope: ps.Scope) -> Any:
         lambda scope: timed(scope).branch(lambda _time, _record: True)[1],
         lambda scope: timed(scope).partition(2, lambda record: (0, record))[0],
         lambda scope: timed(scope).distinct(),
-        lambda scope: timed(scope).inspect_time(lambda _time, _record: None),
+        lambda scope: timed(scope).inspect_time(lambda _record, _time: None),
         lambda scope: timed(scope).sort(),
         lambda scope: timed(scope).unary(ps.Pipeline(), "custom", custom),
         lambda scope: timed(scope).to_collection().updates().map(lambda update: update[0]),

@@ -278,7 +278,7 @@ class Untold:
         lambda stream: stream.filter(end_at_two),
         lambda stream: stream.flat_map(end_at_two),
         lambda stream: stream.inspect(end_at_two),
-        lambda stream: stream.inspect_time(lambda _, x: end_at_two(x)),
+        lambda stream: stream.inspect_time(lambda x, _: end_at_two(x)),
         lambda stream: stream.branch(lambda _, x: end_at_two(x)),
         lambda stream: stream.partition(2, end_at_two),
         lambda stream: stream.delay(lambda x, _: end_at_two(x)),

@@ -284,6 +284,7 @@ for operator, build, expected in [
 
 for operator, build, expected in [
     ("Stream.join", lambda a, b: firsts(pairs(a).join(pairs(b))), VALUES_PAIRS),
+    ("KeyedStream.join", lambda a, b: firsts(a.key_by(lambda row: row[1]).join(b.key_by(lambda row: row[1]))), VALUES_PAIRS),
     ("WindowedStream.join", lambda a, b: firsts(keyed(a).window(tumbling).join(keyed(b).window(tumbling))), VALUES_PAIRS),
     ("KeyedStream.interval_join", lambda a, b: firsts(keyed(a).interval_join(keyed(b), lower=-99, upper=99)), VALUES_PAIRS),
     ("KeyedStream.asof_join", lambda a, b: firsts(keyed(a).asof_join(keyed(b), how="inner")), GROUPS),
@@ -338,26 +339,19 @@ GROUPED = [
 WITHOUT_NONE = GROUPED[:3]
 
 
-def of_arrow(function: str, values: list[Any]) -> Any:
-    """Aggregates as Arrow does: without nulls, and the least and the greatest without NaN."""
-    known = [value for value in values if value is not None]
-    numbers = [value for value in known if value == value]
-    if function == "count":
-        return len(known)
-    if function in {"min", "max"}:
-        known = numbers or known
-        return (min if function == "min" else max)(known) if known else None
-    if not known:
-        return None
-    total = sum(known) if numbers == known else NAN
-    return total if function == "sum" else total / len(known)
-
-
 def of_records(function: str, values: list[Any]) -> Any:
     """Aggregates as Python does, in the order in which NaN is the greatest number."""
+    if function == "count":
+        return len(values)
     if function in {"min", "max"}:
         return (min if function == "min" else max)(values, key=order)
-    return of_arrow(function, values)
+    return sum(values) if function == "sum" else sum(values) / len(values)
+
+
+def of_columns(function: str, values: list[Any]) -> Any:
+    """The same without nulls."""
+    known = [value for value in values if value is not None]
+    return of_records(function, known) if known or function == "count" else None
 
 
 def aggregates(
@@ -423,7 +417,7 @@ def of_column_collection(build: Callable[[Any], Any]) -> Callable[[list[Any], in
 for function in ("sum", "count", "min", "max", "mean"):
 
     def model(values: list[Any], function: str = function) -> Any:
-        return of_arrow(function, values)
+        return of_columns(function, values)
 
     def records_model(values: list[Any], function: str = function) -> Any:
         return of_records(function, values)
@@ -489,16 +483,23 @@ for function in ("sum", "count", "min", "max", "mean"):
     )
 
 
-def greatest(values: list[Any]) -> Any:
-    """The order of columns: numbers, NaN and nulls."""
-    return min(
-        values,
-        key=lambda value: (value is None, value != value, 0 if value is None or value != value else -value),
-    )
-
-
 def last(values: list[Any]) -> Any:
     return max(values, key=order)
+
+
+def first(values: list[Any]) -> Any:
+    """The least value; nulls are last also where the greatest is not first."""
+    return min(values, key=lambda value: (value is None, order(value)))
+
+
+def of_top_k(values: list[Any], workers: int) -> Any:
+    """The greatest of `top_k`, which leaves nulls out."""
+    made = of_rows(lambda a: a.aggregate("k", top=ps.col("v").top_k(1)), "top")(values, workers)
+    return made[0] if made else None
+
+
+def of_quantile(values: list[Any], workers: int) -> Any:
+    return of_rows(lambda a: a.aggregate("k", most=ps.col("v").quantile(1)), "most")(values, workers)
 
 
 def in_order(build: Callable[[Any], Any], values: list[Any], workers: int) -> list[Any]:
@@ -508,15 +509,18 @@ def in_order(build: Callable[[Any], Any], values: list[Any], workers: int) -> li
 
 
 for operator, of_one, model, groups in [
-    ("ArrowStream.sort", of_rows(lambda a: a.sort("v", descending=True).limit(1), "v"), greatest, GROUPED),
-    ("ColumnCollection.top_k", of_column_collection(lambda c: c.top_k(1, "v", by="k")), greatest, GROUPED),
+    ("ArrowStream.sort", of_rows(lambda a: a.sort("v").limit(1), "v"), first, GROUPED),
+    ("ArrowStream.sort descending", of_rows(lambda a: a.sort("v", descending=True).limit(1), "v"), last, GROUPED),
+    ("ArrowStream.aggregate top_k", of_top_k, last, GROUPED),
+    ("ColumnCollection.top_k", of_column_collection(lambda c: c.top_k(1, "v", by="k")), last, GROUPED),
     (
         "ColumnCollection.top_k of two columns",
         of_column_collection(lambda c: c.top_k(1, ["v", "at"], by="k").select("v")),
-        greatest,
+        last,
         GROUPED,
     ),
-]:
+    ("ArrowStream.aggregate quantile", of_quantile, lambda v: of_columns("max", v), GROUPED),
+]:  # fmt: skip
     aggregates("order of columns", operator, of_one, model, groups)
 
 for operator, of_one, model, groups in [
@@ -566,6 +570,14 @@ for operator, arrow, field, expected in [
     )
     conditions(
         "conditions of columns",
+        f"ArrowStream.filter own {operator}",
+        lambda w, c=field: [
+            row["v"] for row in arrows(lambda a: a.filter(c), table(TRUTHS, NULLABLE), workers=w)
+        ],
+        expected,
+    )
+    conditions(
+        "conditions of columns",
         f"ColumnCollection.filter {operator}",
         lambda w, c=field: [
             row[2]
@@ -586,6 +598,26 @@ conditions(
         )
     ],
     [0, 4],
+)  # fmt: skip
+conditions(
+    "conditions of columns",
+    "ArrowStream.filter greatest",
+    lambda w: [
+        row["v"]
+        for row in arrows(lambda a: a.filter((col("k") > 1e300) & (col("k") == col("k"))), table(TRUTHS, NULLABLE), workers=w)
+    ],
+    [1],
+)  # fmt: skip
+conditions(
+    "conditions of columns",
+    "ColumnCollection.filter greatest",
+    lambda w: [
+        row[2]
+        for row in column_collections(
+            lambda a: a.filter((col("k") > 1e300) & (col("k") == col("k"))), [(row, 1) for row in TRUTHS], schema=NULLABLE, workers=w
+        )
+    ],
+    [1],
 )  # fmt: skip
 for operator, condition, expected in [
     ("<", record[1] < 1, [0, 2, 4]),
@@ -931,7 +963,7 @@ TABLE = {
     "values of columns": (
         "skipped; of nulls alone null, and a count of 0",
         "",
-        "sum, mean: NaN; min, max: skipped, but of NaN alone NaN",
+        "sum, mean: NaN; else the greatest number",
         "0.0",
         "see below",
     ),
@@ -942,7 +974,7 @@ TABLE = {
         "0.0",
         "see below",
     ),
-    "order of columns": ("after NaN, also descending", "", "after all numbers, also descending", "0.0", ""),
+    "order of columns": ("last, also descending", "", "the greatest number", "0.0", ""),
     "order of records": (
         "",
         "in collections before all others; else a `TypeError`",
@@ -953,7 +985,7 @@ TABLE = {
     "conditions of columns": (
         "unknown: the row is dropped",
         "",
-        "in collections the greatest number, equal to itself; else as pyarrow or Polars say",
+        "the greatest number, equal to itself; in expressions of pyarrow and Polars as these say",
         "0.0",
         "",
     ),

@@ -42,6 +42,7 @@ NO_OPERATOR = {
     ("ArrowStream", "with_columns"),
     ("ArrowStream", "select"),
     ("ColumnCollection", "select"),
+    ("ColumnCollection", "with_columns"),
     # For this package.
     ("Served", "probe"),  # one that is there
 }
@@ -219,6 +220,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "KeyedStream.dedup": lambda s: keyed(s).dedup(name=N),
     "KeyedStream.top_k": lambda s: keyed(s).top_k(1, name=N),
     "KeyedStream.process": lambda s: keyed(s).process(lambda c, r: None, name=N),
+    "KeyedStream.join": lambda s: keyed(s).join(keyed(s), how="full", name=N),
     "KeyedStream.interval_join": lambda s: keyed(s).interval_join(keyed(s), lower=0, upper=1, name=N),
     "KeyedStream.asof_join": lambda s: keyed(s).asof_join(keyed(s), name=N),
     "KeyedStream.table_join": lambda s: keyed(s).table_join(keyed(s), name=N),

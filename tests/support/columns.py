@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import pointstamp as ps
@@ -33,9 +34,23 @@ def bag(rows: Any) -> Counter[Any]:
 
 
 def grouped(table: pa.Table, keys: list[str], wanted: list[tuple[str, str]]) -> pa.Table:
-    """Groups by pyarrow's `group_by`; its last release for Python 3.10 has no keys of `string_view`."""
+    """Groups by pyarrow's `group_by`, with NaN as the greatest number, which pyarrow skips.
+
+    Its last release for Python 3.10 has no keys of `string_view`.
+    """
     plain = [f.with_type(pa.string()) if f.type == pa.string_view() else f for f in table.schema]
-    found = table.cast(pa.schema(plain)).group_by(keys).aggregate(wanted)
+    table_of_plain = table.cast(pa.schema(plain))
+    greatest = [c for c, f in wanted if f == "max" and pa.types.is_floating(table.schema.field(c).type)]
+    for column in greatest:
+        table_of_plain = table_of_plain.append_column(f"{column} nan", pc.is_nan(table[column]))
+    has_nan = [(f"{column} nan", "any") for column in greatest]
+    found = table_of_plain.group_by(keys).aggregate([*wanted, *has_nan])
+    for column in greatest:
+        name, field = f"{column}_max", found.schema.field(f"{column}_max")
+        nan = pa.scalar(math.nan, field.type)
+        made = pc.if_else(found[f"{column} nan_any"].fill_null(False), nan, found[name])
+        found = found.set_column(found.schema.get_field_index(name), field, made)
+    found = found.drop_columns([f"{column} nan_any" for column in greatest])
     return found.cast(pa.schema([table.schema.field(f.name) if f.name in keys else f for f in found.schema]))
 
 

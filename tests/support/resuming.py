@@ -46,5 +46,5 @@ class Found:
         self.records: list[tuple[Any, Any]] = []
         stream.inspect_time(self._take)
 
-    def _take(self, time: Any, record: Any) -> None:
+    def _take(self, record: Any, time: Any) -> None:
         self.records.append((time, record))

@@ -5,9 +5,8 @@
 //! whatever else is kept. Columns of values are merged like the levels of a log-structured tree, so that each value
 //! is copied a logarithmic number of times.
 //!
-//! A quantile is exact: between two values it is interpolated by the share. NaNs are no numbers: a quantile leaves
-//! them out, and among the greatest they come after the others. Distinct values are compared as keys are: all NaNs
-//! are one value, and `-0.0` is `0.0`.
+//! A quantile is exact: between two values it is interpolated by the share. NaN is the greatest number, for quantiles
+//! and among the greatest few. Distinct values are compared as keys are: all NaNs are one value, and `-0.0` is `0.0`.
 
 use std::num::IntErrorKind;
 use std::ops::Range;
@@ -273,8 +272,8 @@ impl Collected {
         let values = cast(&values, &DataType::Float64)?;
         let values = values.as_primitive::<Float64Type>().values();
         let found = starts.windows(2).map(|ends| {
-            let mut values = values[ends[0]..ends[1]].to_vec();
-            values.retain(|value| !value.is_nan());
+            let one_nan = |&value: &f64| if value.is_nan() { f64::NAN } else { value };
+            let mut values: Vec<f64> = values[ends[0]..ends[1]].iter().map(one_nan).collect();
             values.sort_unstable_by(f64::total_cmp);
             between(&values, share)
         });

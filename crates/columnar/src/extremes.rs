@@ -1,7 +1,6 @@
 //! The least and the greatest value per group.
 //!
-//! The rules are those of pyarrow's `group_by`: nulls are skipped, a group without values has null, and a NaN counts only
-//! where there is nothing else.
+//! Nulls are skipped, a group without values has null, and NaN is the greatest number.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,11 +34,11 @@ pub(crate) enum End {
 impl End {
     /// Whether a value replaces the extreme so far.
     fn takes<V: PartialOrd + ?Sized>(self, value: &V, found: &V) -> bool {
-        // a value that does not equal itself is a NaN, and is replaced by anything
-        let found_nan = found.partial_cmp(found).is_none();
+        // A value that does not equal itself is a NaN, the greatest of all.
+        let is_nan = |value: &V| value.partial_cmp(value).is_none();
         match self {
-            End::Least => value < found || found_nan,
-            End::Greatest => value > found || found_nan,
+            End::Least => value < found || is_nan(found),
+            End::Greatest => value > found || is_nan(value),
         }
     }
 }
@@ -49,9 +48,19 @@ pub(crate) fn extreme(end: End, data_type: &DataType) -> Option<Box<dyn Accumula
     use DataType as D;
     macro_rules! primitive {
         ($type:ty) => {
+            primitive!(
+                $type,
+                <$type as ArrowPrimitiveType>::Native::MIN_TOTAL_ORDER
+            )
+        };
+        ($type:ty, $least:expr) => {
             Box::new(Primitives::<$type> {
                 end,
                 data_type: data_type.clone(),
+                none: match end {
+                    End::Least => <$type as ArrowPrimitiveType>::Native::MAX_TOTAL_ORDER,
+                    End::Greatest => $least,
+                },
                 found: Vec::new(),
                 seen: Seen::default(),
             })
@@ -71,8 +80,8 @@ pub(crate) fn extreme(end: End, data_type: &DataType) -> Option<Box<dyn Accumula
         D::UInt16 => primitive!(UInt16Type),
         D::UInt32 => primitive!(UInt32Type),
         D::UInt64 => primitive!(UInt64Type),
-        D::Float32 => primitive!(Float32Type),
-        D::Float64 => primitive!(Float64Type),
+        D::Float32 => primitive!(Float32Type, f32::NEG_INFINITY),
+        D::Float64 => primitive!(Float64Type, f64::NEG_INFINITY),
         D::Decimal128(..) => primitive!(Decimal128Type),
         D::Decimal256(..) => primitive!(Decimal256Type),
         D::Date32 => primitive!(Date32Type),
@@ -124,28 +133,23 @@ impl Accumulator for Nothing {
 struct Primitives<T: ArrowPrimitiveType> {
     end: End,
     data_type: DataType,
-    /// The extremes; a group without values has the opposite end of the type, or a NaN among floats, which
-    /// any value replaces.
+    /// The extreme of a group without values: the opposite end of the type, which any value replaces.
+    none: T::Native,
     found: Vec<T::Native>,
     seen: Seen,
 }
 
 impl<T: ArrowPrimitiveType> Accumulator for Primitives<T> {
     fn update(&mut self, groups: &[u32], len: usize, column: &ArrayRef) -> Result<(), Error> {
+        self.found.resize(len, self.none);
         // The end is looked at once, not for each value.
         match self.end {
-            End::Least => {
-                self.found.resize(len, T::Native::MAX_TOTAL_ORDER);
-                look::<T>(self, groups, len, column, |value, found| {
-                    End::Least.takes(value, found)
-                });
-            }
-            End::Greatest => {
-                self.found.resize(len, T::Native::MIN_TOTAL_ORDER);
-                look::<T>(self, groups, len, column, |value, found| {
-                    End::Greatest.takes(value, found)
-                });
-            }
+            End::Least => look::<T>(self, groups, len, column, |value, found| {
+                End::Least.takes(value, found)
+            }),
+            End::Greatest => look::<T>(self, groups, len, column, |value, found| {
+                End::Greatest.takes(value, found)
+            }),
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The state of running functions for each key, and their results after each row.
 //!
 //! Owns [`Known`], the state of one function of a column for keys by number. The rules are those of aggregations: nulls are
-//! skipped, a NaN is an extreme where there is nothing else, and a sum that its type cannot hold is an error.
+//! skipped, NaN is the greatest number, and a sum that its type cannot hold is an error.
 
 use std::sync::Arc;
 
@@ -163,7 +163,6 @@ impl Known {
             }
             Known::Extreme(known, converter, greatest) => {
                 let column = canonical(&column)?; // one NaN, which is the greatest of the bytes
-                let nan = nan_of(converter, column.data_type())?;
                 let mut given = converter.convert_columns(std::slice::from_ref(&column))?;
                 let null = arrow_array::new_null_array(column.data_type(), 1);
                 let null = converter.convert_columns(&[null])?;
@@ -175,10 +174,7 @@ impl Known {
                     let value: &[u8] = value.as_ref();
                     let better = match best {
                         None => true,
-                        Some(best) if nan.as_deref() == Some(&best[..]) => true,
-                        Some(best) if *greatest => {
-                            value > &best[..] && nan.as_deref() != Some(value)
-                        }
+                        Some(best) if *greatest => value > &best[..],
                         Some(best) => value < &best[..],
                     };
                     if better && is_valid(row) {
@@ -323,15 +319,4 @@ fn beyond(key: usize, is_signed: bool) -> Error {
         DataType::UInt64
     };
     Beyond::of(key, &sum)
-}
-
-/// The form of NaN among values of a type; none where there is no NaN.
-fn nan_of(converter: &RowConverter, data_type: &DataType) -> Result<Option<Box<[u8]>>, Error> {
-    if !data_type.is_floating() {
-        return Ok(None);
-    }
-    let nan: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
-    let nan = canonical(&cast(&nan, data_type)?)?;
-    let rows = converter.convert_columns(&[nan])?;
-    Ok(Some(rows.row(0).as_ref().into()))
 }

@@ -1,14 +1,12 @@
 //! Some of the rows of batches: filtered by a condition, at positions, and all of them in order.
 //!
 //! It is for every type of Arrow: types that pyarrow's kernels do not support (views, unions, columns of runs) are
-//! picked like any other. Order is that of values, with NaNs after numbers and nulls last, in both directions; `-0.0`
-//! is `0.0`, and equal rows stay in their order. Cost: a copy of the rows, and for an order a copy of its columns in
-//! a form that compares by bytes.
+//! picked like any other. Order is that of values, with NaN as the greatest number and nulls last, in both directions;
+//! `-0.0` is `0.0`, and equal rows stay in their order. Cost: a copy of the rows, and for an order a copy of its columns
+//! in a form that compares by bytes.
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, Rows, SortField};
@@ -116,7 +114,7 @@ pub(crate) fn comparable(columns: &[ArrayRef], descending: bool) -> Result<Rows,
 
 /// The same for columns of several batches, of which there is one at least: their rows end to end.
 fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Error> {
-    let last = |descending| SortOptions {
+    let last = SortOptions {
         descending,
         nulls_first: false,
     };
@@ -127,13 +125,8 @@ fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Er
         fields.clear();
         for column in columns {
             let column = canonical(&hydrate(column)?)?;
-            // NaNs are not among the numbers, in neither direction.
-            if let Some(nans) = nans(&column)? {
-                all.push(Arc::new(nans));
-                fields.push(SortField::new_with_options(DataType::Boolean, last(false)));
-            }
             let data_type = column.data_type().clone();
-            fields.push(SortField::new_with_options(data_type, last(descending)));
+            fields.push(SortField::new_with_options(data_type, last));
             all.push(column);
         }
         given.push(all);
@@ -144,17 +137,6 @@ fn comparable_of(batches: &[Vec<ArrayRef>], descending: bool) -> Result<Rows, Er
         converter.append(&mut rows, columns)?;
     }
     Ok(rows)
-}
-
-/// A mask of the NaNs of a column of floats; null where the value is null.
-fn nans(column: &ArrayRef) -> Result<Option<BooleanArray>, Error> {
-    if !column.data_type().is_floating() {
-        return Ok(None);
-    }
-    let values = cast(column, &DataType::Float64)?;
-    let values = values.as_primitive::<Float64Type>();
-    let nans = values.iter().map(|value| value.map(f64::is_nan));
-    Ok(Some(nans.collect()))
 }
 
 // ------------------------------------------------------------ for kernels that know no views

@@ -111,10 +111,8 @@ crossing! {
         /// The mean of a column of floats.
         MeanOfFloats = "mean",
         Reduce = "map_groups",
-        /// An aggregation of the values of columns, in which nulls and NaN are as in Arrow.
+        /// An aggregation of the values of columns, in which nulls are skipped.
         OfColumns = "columns",
-        /// The greatest values of columns, in which nulls and NaN are as in Arrow.
-        TopKOfColumns = "top_k",
         Aggregate = "aggregate",
     }
 }

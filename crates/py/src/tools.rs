@@ -207,14 +207,14 @@ impl Tools {
         self.map(function, records).map(drop)
     }
 
-    /// Calls the function on `first` and each record, and forgets the results.
-    pub(crate) fn for_each_with<'py>(
+    /// Calls the function on each record and `second`, and forgets the results.
+    pub(crate) fn for_each_before<'py>(
         &self,
         function: &Bound<'py, PyAny>,
-        first: &Bound<'py, PyAny>,
         records: &Bound<'py, PyList>,
+        second: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        self.map_with(function, first, records).map(drop)
+        self.map_before(function, records, second).map(drop)
     }
 
     /// `list(filter(predicate, records))`.

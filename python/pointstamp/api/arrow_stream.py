@@ -301,7 +301,7 @@ class ArrowStream(ColumnOperators):
 
         Types and rules are those of pyarrow's `group_by`: nulls are skipped, a null is a key like any other.
         Unlike pyarrow's, sums do not wrap: those of integers have 64 bits, those of decimals 38 or 76 digits,
-        and one that does not fit is an error.
+        and one that does not fit is an error. NaN is the greatest number of `min` and `max`, not skipped.
 
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.

@@ -612,8 +612,8 @@ class Collection(Multiset, Generic[T]):
         """Puts the collection through a function again and again, until that changes nothing.
 
         Each turn must bring the collection closer to what does not change. A turn must end with an operator
-        that adds up (`distinct`, `min`, `reduce`, `consolidate`): without one, updates that cancel circulate
-        for ever.
+        that adds up (`distinct`, `min`, `map_groups`, `consolidate`): without one, updates that cancel
+        circulate for ever.
 
         Args:
             fn: Called once, with the loop's scope and the collection in a turn; returns the collection of the
@@ -963,6 +963,42 @@ class Arranged(Generic[K, V]):
         )
         return self._collection(node.output)
 
+    @overload
+    def join(
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: None = None,
+        *,
+        how: Literal["inner"] = "inner",
+        name: str | None = None,
+    ) -> Collection[tuple[K, tuple[V, V2]]]: ...
+    @overload
+    def join(
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: None = None,
+        *,
+        how: How,
+        name: str | None = None,
+    ) -> Collection[tuple[K, tuple[V | None, V2 | None]]]: ...
+    @overload
+    def join(
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: Callable[[K, V, V2], U],
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Collection[U]: ...
+    @overload
+    def join(
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: Expr | tuple[Any, ...],
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Collection[Any]: ...
     def join(
         self,
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
@@ -987,7 +1023,7 @@ class Arranged(Generic[K, V]):
     def map_groups(
         self, fn: Callable[[K, list[tuple[V, int]]], Iterable[U]], *, name: str | None = None
     ) -> Collection[tuple[K, U]]:
-        """Reduces as `Collection.reduce`, on this arrangement.
+        """Calls a function with all values of a key, as `Collection.map_groups`.
 
         Examples:
             >>> import pointstamp as ps

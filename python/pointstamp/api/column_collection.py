@@ -185,12 +185,11 @@ class ColumnCollection(Multiset):
         schema = _core.select_schema(self._columns, list(wanted), list(wanted.values()))
         return self._one(collections.SELECT, None, schema=schema, fields=wanted)
 
-    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> ColumnCollection:
+    def rename(self, names: Mapping[str, str]) -> ColumnCollection:
         """The same rows, with new names for some columns.
 
         Args:
             names: The new name of each column that gets one.
-            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or two get one name.
@@ -212,7 +211,7 @@ class ColumnCollection(Multiset):
         if len(set(renamed)) < len(renamed):
             raise GraphError(f"after this rename two columns would have one name: {', '.join(renamed)}")
         columns_of_result = _typed(schema, [(column, None) for column in renamed])
-        return self._one(collections.RENAME, name, schema=columns_of_result)
+        return self._one(collections.RENAME, None, schema=columns_of_result)
 
     def filter(self, condition: Any, *, name: str | None = None) -> ColumnCollection:
         """Keeps the rows of which a condition on the columns is true.
@@ -636,7 +635,7 @@ class ColumnCollection(Multiset):
         reduction: Reduction
         argument: Any
         if most is not None:
-            reduction, argument = Reduction.TOP_K_OF_COLUMNS, (most, len(values))
+            reduction, argument = Reduction.TOP_K, most
         else:
             how = reduction_of(kind.name, before.field(self._index(values[0])))
             reduction, argument = Reduction.OF_COLUMNS, (how, len(values))

@@ -209,14 +209,14 @@ class Stream(RecordOperators[T]):
         """
         return self._stage(records.INSPECT, fn, name)[0]
 
-    def inspect_time(self, fn: Callable[[Time, T], Any], *, name: str | None = None) -> Stream[T]:
-        """Calls a function with the time and the record, for each record, and passes the records on.
+    def inspect_time(self, fn: Callable[[T, Time], Any], *, name: str | None = None) -> Stream[T]:
+        """Calls a function with each record and its time, and passes the records on.
 
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     days = scope.to_stream([3, 1]).delay(lambda day, time: day)
-            ...     days.inspect_time(lambda time, day: print(time, day))
+            ...     days.inspect_time(lambda day, time: print(time, day))
             >>> ps.example(build)
             3 3
             1 1
@@ -840,6 +840,14 @@ class Stream(RecordOperators[T]):
         on_time, late = (stream_of(self.scope, output) for output in made)
         return several("event_time", "on_time, late", (on_time, late))
 
+    @overload
+    def key_by(
+        self, key: Callable[[T], K], value: None = None, *, name: str | None = None
+    ) -> KeyedStream[K, T]: ...
+    @overload
+    def key_by(
+        self, key: Callable[[T], K], value: Callable[[T], V], *, name: str | None = None
+    ) -> KeyedStream[K, V]: ...
     def key_by(
         self, key: Callable[[T], K], value: Callable[[T], V] | None = None, *, name: str | None = None
     ) -> KeyedStream[K, Any]:

@@ -144,7 +144,7 @@ pub(crate) fn reduced(reduction: &Reduction, list: &List) -> List {
         Reduction::Count => one(aggregate(list, Aggregate::Count)),
         Reduction::Min { .. } => one(aggregate(list, Aggregate::Min)),
         Reduction::Max => one(aggregate(list, Aggregate::Max)),
-        Reduction::TopK(count) | Reduction::TopKOfColumns(count, _) => greatest(list, count.get()),
+        Reduction::TopK(count) => greatest(list, count.get()),
         Reduction::Sum { floats } => one(aggregate(list, Aggregate::Sum { floats: *floats })),
         Reduction::Mean { floats } => one(aggregate(list, Aggregate::Mean { floats: *floats })),
         Reduction::Several(parts) => {

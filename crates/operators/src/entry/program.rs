@@ -215,7 +215,7 @@ impl Step {
                     match draw.below(3) {
                         0 => Reduction::Several(vec![parts(draw), parts(draw)]),
                         1 => Reduction::OfColumns(parts(draw).0, 2),
-                        _ => Reduction::TopKOfColumns(count, 2),
+                        _ => Reduction::TopK(count),
                     },
                 )
             }
@@ -228,7 +228,6 @@ impl Step {
                     Reduction::TopK(count),
                     Reduction::OfColumns(Aggregate::Count, 1),
                     Reduction::OfColumns(Aggregate::Max, 1),
-                    Reduction::TopKOfColumns(count, 1),
                 ];
                 if shapes[a].whole[1] {
                     let floats = deeper == 0;

@@ -169,7 +169,7 @@ impl<'py> Message<'_, 'py> {
                 return Ok(Made::One(batch.into_batch()));
             }
             StageKind::InspectTime => {
-                tools.for_each_with(function, &self.time()?, list)?;
+                tools.for_each_before(function, list, &self.time()?)?;
                 return Ok(Made::One(batch.into_batch()));
             }
             StageKind::InspectBatch => {

@@ -69,10 +69,6 @@ fn reducer_of(
         Reduction::Mean => Native::Mean { floats: false },
         Reduction::MeanOfFloats => Native::Mean { floats: true },
         Reduction::TopK => Native::TopK(most(argument)),
-        Reduction::TopKOfColumns => {
-            let (count, width): (Bound<'_, PyAny>, usize) = argument.extract()?;
-            Native::TopKOfColumns(most(&count), width)
-        }
         Reduction::OfColumns => {
             let (kind, width) = argument.extract()?;
             Native::OfColumns(aggregate(kind)?, width)

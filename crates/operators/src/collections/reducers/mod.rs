@@ -17,7 +17,7 @@ mod sums;
 
 use std::rc::Rc;
 
-use self::columns::{Missing, OfColumns};
+use self::columns::OfColumns;
 use self::counts::{Distinct, count};
 use self::extremes::{Greatest, Least, least_of_any};
 use self::reduction::BoxedReducer;
@@ -47,24 +47,14 @@ pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Re
         Reduction::Mean { floats } => Reducer::new(Sum::new(name, exotic, true, floats)),
         Reduction::Several(parts) => {
             let parts = parts.into_iter().map(|(aggregate, index)| Part {
-                reducer: Box::new(OfColumns::new(
-                    Missing::of(aggregate),
-                    1,
-                    of_aggregate(aggregate),
-                )),
+                reducer: Box::new(OfColumns::new(1, of_aggregate(aggregate))),
                 index,
                 is_count: aggregate == Aggregate::Count,
             });
             Reducer::new(Several(parts.collect()))
         }
-        Reduction::OfColumns(aggregate, width) => Reducer::new(OfColumns::new(
-            Missing::of(aggregate),
-            width,
-            of_aggregate(aggregate),
-        )),
-        Reduction::TopKOfColumns(count, width) => {
-            let top = Box::new(Greatest::top(count, exotic));
-            Reducer::new(OfColumns::new(Missing::Least, width, top))
+        Reduction::OfColumns(aggregate, width) => {
+            Reducer::new(OfColumns::new(width, of_aggregate(aggregate)))
         }
     };
     (reducer, form)

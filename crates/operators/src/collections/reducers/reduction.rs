@@ -41,10 +41,8 @@ pub enum Reduction {
     /// An aggregate of each of several parts of values that are tuples, as a tuple. A part that is null is left out; of no
     /// value the result is null, and of a count 0.
     Several(Vec<(Aggregate, usize)>),
-    /// An aggregate of values of so many columns, in which nulls and NaN are as in Arrow.
+    /// An aggregate of values of so many columns, in which nulls are skipped.
     OfColumns(Aggregate, usize),
-    /// The greatest values of so many columns, in which nulls and NaN are as in Arrow.
-    TopKOfColumns(NonZeroU128, usize),
 }
 
 /// An aggregate of a part of values.
