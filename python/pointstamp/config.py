@@ -321,6 +321,8 @@ def _checked_addresses(addresses: Sequence[str] | None, processes: int) -> tuple
     if isinstance(addresses, (str, bytes)):
         raise ConfigError(f"addresses must be a list of strings, and is the one string {addresses!r}")
     checked = tuple(addresses)
+    if not checked and processes == 1:
+        return ()
     for address in checked:
         _split_address(address)
         if checked.count(address) > 1:

@@ -136,6 +136,9 @@ def functions_travel(request: pytest.FixtureRequest) -> None:
     """A test module's functions are pickled by value: executors cannot import it."""
     from pyspark import cloudpickle
 
+    import micro_batches
+
+    cloudpickle.register_pickle_by_value(micro_batches)  # type: ignore[no-untyped-call]
     cloudpickle.register_pickle_by_value(request.module)  # type: ignore[no-untyped-call]
 
 

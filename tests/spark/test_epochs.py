@@ -1,6 +1,5 @@
 """Structured Streaming: stopped, restarted and killed, the answer is that of a batch run."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,91 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import pointstamp as ps
+from micro_batches import OUTPUTS, ROWS, SUPPORT, Source, first_seen
 from pointstamp.spark import Epochs, setup_cluster
-
-ROWS = "word string, n bigint"
-
-
-def first_seen(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
-    """Builds outputs that need state of earlier epochs, and outputs by epoch."""
-    return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", n_sum=ps.col("n").sum())}
-
 
 SCHEMA = pa.schema([("word", pa.string()), ("n", pa.int64())])
 
 
 def without_m(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.select(["word", "n"])
-
-
-OUTPUTS = {"words": ROWS, "sums": "word string, n_sum bigint"}
-
-
-class Source:
-    """A directory of files, each of which is to be a micro-batch."""
-
-    def __init__(self, spark: Any, root: Path) -> None:
-        self.spark = spark
-        self.root = root
-        self.files = root / "files"
-        self.files.mkdir()
-        self.rows: list[tuple[str, int]] = []
-
-    def add(self, count: int) -> None:
-        for _ in range(count):
-            number = len(os.listdir(self.files))
-            rows = [(f"w{(number * 7 + n) % 23}", n) for n in range(12)]
-            self.rows += rows
-            table = pa.table({"word": [word for word, _ in rows], "n": [n for _, n in rows]})
-            written = self.root / "writing"
-            pq.write_table(table, written)
-            os.utime(written, (1_000_000 + number, 1_000_000 + number))  # Spark's order
-            written.rename(self.files / f"{number:04}.parquet")
-
-    def stream(self) -> Any:
-        return self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(self.files))
-
-    def run(self, epochs: Epochs, checkpoint: str = "checkpoint") -> None:
-        """Runs what is there to its end, and raises what it raises."""
-        query = (
-            self.stream()
-            .writeStream.foreachBatch(epochs)
-            .option("checkpointLocation", str(self.root / checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
-
-    def epochs(self, **options: Any) -> Epochs:
-        return Epochs(
-            self.spark,
-            self.stream(),
-            first_seen,
-            OUTPUTS,
-            str(self.root / "stored"),
-            time_column="epoch",
-            **options,
-        )
-
-    def check(self, epochs: Epochs) -> None:
-        """Checks that the outputs are those of a batch run of the files of the sealed batches."""
-        rows = self.rows[: 12 * len(epochs.sealed)]
-        words = epochs.read("words").collect()
-        assert sorted(row.word for row in words) == sorted({word for word, _ in rows})
-        first = {row.word: row.epoch for row in words}
-        assert first == {word: min(i // 12 for i, row in enumerate(rows) if row[0] == word) for word in first}
-        sums = epochs.read("sums").groupBy("word").sum("n_sum").collect()
-        expected: dict[str, int] = {}
-        for word, n in rows:
-            expected[word] = expected.get(word, 0) + n
-        assert {row[0]: row[1] for row in sums} == expected
 
 
 @pytest.fixture
@@ -143,8 +68,8 @@ def test_a_sealed_batch_is_skipped(source: Source) -> None:
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    sys.path[:0] = [{tests!r}]
-    import conftest, test_epochs
+    sys.path[:0] = [{tests!r}, {support!r}]
+    import conftest, micro_batches
     from pointstamp.spark.calls.store import Store as store
 
     where = {where!r}
@@ -163,7 +88,7 @@ KILLED = """
 
     setattr(store, where[0], fails)
     sessions = conftest.Sessions()
-    source = test_epochs.Source.__new__(test_epochs.Source)
+    source = micro_batches.Source.__new__(micro_batches.Source)
     source.spark, source.root = sessions.get("local[2]"), Path({root!r})
     source.files = source.root / "files"
     with source.epochs() as epochs:
@@ -182,7 +107,7 @@ KILLED = """
 def test_killed(source: Source, where: tuple[str, str, str]) -> None:
     source.add(3)
     program = textwrap.dedent(
-        KILLED.format(tests=str(Path(__file__).parent), where=where, root=str(source.root))
+        KILLED.format(tests=str(Path(__file__).parent), support=SUPPORT, where=where, root=str(source.root))
     )
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=380, check=False

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 import pointstamp as ps
 from harness import notes
+from micro_batches import kill_the_executor, once
 from pointstamp.spark import run, setup_cluster
 
 COUNTS = "k bigint, n_sum bigint"
@@ -29,15 +30,6 @@ def numbers(spark: Any) -> Any:
 
 
 RIGHT = {k: 300 for k in range(10)}
-
-
-def once(marker: str) -> bool:
-    """True for the first who asks."""
-    try:
-        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    return True
 
 
 def counting(kill: Any) -> Any:
@@ -262,12 +254,7 @@ def test_an_executor_that_is_killed(executors: Any, tmp_path: Path) -> None:
     marker = str(tmp_path / "killed")
 
     def kill() -> None:
-        if once(marker):
-            daemon = os.getppid()
-            status = Path(f"/proc/{daemon}/stat").read_text()
-            executor = int(status.rpartition(")")[2].split()[1])
-            assert "java" in Path(f"/proc/{executor}/cmdline").read_text()
-            os.kill(executor, signal.SIGKILL)
+        kill_the_executor(marker)
 
     assert counted(run(numbers(executors), counting(kill), COUNTS, num_workers=2)) == RIGHT
     assert os.path.exists(marker)

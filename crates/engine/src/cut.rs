@@ -348,17 +348,17 @@ pub enum RescaleError {
         /// The number of workers at the cut.
         peers: usize,
     },
-    /// The workers hold different times, or have come to different ends.
-    #[error(
-        "operator '{name}' ({identity}) holds other times on one worker than on another: go on with {peers} workers, as before"
-    )]
-    Times {
+    /// The workers' instances of an operator were not alike at the checkpoint.
+    #[error("operator '{name}' ({identity}) {unlike}: go on with {peers} workers, as before")]
+    Unlike {
         /// The operator's name.
         name: String,
         /// The operator's identity.
         identity: String,
         /// The number of workers at the cut.
         peers: usize,
+        /// How they differed.
+        unlike: Unlike,
     },
     /// Batches wait at an input whose records cannot be routed again.
     #[error(
@@ -374,6 +374,31 @@ pub enum RescaleError {
         /// The number of workers at the cut.
         peers: usize,
     },
+}
+
+/// How the workers' instances of an operator differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unlike {
+    /// Some workers have none.
+    #[error("was there on {on} workers only")]
+    Missing {
+        /// How many have one.
+        on: usize,
+    },
+    /// Some had ended.
+    #[error("had ended on one worker, and not on another")]
+    Ended,
+    /// An input of main was closed on some.
+    #[error("was closed on one worker, and not on another")]
+    Closed,
+    /// They held different times.
+    #[error("held other times on one worker than on another")]
+    Times,
+    /// An input of main had sent a part of a time.
+    #[error(
+        "had been sent records at the time at which it stood, and main sends the rest of them on the same workers"
+    )]
+    Sent,
 }
 
 /// Divides a cut among another number of workers. Each gets all pieces of state by key group, and some of the
@@ -445,30 +470,38 @@ fn divide<P: Payload>(
     let first = instances.first().ok_or(RescaleError::Parts)?;
     let (name, identity) = (first.name.clone(), first.identity.clone());
     let named = || (name.clone(), identity.clone(), before);
-    let unlike = || {
-        let (name, identity, peers) = named();
-        RescaleError::Times {
-            name,
-            identity,
-            peers,
-        }
-    };
     let state = instances.iter().find_map(|one| one.state.as_ref());
     let by_group = matches!(state, Some(State::Groups(_)));
     let divisible = matches!(state, Some(State::Groups(_) | State::Parts(_)));
-    let alike = instances.iter().all(|one| {
-        let common = one.held == first.held && one.position.is_some() == first.position.is_some();
-        let free = divisible && one.position.is_none();
-        one.finished == first.finished && (free || common)
-    });
-    if instances.len() != before || !alike {
-        return Err(unlike());
+    let on = instances.len();
+    let differs = |what: fn(&OperatorPart<P>, &OperatorPart<P>) -> bool| {
+        instances.iter().any(|one| what(one, first))
+    };
+    let unlike = if on != before {
+        Some(Unlike::Missing { on })
+    } else if differs(|one, first| one.finished != first.finished) {
+        Some(Unlike::Ended)
+    } else if differs(|one, first| one.position.is_some() != first.position.is_some()) {
+        Some(Unlike::Closed)
+    } else if differs(|one, first| one.held != first.held)
+        && !(divisible && first.position.is_none())
+    {
+        Some(Unlike::Times)
+    } else if instances.iter().any(|one| one.position > Some(0)) {
+        Some(Unlike::Sent)
+    } else {
+        None
+    };
+    if let Some(unlike) = unlike {
+        let (name, identity, peers) = named();
+        return Err(RescaleError::Unlike {
+            name,
+            identity,
+            peers,
+            unlike,
+        });
     }
     let position = first.position.map(|_| 0);
-    let sent = instances.iter().any(|one| one.position > Some(0));
-    if sent {
-        return Err(unlike()); // main has sent a part of a time already
-    }
     let (held, latest) = (common_times(&instances), latest_of(&instances));
     let (id, finished) = (first.id, first.finished);
     let emptied = state.map(State::emptied);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pointstamp_engine::cut::{
-    Changes, Cuts, GivenUp, Limits, Objection, Part, RescaleError, Share, State, rescale,
+    Changes, Cuts, GivenUp, Limits, Objection, Part, RescaleError, Share, State, Unlike, rescale,
 };
 use pointstamp_engine::error::{Error, RestoreError, UserResult};
 use pointstamp_engine::operators::{Input, Probe, concatenate};
@@ -911,7 +911,7 @@ fn what_is_not_by_key_needs_as_many_workers_as_before() {
     let error = rescale(vec![whole.clone()], 2).unwrap_err();
     // Main has sent a part of a time.
     assert!(
-        matches!(&error, RescaleError::Times { name, .. } if name == "input"),
+        matches!(&error, RescaleError::Unlike { name, unlike: Unlike::Sent, .. } if name == "input"),
         "{error}"
     );
     let mut whole = whole;

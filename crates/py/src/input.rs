@@ -147,6 +147,9 @@ impl InputHandle {
             .get_or_init(|| place(driver.home(), "input", scope));
         if is_first {
             state.place.replace(place.clone());
+            if !repeats && state.input.had_ended() {
+                state.input.close(); // main is told, and does not send again
+            }
             if state.resume(repeats)? {
                 let state = Rc::clone(state) as Rc<dyn Gathering>;
                 driver.repeat(state)?;

@@ -217,6 +217,16 @@ impl Worker {
         self.0.recording()
     }
 
+    /// How many dataflows were begun, here or before the checkpoint that the computation goes on from.
+    fn begun(&self) -> PyResult<usize> {
+        Ok(self.0.engine()?.begun())
+    }
+
+    /// The numbers of the dataflows of the checkpoint that have yet to be built.
+    fn unrestored(&self) -> PyResult<Vec<usize>> {
+        Ok(self.0.engine()?.unrestored())
+    }
+
     /// The numbers of the dataflows that are not complete.
     fn installed_dataflows(&self) -> PyResult<Vec<usize>> {
         Ok(self.0.engine()?.installed_dataflows())

@@ -791,7 +791,8 @@ class Scope(Drawable):
             resume: As in `new_input`.
 
         Raises:
-            GraphError: If a collection cannot keep a column of the schema, or two have one name.
+            GraphError: If a collection cannot keep a column of the schema, or two have one name; or where
+                checkpoints are made, of a strict input to which `main` does not send again what it has sent.
 
         Examples:
             >>> import pointstamp as ps
@@ -809,6 +810,12 @@ class Scope(Drawable):
         columns = None if schema is None else _core.Schema(schema)
         if columns is not None:
             _core.check_columns(columns)
+        continues = resume == "continue" or self._building.continues
+        if strict and continues and self._engine.recording is not None:
+            raise GraphError(
+                "a strict input counts what it is given, and checkpoints do not have its counts: leave out "
+                "strict= where checkpoints are made, unless main sends again what it has sent"
+            )
         handle: InputHandle[Any] = InputHandle()
         output = Output(Form.UPDATES, columns)
         made = self._input_from(handle, _core.StreamKind.UPDATES, output, name, resume)

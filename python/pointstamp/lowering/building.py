@@ -37,6 +37,7 @@ class Building:
         prefix: The titles of the calls that append nodes now, which their names begin with.
         noted: The lowered steps, in order, for `steps`.
         checkpoints: The folder of the checkpoints; None where none are made.
+        continues: Whether no input of `main` is sent again, after a resumption, what it was sent before.
         lowered: Whether operators were made of the whole plan.
         title: The name of the node whose operators are being made, unless the program names it.
     """
@@ -50,6 +51,7 @@ class Building:
         "_made",
         "_wanted",
         "checkpoints",
+        "continues",
         "lowered",
         "noted",
         "plan",
@@ -63,6 +65,7 @@ class Building:
         self.plan = Plan()
         self.root = root
         self.checkpoints: Path | None = None
+        self.continues = False
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self.noted: list[Noted] = []
         self.lowered = False

@@ -148,7 +148,8 @@ class BuildingScope:
             raise ValueError(f'resume is "repeat" or "continue", not {resume!r}')
         self._plan_scope.check_building()
         with self._building.making("input", name):
-            made = self._engine.input_from(handle, kind, resume == "repeat")
+            repeats = resume == "repeat" and not self._building.continues
+            made = self._engine.input_from(handle, kind, repeats)
         return self._building.reserve(self._append(shape.INPUT, [], output, name=name), made).output
 
     def _feedback(

@@ -345,6 +345,10 @@ class Files:
         """Makes an empty file."""
         self._files.create(self._path(path), True).close()
 
+    def delete(self, path: str) -> None:
+        """Deletes a file, or a directory with all that is in it."""
+        self._files.delete(self._path(path), True)
+
     def read(self, path: str) -> str | None:
         """The text of a file; None where it is missing."""
         there = self._path(path)

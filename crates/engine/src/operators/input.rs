@@ -199,6 +199,12 @@ impl<P: Payload> Input<P> {
         self.0.borrow().resumed.clone()
     }
 
+    /// Whether it was closed at the checkpoint that the computation goes on from: what is sent goes nowhere.
+    pub fn had_ended(&self) -> bool {
+        let state = self.0.borrow();
+        state.served && state.outlets.is_empty()
+    }
+
     /// Whether nothing can be sent any more.
     pub fn is_closed(&self) -> bool {
         self.0.borrow().closed

@@ -72,7 +72,7 @@ impl<P: Payload> Worker<P> {
 
     /// The number of dataflows that were begun, here or before the cut: dataflows that had ended at the cut
     /// may not have been begun here yet.
-    pub(super) fn begun(&self) -> usize {
+    pub fn begun(&self) -> usize {
         let restoring = self.0.restoring.borrow();
         let before = restoring.as_ref().map_or(0, |restoring| restoring.begun);
         self.0.registry.begun().max(before)

@@ -65,6 +65,7 @@ class SessionWorkers:
     Attributes:
         workers: The number of workers.
         separate: Whether they are in processes of their own.
+        recorded: Whether checkpoints are made.
         failure: Why they have ended, or are about to; None while they work.
 
     Args:
@@ -77,6 +78,7 @@ class SessionWorkers:
         self.timeout = timeout
         self.workers = config.workers * (processes or 1)
         self.separate = processes is not None
+        self.recorded = config.checkpoint is not None
         self.failure: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._is_reported = False
@@ -210,8 +212,10 @@ class SessionWorkers:
         except (TimeoutError, FutureTimeout):  # one, from Python 3.11 on
             return "Worker 0 does not answer: it runs the program's own code."
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, *, abandons: bool = False) -> None:
         """Requests the end of the workers, and keeps the reason for later callers. Waits for nothing.
+
+        Workers that make checkpoints make a last one first, unless `abandons` is set.
 
         The first reason for their end stays the one that is raised. It has a note of each later one.
         """
@@ -227,7 +231,7 @@ class SessionWorkers:
                 self._fails(PointstampError(why))
             elif self.failure is not None:
                 add_note(self.failure, f"since then, {why}")
-        self._commands.put(Command(None, None, "end", ()), wait=False)
+        self._commands.put(Command(None, None, "end", (abandons,)), wait=False)
 
     def interrupt(self) -> None:
         """Interrupts workers that should end, whatever they run: once more, if one continues."""
@@ -235,17 +239,23 @@ class SessionWorkers:
             self._collector.stop("the session has ended")
         self._kill()
 
-    def close(self, force: float | None = None) -> bool:
+    def close(self, force: float | None = None, leave: float | None = PATIENCE) -> bool:
         """Waits for workers that should end, and interrupts those that do not; returns whether they ended.
 
         A worker in native code cannot be interrupted. It ends when that returns.
 
         Args:
-            force: Seconds for which they are interrupted, from a second after the request to end.
+            force: Seconds for which they are interrupted.
+            leave: Seconds after the request to end at which they are interrupted; None for never, so that
+                they make a last checkpoint, or fail.
         """
         if threading.get_ident() in self._threads:
             return False  # it ends when its code has returned
-        until = PATIENCE + (monotonic() if self._told is None else self._told)
+        if leave is None:
+            while not self._thread.ends(0.1):
+                pass  # where an interruption of this thread is raised
+            return True
+        until = leave + (monotonic() if self._told is None else self._told)
         if self._thread.ends(max(0.0, until - monotonic())):
             return True
         until += FORCE if force is None else force

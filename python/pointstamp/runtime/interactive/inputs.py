@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
+    from pointstamp.checkpoint import Position
     from pointstamp.runtime.interactive.flow import Flow
     from pointstamp.runtime.interactive.outputs import LiveOutput
     from pointstamp.types import Time
@@ -63,11 +64,44 @@ class LiveInput:
         self.time: Time = 0 if dims == 1 else (0,) * dims
         self._closed = False
         self._flow = flow
-        self._workers = 1 if strict else flow.cluster.workers
+        # Of several workers, each would stand elsewhere at a checkpoint.
+        self._workers = 1 if strict or flow.cluster.recorded else flow.cluster.workers
         self._turn = -1
         # A portion of `play` whose answer was not waited for, because the wait was interrupted.
         self._played: tuple[int, Future[list[Any]]] | None = None
         flow.times[name] = self.time
+
+    @property
+    def position(self) -> Position:
+        """The place where the input stands: its time, and how many records were sent at that time.
+
+        After a session was opened again, it says what the checkpoint has: send the rest.
+
+        Raises:
+            PointstampError: If the session makes no checkpoints.
+            BaseException: What the dataflow, or a command before this one, raised.
+
+        Examples:
+            >>> import tempfile
+            >>> import pointstamp as ps
+            >>> with ps.Interactive.open(tempfile.mkdtemp()) as session:
+            ...     flow = session.dataflow(lambda scope: scope.new_input(), name="words")
+            ...     flow[0].advance_to(3)
+            ...     flow[0].send("tick")
+            ...     flow[0].position
+            Position(time=3, sent=1)
+        """
+        self._catch_up()
+        position: Position = self._wait(self._flow.ask("position", self.name, worker=0), "the position")
+        return position
+
+    def _resume(self, time: Time, closed: bool) -> None:
+        """Goes on where worker 0 stands; the others follow."""
+        if closed:
+            del self._flow.times[self.name]
+            self._closed = True
+        else:
+            self._stand(time)
 
     @property
     def closed(self) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pointstamp.api.scope import Scope
+    from pointstamp.runtime.interactive.stored import Kept
     from pointstamp.types import Time
 
 __all__ = ["Reached", "Served", "by_own_time", "named"]
@@ -65,19 +66,20 @@ class Served:
     Args:
         scope: Its scope, while it is being built.
         returned: The result of the function that built it.
+        unread: The results that were not read at the checkpoint that the session goes on from.
 
     Raises:
         TypeError: If it returned something that a session cannot reach.
         GraphError: If something has a name that a dataflow of a session has of its own.
     """
 
-    def __init__(self, scope: Scope, returned: Any) -> None:
+    def __init__(self, scope: Scope, returned: Any, unread: Kept | None = None) -> None:
         self.scope = scope
         self.number = scope.address[0]
         self.imports = frozenset(scope._imports)
         self.inputs: dict[str, Any] = {}
         self._is_read = True
-        self._kept: dict[str, list[tuple[Time, Any]]] = {}
+        self.kept: Kept = unread or {}
         self._probes: dict[str, ProbeHandle] = {}
         self.reached: list[Reached] = []
         things = named(returned)
@@ -113,7 +115,7 @@ class Served:
         )
 
     def _keep(self, name: str, stream: Any, *, consolidate: bool = False) -> None:
-        kept: list[tuple[Time, Any]] = []
+        kept = self.kept.setdefault(name, [])
 
         def keep(time: Time, batch: Any) -> None:
             if not self._is_read:
@@ -129,7 +131,6 @@ class Served:
 
         probe = ProbeHandle()
         stream.inspect_batch(keep).probe_with(probe)
-        self._kept[name] = kept
         self._probes[name] = probe
 
     def release(self) -> None:
@@ -137,7 +138,7 @@ class Served:
         for handle in self.inputs.values():
             handle.close()
         self._is_read = False
-        for kept in self._kept.values():
+        for kept in self.kept.values():
             kept.clear()
 
     def is_settled(self, name: str | None) -> bool:
@@ -158,7 +159,7 @@ class Served:
 
     def take(self, name: str, frontier: list[Time]) -> list[tuple[Time, Any]]:
         """Returns the records that were kept here of times before a frontier, and keeps them no more."""
-        kept = self._kept[name]
+        kept = self.kept[name]
         whole = [(time, what) for time, what in kept if not any(_less_equal(edge, time) for edge in frontier)]
         kept[:] = [(time, what) for time, what in kept if any(_less_equal(edge, time) for edge in frontier)]
         return whole

@@ -3,21 +3,25 @@
 An exception of a command is its answer, and the worker continues. An exception of an operator ends the
 computation, as it does in `execute`. A dataflow is built in two steps, so that all workers have it or none:
 each builds, and installs it when every other could build it, too.
+
+Where checkpoints are made, workers that are told to end make one, and leave their dataflows as they stand.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from pointstamp.errors import PointstampError, WorkerStopped
 from pointstamp.observability.stalls import what_holds
 from pointstamp.runtime.interactive.commands import Taken
-from pointstamp.runtime.interactive.served import Served
+from pointstamp.runtime.interactive.served import Served, _less_equal
+from pointstamp.runtime.interactive.stored import Built, Stored
 from pointstamp.runtime.launcher.pickling import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pointstamp.checkpoint import Position
     from pointstamp.observability.stalls import Awaited
     from pointstamp.runtime.interactive.commands import Command
     from pointstamp.runtime.worker import Worker
@@ -30,6 +34,9 @@ AT_ONCE = 256
 
 IDLE = 0.2
 """The maximum sleep of a worker without dataflows, in seconds; one with some has no limit."""
+
+_DROPPED = "Dropped"
+"""The name of a dataflow that had been dropped before the checkpoint."""
 
 
 class CommandChannel(Protocol):
@@ -62,6 +69,8 @@ def serve(worker: Worker, channel: CommandChannel) -> None:
             worker.step_or_park()
         serving.look()
     serving.discard_unbuilt()
+    if serving.stored is not None:
+        serving.leave()
     for number in worker.installed_dataflows():
         worker.drop_dataflow(number)
 
@@ -69,6 +78,7 @@ def serve(worker: Worker, channel: CommandChannel) -> None:
 class _Serving:
     def __init__(self, worker: Worker, channel: CommandChannel) -> None:
         self.ended = False
+        self._abandons = False
         self._worker = worker
         self._channel = channel
         self._flows: dict[int, Served] = {}
@@ -76,6 +86,7 @@ class _Serving:
         self._building: dict[int, tuple[Any, Any]] = {}
         # The number of a question, the dataflow that it is about, and whether it can be answered.
         self._waiting: list[tuple[int, int, Callable[[], bool]]] = []
+        self.stored = None if worker._engine.recording is None else Stored(worker)
 
     def do_some(self) -> bool:
         """Executes waiting commands, for a bounded time; returns whether there were any."""
@@ -118,21 +129,67 @@ class _Serving:
 
     # ------------------------------------------------------------ commands
 
+    def leave(self) -> NoReturn:
+        """Steps until a last checkpoint is made, or the worker is interrupted; then it is stopped.
+
+        Raises:
+            PointstampError: If the dataflows of the last checkpoint could not be built: there is no other.
+        """
+        if self._abandons:
+            raise PointstampError("the session could not be opened")
+        if self._worker.index == 0:
+            self._worker.checkpoint(stop=True)
+        while True:
+            self._worker.step_or_park()
+
     def do_build(self, _: int | None, flow: int, build: Any, name: str, dims: int) -> Any:
         building = self._worker.dataflow(name, dims=dims)
         scope = building.__enter__()
+        scope._building.continues = True  # a session sends what comes, and not what it has sent
         self._building[flow] = (building, None)
         function = unpack(*build) if isinstance(build, tuple) else build
-        served = Served(scope, function(scope))
+        unread = None if self.stored is None else self.stored.unread(scope.address[0])
+        served = Served(scope, function(scope), unread)
         building.lower()
         self._building[flow] = (building, served)
         return served.reached
 
-    def do_install(self, _: int | None, flow: int) -> Any:
+    def do_install(self, _: int | None, flow: int, function: Any) -> Any:
         building, served = self._building.pop(flow)
         building.install()
         self._flows[flow] = served
+        if self.stored is not None:
+            name, dims = served.scope.name, served.scope.dims
+            self.stored.built[served.number] = Built(served.number, name, dims, function)
+            self.stored.kept[served.number] = served.kept
         return (served.scope.graph, served.places()) if self._worker.index == 0 else None
+
+    def do_restored(self, _: int | None) -> tuple[list[Built], int, list[int]]:
+        assert self.stored is not None
+        return self.stored.restored, self.stored.begun, self._worker._engine.unrestored()
+
+    def do_pass_over(self, _: int | None) -> None:
+        """Begins a dataflow that had been dropped: the numbers of later ones are what they were."""
+        with self._worker.dataflow(_DROPPED) as scope:
+            number = scope.address[0]
+        if number in self._worker.installed_dataflows():
+            self._worker.drop_dataflow(number)
+
+    def do_standing(self, _: int | None, flow: int) -> dict[str, tuple[Time, bool]]:
+        inputs = self._flows[flow].inputs.items()
+        return {name: (handle.time, handle.closed) for name, handle in inputs}
+
+    def do_position(self, _: int | None, flow: int, name: str) -> Position:
+        position: Position = self._flows[flow].inputs[name].position
+        return position
+
+    def do_reach(self, _: int | None) -> None:
+        """Answers behind all that the worker was told before."""
+
+    def do_checkpoint(self, number: int) -> Any:
+        made = self._worker.checkpoint()
+        self._waiting.append((number, -1, lambda: made.done))
+        return _LATER
 
     def do_discard(self, _: int | None, flow: int) -> None:
         building, _served = self._building.pop(flow, (None, None))
@@ -158,12 +215,18 @@ class _Serving:
                 return
             self._ending = [each for each in self._ending if each.number in imported]
             for each in ended:
+                if self.stored is not None:
+                    self.stored.forget(each.number)
                 if each.number in self._worker.installed_dataflows():
                     self._worker.drop_dataflow(each.number)
 
     def do_input(self, _: int | None, flow: int, name: str, method: str, arguments: tuple[Any, ...]) -> None:
-        if flow in self._flows:  # else it was closed meanwhile
-            getattr(self._flows[flow].inputs[name], method)(*arguments)
+        if flow not in self._flows:
+            return  # it was closed meanwhile
+        handle = self._flows[flow].inputs[name]
+        if self.stored is not None and method == "advance_to" and _less_equal(arguments[0], handle.time):
+            return  # this worker was ahead of worker 0 at the checkpoint that the session goes on from
+        getattr(handle, method)(*arguments)
 
     def do_play(self, _: int | None, flow: int, name: str, changes: Any, columns: dict[str, Any]) -> Time:
         self._flows[flow].inputs[name].play(changes, **columns)
@@ -211,8 +274,9 @@ class _Serving:
     def do_refuse(self, _: int | None, error: Exception) -> None:
         raise error
 
-    def do_end(self, _: int | None) -> None:
+    def do_end(self, _: int | None, abandons: bool = False) -> None:
         self.ended = True
+        self._abandons = abandons
 
 
 _LATER = object()

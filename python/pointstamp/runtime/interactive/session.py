@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from contextlib import suppress
 from itertools import count
@@ -9,17 +10,21 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._validation import main_of, suggesting, warn_usage
+from pointstamp.checkpoint import Checkpoint
 from pointstamp.config import Config
-from pointstamp.errors import ConfigError, PointstampError
+from pointstamp.errors import CheckpointError, ConfigError, GraphError, PointstampError
 from pointstamp.runtime.interactive.commands import in_short
+from pointstamp.runtime.launcher.pickling import pack, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import os
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from pointstamp.runtime.interactive.cluster import SessionWorkers
     from pointstamp.runtime.interactive.flow import Flow
     from pointstamp.runtime.interactive.handles import Live
+    from pointstamp.runtime.interactive.stored import Built
 
 __all__ = ["Interactive"]
 
@@ -58,9 +63,13 @@ class Interactive:
         config: Other settings, of one process: a dashboard, say.
         timeout: Seconds for which a call without a timeout of its own waits for the workers, before it raises
             `StallError`, with the reason; None without a limit.
+        functions: As for `open`.
+
+    With `Config.checkpoint`, the session goes on from a checkpoint, as `open` does.
 
     Raises:
         ConfigError: If the configuration cannot work.
+        CheckpointError: If the checkpoint cannot be gone on from.
 
     Examples:
         >>> import pointstamp as ps
@@ -85,6 +94,7 @@ class Interactive:
         processes: int | None = None,
         config: Config | None = None,
         timeout: float | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         if timeout is not None and not timeout > 0:
             raise ConfigError(f"timeout is a number of seconds, more than 0, not {timeout!r}")
@@ -103,8 +113,114 @@ class Interactive:
         self._built: dict[tuple[str, str, str], tuple[weakref.ref[Any], weakref.WeakSet[Flow]]] = {}
         # The last are those that work; before them are some that cannot be interrupted and have yet to end.
         self._running: list[SessionWorkers] = []
+        # Where checkpoints are made: a dataflow that has a name is held until it is closed.
+        self._named: dict[str, Live] = {}
+        self._instead = dict(functions or {})
         self._ends = weakref.finalize(self, _close, self._running, CLOSED)
         self._cluster()
+
+    @classmethod
+    def open(
+        cls,
+        location: str | os.PathLike[str] | Checkpoint,
+        *,
+        workers: int = 1,
+        processes: int | None = None,
+        config: Config | None = None,
+        timeout: float | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> Interactive:
+        """Opens a session that makes checkpoints, with the dataflows that the last checkpoint has.
+
+        `dataflows` has them by name, with their inputs where these stood and the results that were not read.
+        A location without a checkpoint has none. Checkpoints have the functions that built the dataflows: as
+        the name of module and function where these can be imported, and else pickled, by cloudpickle.
+
+        All that is sent to an input goes to worker 0.
+
+        Args:
+            location: The folder of the checkpoints, or a `Checkpoint`. It is trusted like code.
+            workers: As for the class. The number may be another than before.
+            processes: As for the class.
+            config: As for the class, without a checkpoint.
+            timeout: As for the class.
+            functions: Functions by the names of dataflows, which are called in place of those that the
+                checkpoint has: see `docs/recovery.md` on what a changed program may do.
+
+        Raises:
+            ConfigError: If the configuration cannot work.
+            CheckpointError: If the checkpoint cannot be gone on from: a function that is not found, a
+                changed dataflow, a damaged file.
+
+        Examples:
+            >>> import tempfile
+            >>> import pointstamp as ps
+            >>> location = tempfile.mkdtemp()
+            >>> def words(scope):
+            ...     lines, stream = scope.new_input()
+            ...     return {"lines": lines, "counts": stream.flat_map(str.split).value_counts()}
+            >>> with ps.Interactive.open(location) as session:
+            ...     flow = session.dataflow(words)
+            ...     flow.lines.send("to be")
+            >>> with ps.Interactive.open(location) as session:
+            ...     flow = session.dataflows["words"]
+            ...     flow.lines.send("or not to be")
+            ...     flow.lines.advance_to(1)
+            ...     flow.counts.read()
+            [(0, [('be', 2), ('not', 1), ('or', 1), ('to', 2)])]
+        """
+        checkpoint = location if isinstance(location, Checkpoint) else Checkpoint(location)
+        if config is None:
+            config = Config(workers=workers)
+        elif workers != 1:
+            raise ConfigError("give the number of workers in the config, or without one, not both")
+        if config.checkpoint is not None:
+            raise ConfigError(
+                "give the location to open(), or the class a config with a checkpoint, not both"
+            )
+        config = dataclasses.replace(config, checkpoint=checkpoint)
+        return cls(processes=processes, config=config, timeout=timeout, functions=functions)
+
+    @property
+    def dataflows(self) -> dict[str, Live]:
+        """The open dataflows by name, where the session makes checkpoints. They stay until they are closed.
+
+        Raises:
+            CheckpointError: If the session makes none: then nothing holds dataflows but the program.
+        """
+        self._cluster()
+        self._check_recorded()
+        self._named = {name: live for name, live in self._named.items() if not live.closed}
+        return dict(self._named)
+
+    def checkpoint(self, timeout: float | None = None) -> None:
+        """Makes a checkpoint, which has all that was sent before, and waits for it.
+
+        Args:
+            timeout: Seconds to wait at most; None for the session's timeout.
+
+        Raises:
+            CheckpointError: If the session makes none, or none could be made.
+            StallError: When it is not made in time. It is made later.
+
+        Examples:
+            >>> import tempfile
+            >>> import pointstamp as ps
+            >>> with ps.Interactive.open(tempfile.mkdtemp()) as session:
+            ...     session.checkpoint()
+        """
+        from pointstamp.runtime.interactive.flow import result_of
+
+        cluster = self._cluster()
+        self._check_recorded()
+        result_of(cluster, cluster.ask("reach"), "what was sent before a checkpoint", timeout)
+        result_of(cluster, cluster.ask("checkpoint", worker=0), "a checkpoint", timeout)
+
+    def _check_recorded(self) -> None:
+        if self._config.checkpoint is None:
+            raise CheckpointError(
+                "this session makes no checkpoints: make it with pointstamp.Interactive.open('state/')"
+            )
 
     def _cluster(self) -> SessionWorkers:
         """Returns the workers; new ones, where the previous ones have ended."""
@@ -123,6 +239,8 @@ class Interactive:
             self._running[:] = [old for old in self._running if not old.gone]
             self._running.append(SessionWorkers(self._config, self._processes, self._timeout))
             _tell_unreported(ended)
+            if self._config.checkpoint is not None:
+                self._go_on(self._running[-1])
         return self._running[-1]
 
     def _check_open(self) -> None:
@@ -154,25 +272,42 @@ class Interactive:
             [(0, [8])]
             >>> session.close()
         """
+        main_of("Interactive.dataflow", build)
+        cluster = self._cluster()
+        if name is None:
+            name = getattr(build, "__name__", "Dataflow")
+        stored = None
+        if cluster.recorded:
+            if (there := self._named.get(name)) is not None and not there.closed:
+                raise GraphError(
+                    f"the session has a dataflow {name!r}, and checkpoints have dataflows by name: use "
+                    f"session.dataflows[{name!r}], close() it first, or give this one another name="
+                )
+            stored = pack(build)
+        live = self._built_by(cluster, build, name, dims, stored)
+        self._replaces(build, live._flow)
+        return live
+
+    def _built_by(
+        self, cluster: SessionWorkers, build: Callable[..., Any], name: str, dims: int, stored: Any
+    ) -> Live:
+        """Builds a dataflow, of which checkpoints have `stored`."""
         from pointstamp.runtime.interactive.flow import Flow, result_of
         from pointstamp.runtime.interactive.handles import Live
 
-        main_of("Interactive.dataflow", build)
-        cluster = self._cluster()
         number = next(self._numbers)
-        if name is None:
-            name = getattr(build, "__name__", "Dataflow")
         packed = cluster.pack(build)
         building = None
         # An interruption may come when the workers have received, or executed, all of it.
         try:
             building = cluster.ask("build", number, packed, name, dims)
             reached = result_of(cluster, building, f"building {name!r}", None)[0]
-            installing = cluster.ask("install", number)
+            installing = cluster.ask("install", number, stored)
             graph, places = result_of(cluster, installing, f"building {name!r}", None)[0]
             flow = Flow(cluster, number, name, places)
             live = Live(flow, reached, graph)
-            self._replaces(build, flow)
+            if stored is not None:
+                self._named[name] = live
             return live
         except BaseException:
             if not cluster.over:
@@ -180,6 +315,52 @@ class Interactive:
                 if building is not None:
                     self._comes_back(cluster, building)
             raise
+
+    def _go_on(self, cluster: SessionWorkers) -> None:
+        """Builds the dataflows of the checkpoint that the workers go on from.
+
+        Raises:
+            CheckpointError: If one cannot be built.
+        """
+        from pointstamp.runtime.interactive.flow import result_of
+
+        self._named.clear()
+        try:
+            answers = result_of(cluster, cluster.ask("restored"), "the checkpoint", None)
+            built = {each.number: each for restored, _, _ in answers for each in restored}
+            _, begun, live = answers[0]
+            for number in live:
+                if number not in built and number != 0:
+                    raise CheckpointError(
+                        f"the checkpoint has dataflow {number}, which a function of session.run() built: "
+                        "sessions that make checkpoints store the functions of session.dataflow() only. Go "
+                        "on from an earlier checkpoint, with Checkpoint(at=)"
+                    )
+            for number in range(1, begun):
+                if number not in built:
+                    result_of(cluster, cluster.ask("pass_over"), "the checkpoint", None)
+                    continue
+                self._build_again(cluster, built[number])
+        except BaseException as error:
+            if cluster.failure is error:
+                raise
+            cluster.end(f"the session could not be opened: {error}", abandons=True)
+            cluster.close()
+            raise
+
+    def _build_again(self, cluster: SessionWorkers, built: Built) -> None:
+        from pointstamp.runtime.interactive.flow import result_of
+
+        name, stored = built.name, built.function
+        build = self._instead.get(name)
+        if build is None:
+            build = _found(name, stored)
+        else:
+            stored = pack(build)
+        live = self._built_by(cluster, build, name, built.dims, stored)
+        [standing, *_] = result_of(cluster, live._flow.ask("standing"), f"building {name!r}", None)
+        for each, (time, closed) in standing.items():
+            live.inputs[each]._resume(time, closed)
 
     def _replaces(self, build: Callable[..., Any], flow: Flow) -> None:
         """Notes the newest dataflow of a function that has been defined again, as cells do."""
@@ -244,6 +425,9 @@ class Interactive:
     def restart(self) -> None:
         """Ends the workers with all dataflows, whatever they do, and starts new ones.
 
+        A session that makes checkpoints goes on from the last one, with its dataflows; handles of before are
+        closed. The workers have a second for a checkpoint before they end.
+
         Workers that native code holds are waited for at most 2 seconds, and end when that returns; for 5
         seconds more where the configuration has a dashboard or a log, which two computations cannot share.
 
@@ -268,6 +452,8 @@ class Interactive:
     def close(self) -> None:
         """Ends the workers with all dataflows. Closing it twice does nothing.
 
+        A session that makes checkpoints makes a last one, and waits for that.
+
         Warns:
             UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
 
@@ -279,7 +465,10 @@ class Interactive:
             True
         """
         if self._ends.detach() is not None:
-            _close(self._running, CLOSED)
+            if self._config.checkpoint is None:
+                _close(self._running, CLOSED)
+            else:
+                _close(self._running, CLOSED, leave=None)
 
     @property
     def closed(self) -> bool:
@@ -304,11 +493,29 @@ class Interactive:
         return f"<Interactive session: {where}>"
 
 
-def _close(running: list[SessionWorkers], why: str, force: float | None = None) -> None:
+def _found(name: str, stored: tuple[bytes, dict[str, bytes]]) -> Callable[..., Any]:
+    """Returns the function that built a dataflow.
+
+    Raises:
+        CheckpointError: If it is not found.
+    """
+    try:
+        return unpack(*stored, replaces=False)
+    except Exception as error:
+        raise CheckpointError(
+            f"the function that built dataflow {name!r} cannot be loaded: {type(error).__name__}: {error}. "
+            "Make its module importable, as it was; or give the function, with "
+            f"pointstamp.Interactive.open(location, functions={{{name!r}: function}})"
+        ) from error
+
+
+def _close(
+    running: list[SessionWorkers], why: str, force: float | None = None, leave: float | None = 1.0
+) -> None:
     clusters = list(running)
     for cluster in clusters:
         cluster.end(why)
-    running[:] = [cluster for cluster in clusters if not cluster.close(force)]
+    running[:] = [cluster for cluster in clusters if not cluster.close(force, leave)]
     _tell_unreported(clusters)
 
 

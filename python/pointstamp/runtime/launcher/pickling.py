@@ -58,10 +58,18 @@ def pack(main: Callable[..., Any]) -> tuple[bytes, dict[str, bytes]]:
     return packed, named
 
 
-def unpack(packed: bytes, named: dict[str, bytes]) -> Callable[..., Any]:
-    """The function, in a process that was started for it."""
+def unpack(packed: bytes, named: dict[str, bytes], *, replaces: bool = True) -> Callable[..., Any]:
+    """The function, in a process that was started for it.
+
+    Args:
+        packed: The function.
+        named: What of ``__main__`` it may need, by name.
+        replaces: Whether that takes the place of what ``__main__`` has under such a name.
+    """
     module = sys.modules[_MAIN]
     for name, value in named.items():
+        if not replaces and hasattr(module, name):
+            continue
         try:
             setattr(module, name, pickle.loads(value))
         except Exception:  # it refers to a module that is not here, and may never be asked for

@@ -7,10 +7,16 @@ Owns the durable state, in a directory on any file system that Spark reads:
 - ``output/NAME/N``: the dataflow's output for it;
 - ``sealed/N``: an empty file, made last. A micro-batch is sealed once it exists, and never run again.
 
-The dataflow's own state is in memory only. It is recomputed at a start, by running the inputs of the sealed
-micro-batches through the dataflow again; their outputs are dropped, as they are stored. After a crash before
-a micro-batch is sealed, Spark sends it again, and its stored parts are overwritten; after a later crash it is
-skipped. So nothing is lost and nothing counts twice, and starting takes as long as all the input does.
+After a crash before a micro-batch is sealed, Spark sends it again, and its stored parts are overwritten; after
+a later crash it is skipped. So nothing is lost and nothing counts twice.
+
+Without checkpoints the dataflow's own state is in memory only. It is recomputed at a start, by running the
+inputs of the sealed micro-batches through the dataflow again; their outputs are dropped, as they are stored.
+
+With checkpoints, one is made when the outputs of a micro-batch are stored; then it is sealed, and the inputs
+up to it are deleted. The checkpoint says which micro-batches it has, and of which of them the outputs are
+stored (`Standing`). At a start, one of those that is not sealed is sealed; one that was fed and whose outputs
+are not stored is not fed again; and later ones that are sealed, as after `Checkpoint(at=)`, are recomputed.
 """
 
 from __future__ import annotations
@@ -18,8 +24,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import ConfigError, GraphError
-from pointstamp.spark.calls.inprocess import InProcess
+from pointstamp.checkpoint import Checkpoint
+from pointstamp.errors import CheckpointError, ConfigError, GraphError
+from pointstamp.spark.calls.inprocess import InProcess, Recorded
 from pointstamp.spark.calls.store import Store
 from pointstamp.spark.compat import is_connect, query_id, selected
 from pointstamp.spark.job.checking import planned
@@ -33,9 +40,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from pointstamp.spark.calls.epoch_queue import Standing
     from pointstamp.spark.resident.cluster import Cluster
 
 __all__ = ["Epochs"]
+
+_REMEDY = "To start anew, remove the location, the directory and the query's checkpoint together"
 
 
 class Epochs:
@@ -56,9 +66,15 @@ class Epochs:
         time_column: Adds each output row's timestamp, which is the micro-batch's number, under this name.
         workers: Worker threads, where the dataflow runs in this process.
         cluster: The resident cluster to run it on, in place of this process.
+        checkpoint: Where checkpoints of the dataflow are kept: a folder that the driver reaches. Each
+            micro-batch ends with a checkpoint, and the inputs before it are deleted. A start then goes on
+            from there, whatever was killed, also with another number of `workers`. The folder goes with the
+            directory: remove both or neither. Of `build`, what `docs/recovery.md` says of changed programs.
 
     Raises:
-        ConfigError: Over Spark Connect, or for both `workers` and `cluster`.
+        ConfigError: Over Spark Connect, for both `workers` and `cluster`, or for both `cluster` and
+            `checkpoint`.
+        CheckpointError: If the checkpoint cannot be gone on from, or is not that of the directory.
         GraphError: If a schema is invalid, or the directory has other schemas.
         ClusterError: If the cluster was shut down, or has failed earlier.
         BaseException: An exception of `build`.
@@ -87,6 +103,7 @@ class Epochs:
         time_column: str | None = None,
         workers: int | None = None,
         cluster: Cluster | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         if is_connect(session):
             raise ConfigError(
@@ -95,6 +112,15 @@ class Epochs:
             )
         if workers is not None and cluster is not None:
             raise ConfigError("a dataflow has workers in this process or runs on a cluster, not both")
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+            raise ConfigError(
+                f"checkpoint is a pointstamp.Checkpoint, such as Checkpoint('state/'), not {checkpoint!r}"
+            )
+        if checkpoint is not None and cluster is not None:
+            raise ConfigError(
+                "checkpoints are made of a dataflow in this process: leave out cluster=, and say with "
+                "workers= how many threads it has; or leave out checkpoint="
+            )
         if not directory:
             raise ConfigError("directory= is missing: the one that inputs and outputs are stored in")
         listen(session)
@@ -111,22 +137,68 @@ class Epochs:
         )
         assert plan.declared is not None
         self._single = plan.declared.single
+        self._before: Standing | None = None
         self._store = Store(session, str(directory), self._input, self._schemas)
         self._lock = threading.Lock()
         self._sealed = self._store.opened()
         self._fed: set[int] = set()
-        self._dataflow = InProcess(plan, workers or 1) if cluster is None else cluster.dataflow(plan)
+        self._recorded = None if checkpoint is None else Recorded(plan, workers or 1, checkpoint)
+        self._location = None if checkpoint is None else checkpoint.location
+        self._dataflow: Any = self._recorded
+        if self._dataflow is None:
+            self._dataflow = InProcess(plan, workers or 1) if cluster is None else cluster.dataflow(plan)
         try:
-            self._recompute()
+            self._recompute(self._go_on())
         except BaseException:
             self.close()
             raise
 
-    def _recompute(self) -> None:
-        for epoch in sorted(self._sealed):
+    def _go_on(self) -> int:
+        """Goes on from the checkpoint that there is; returns the last micro-batch that it has, or -1."""
+        standing = None if self._recorded is None else self._recorded.standing
+        if standing is None:
+            return -1
+        stored = standing.stored
+        if stored >= 0 and stored not in self._sealed:
+            if not self._store.has_outputs(stored):
+                raise CheckpointError(
+                    f"the checkpoint in {self._location} has micro-batch {stored}, whose outputs are not in "
+                    f"{self._store.directory}: that directory was removed, or is another. {_REMEDY}"
+                )
+            self._seal(stored)  # it was killed between the two
+        self._fed = {epoch for epoch in standing.fed if epoch not in self._sealed}
+        self._before = standing
+        for epoch in standing.fed:
+            if epoch in self._sealed:
+                self._store_again(epoch)
+        return max((stored, *standing.fed))
+
+    def _recompute(self, known: int) -> None:
+        """Runs the micro-batches that are sealed and that the dataflow has not had through it again."""
+        missing = sorted(epoch for epoch in self._sealed if epoch > known)
+        gone = set(missing) - self._store.inputs()
+        if gone and self._recorded is None:
+            raise CheckpointError(
+                f"the rows of micro-batch {min(gone)} of {self._store.directory} were deleted, because a "
+                "checkpoint had them: give checkpoint= with the location of the checkpoints"
+            )
+        if gone:
+            what = "has no checkpoint" if known < 0 else f"has a checkpoint of micro-batch {known}"
+            raise CheckpointError(
+                f"{self._location} {what}, and {self._store.directory} has sealed micro-batch "
+                f"{max(missing)}, without the rows of {min(gone)}, which a later checkpoint had: go on from "
+                f"the newest checkpoint of the location that was used with the directory. {_REMEDY}"
+            )
+        if missing and self._recorded is not None:
+            self._recorded.fed_by(self._store.query)
+        for epoch in missing:
             self._dataflow.feed(epoch, self._stored_input(epoch))
-            self._dataflow.outputs(epoch, self._session, self._schemas)
-            self._dataflow.forget(epoch)
+            self._store_again(epoch)
+
+    def _store_again(self, epoch: int) -> None:
+        """Drops the outputs of a micro-batch, which are stored."""
+        self._dataflow.outputs(epoch, self._session, self._schemas)
+        self._dataflow.forget(epoch)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Runs a micro-batch, unless it is sealed already. Spark calls it.
@@ -144,7 +216,13 @@ class Epochs:
             raise
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
-        self._store.belongs_to(query_id(self._session.sparkContext))
+        query = query_id(self._session.sparkContext)
+        self._store.belongs_to(query)
+        if self._before is not None and query != self._before.query:
+            raise CheckpointError(
+                f"the checkpoint in {self._location} is of the query {self._before.query}, and {query} feeds "
+                f"the dataflow now: each numbers its micro-batches from 0. {_REMEDY}"
+            )
         if batch_id in self._sealed:
             return
         if self._sealed and batch_id < max(self._sealed):
@@ -152,6 +230,8 @@ class Epochs:
                 f"micro-batch {batch_id} comes after micro-batch {max(self._sealed)} was sealed: "
                 f"{self._store.directory} belongs to another query, or its checkpoint was removed"
             )
+        if self._recorded is not None:
+            self._recorded.fed_by(query)
         if batch_id not in self._fed:
             self._store.write(selected(batch, self._input.names), "input", batch_id)
             self._dataflow.feed(batch_id, self._stored_input(batch_id))
@@ -159,10 +239,18 @@ class Epochs:
         outputs = self._dataflow.outputs(batch_id, self._session, self._schemas)
         for name, rows in outputs.items():
             self._store.write(rows, f"output/{name}", batch_id)
-        self._dataflow.forget(batch_id)
-        self._store.seal(batch_id)
-        self._sealed.add(batch_id)
-        self._fed.discard(batch_id)
+        if self._recorded is None:
+            self._dataflow.forget(batch_id)
+        else:
+            self._recorded.stored(batch_id)
+        self._seal(batch_id)
+
+    def _seal(self, epoch: int) -> None:
+        self._store.seal(epoch)
+        self._sealed.add(epoch)
+        self._fed.discard(epoch)
+        if self._recorded is not None:
+            self._store.drop_inputs(epoch)
 
     def read(self, name: str | None = None) -> DataFrame:
         """The output of every sealed micro-batch.

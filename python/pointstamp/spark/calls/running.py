@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.checkpoint import Checkpoint
+from pointstamp.errors import ConfigError
 from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.job.checking import planned
 from pointstamp.spark.job.in_place import InPlace
@@ -68,6 +70,7 @@ def run(
     name: str | None = None,
     progress: bool = False,
     stall_report: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Any:
     """Runs a dataflow inside Spark, on DataFrames, and returns its outputs as DataFrames.
 
@@ -98,13 +101,18 @@ def run(
             has taken. It needs the package `tqdm`.
         stall_report: The seconds without movement, while something is outstanding, after which the driver
             reports the reason on standard error.
+        checkpoint: Where checkpoints of the barrier stage are kept while it runs: a folder that all executors
+            reach. Where Spark runs the stage again, because a process or an executor was lost, the dataflow
+            goes on from the last one. The outputs are then written to files there before Spark gets them.
+            Operators of one's own say what their state is, as `docs/recovery.md` describes.
 
     Returns:
         A DataFrame; of several outputs, `Outputs`: a dict of DataFrames that share one run.
 
     Raises:
         ConfigError: If Spark cannot run the stage: too few slots, some of which a resident cluster may hold,
-            or dynamic allocation; or `progress` or `stall_report` over Spark Connect.
+            or dynamic allocation; or `progress` or `stall_report` over Spark Connect; or `checkpoint` is no
+            `Checkpoint`, or says `at`.
         GraphError: If an input, a schema or a column is invalid.
         BaseException: An exception of `build`. A module that the driver does not have is no error where the
             schema is given: the executors may have it.
@@ -121,6 +129,12 @@ def run(
         >>> sorted(tuple(row) for row in counts.collect())
         [('be', 1), ('to', 2)]
     """
+    given: Any = checkpoint
+    if given is not None and (not isinstance(given, Checkpoint) or given.at is not None):
+        raise ConfigError(
+            "checkpoint is a pointstamp.Checkpoint without at=, because a run goes on from its own "
+            f"checkpoints only, and is {checkpoint!r}"
+        )
     several = isinstance(inputs, dict)
     named = dataframes(inputs)
     session = session_of(next(iter(named.values())))
@@ -134,20 +148,20 @@ def run(
         keyword=several,
         time_column=time_column,
         name=name,
-        capturing=True,
+        capturing=checkpoint is None,
     )
     assert plan.declared is not None
     pickled = packed(plan)
     listen(session)
     answer_signals(session)
     notes = notes_of(session, stages.hear)
-    unwatched = num_workers is None and not progress and stall_report is None
+    unwatched = num_workers is None and not progress and stall_report is None and checkpoint is None
     if place is not InPlace.NO and unwatched and len(named) == 1 and plan.declared.single:
         [df], [column], [rows] = named.values(), times, schemas.values()
         ordered = column is not None and (time_column is not None or place is InPlace.IN_ORDER)
         return ran_in_place(df, column, plan, pickled, rows, notes, ordered=ordered)
     watch = watched(session, progress, stall_report)
-    job = Job(pickled, times, secrets.token_bytes(32), workers, notes, watch)
+    job = Job(pickled, times, secrets.token_bytes(32), workers, notes, watch, checkpoint)
     sent = ran(session, packed_inputs(plan, named, times, notes), job, plan.named)
     if plan.declared.single:
         return next(iter(unpacked(sent, schemas, plan.named).values()))

@@ -33,6 +33,9 @@ class Store:
         directory: Where it is.
         rows: The schema of the input.
         outputs: The schema of each output, by name.
+
+    Attributes:
+        query: Spark's identity of the query that has fed the directory; None where something else did.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Store:
             "input": _columns(rows),
             "outputs": {name: _columns(schema) for name, schema in outputs.items()},
         }
-        self._query: str | None = None
+        self.query: str | None = None
         self._described = False
 
     def opened(self) -> set[int]:
@@ -97,7 +100,7 @@ class Store:
                     f"{self.directory} was written with another schema: {what} has {_shown(old)} there, and "
                     f"now has {_shown(new)}; {_REMOVE}"
                 )
-        self._query = found["query"]
+        self.query = found["query"]
         self._described = True
 
     def belongs_to(self, query: str | None) -> None:
@@ -110,22 +113,37 @@ class Store:
         Raises:
             GraphError: If another one has fed it.
         """
-        if self._described and query == self._query:
+        if self._described and query == self.query:
             return
         if self._described and self.sealed():
             raise GraphError(
                 f"{self.directory} is fed by {_named(query)}, and its sealed micro-batches are of "
-                f"{_named(self._query)}: each numbers its own from 0, so rows would be taken for those that "
+                f"{_named(self.query)}: each numbers its own from 0, so rows would be taken for those that "
                 "are sealed, and dropped; give the query the checkpoint that belongs to the directory, or "
                 f"{_REMOVE}"
             )
         description = {"version": _VERSION, "query": query, "schemas": self._schemas}
         self._files.replace(_DESCRIPTION, json.dumps(description, indent=1))
-        self._query, self._described = query, True
+        self.query, self._described = query, True
 
     def sealed(self) -> set[int]:
         """The epochs that are sealed."""
         return {int(name) for name in self._files.names("sealed") if name.isdigit()}
+
+    def inputs(self) -> set[int]:
+        """The epochs whose rows are stored."""
+        return {int(name) for name in self._files.names("input") if name.isdigit()}
+
+    def drop_inputs(self, epoch: int) -> None:
+        """Deletes the rows of the epochs up to one."""
+        for each in self.inputs():
+            if each <= epoch:
+                self._files.delete(f"input/{each}")
+
+    def has_outputs(self, epoch: int) -> bool:
+        """Whether the outputs of an epoch were stored, or some of them."""
+        outputs = self._schemas["outputs"]
+        return all(str(epoch) in self._files.names(f"output/{name}") for name in outputs)
 
     def seal(self, epoch: int) -> None:
         """Seals an epoch."""

@@ -35,40 +35,45 @@ class BarrierGroup(NamedTuple):
         listener: The socket on which it is to listen; None where it is alone.
         ready: Whether all of them are.
         attempt: The identity of this attempt: the least of its tasks' own numbers.
+        word: The word that the first task has told the others.
     """
 
     config: Config
     listener: socket.socket | None
     ready: bool
     attempt: int
+    word: str
 
 
-def gather(context: BarrierTaskContext, secret: bytes, *, ready: bool = True) -> BarrierGroup:
+def gather(
+    context: BarrierTaskContext, secret: bytes, *, ready: bool = True, word: str = "-"
+) -> BarrierGroup:
     """Meets the other tasks.
 
     Args:
         context: Spark's.
         secret: The secret that the tasks share.
         ready: Whether this one can go on. It must come even if not: the others would wait for it.
+        word: A word for the others, without white space: that of the first task counts.
     """
     workers = max(1, context.cpus())
     tasks = [_host(task.address) for task in context.getTaskInfos()]
     if len(tasks) == 1:
-        return BarrierGroup(Config(workers=workers), None, ready, context.taskAttemptId())
+        return BarrierGroup(Config(workers=workers), None, ready, context.taskAttemptId(), word)
     process = context.partitionId()
     listener, address = listening("127.0.0.1" if len(set(tasks)) == 1 else tasks[process], or_all=True)
-    mine = f"{context.taskAttemptId()} {address} {ready:d}"
+    mine = f"{context.taskAttemptId()} {address} {ready:d} {word}"
     messages = _met(context, secret, mine) or context.allGather(mine)
     told = [message.split() for message in messages]
-    attempt = min(int(number) for number, _, _ in told)
+    attempt = min(int(number) for number, *_ in told)
     config = Config(
         workers=workers,
         processes=len(told),
         process=process,
-        addresses=[address for _, address, _ in told],
+        addresses=[address for _, address, *_ in told],
         secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
     )
-    return BarrierGroup(config, listener, all(int(other) for _, _, other in told), attempt)
+    return BarrierGroup(config, listener, all(int(other) for _, _, other, _ in told), attempt, told[0][3])
 
 
 def _met(context: BarrierTaskContext, secret: bytes, mine: str) -> list[str] | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pointstamp.api.arrow_stream import ArrowStream
     from pointstamp.api.scope import Scope
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Waiting
     from pointstamp.spark.packing.batches import Packed
 
 __all__ = ["Feed"]
@@ -52,7 +53,7 @@ class Feed:
         self._schemas = schemas
         self._workers = workers
         self._changed = threading.Condition()
-        self._queues: dict[tuple[int, int], deque[tuple[int, Any]]] = {
+        self._queues: dict[tuple[int, int], deque[Packed]] = {
             (worker, stream): deque() for worker in range(workers) for stream in range(len(schemas))
         }
         self._activators: list[Activator] = []
@@ -67,7 +68,14 @@ class Feed:
         """Adds the operator of an input to the dataflow of a worker."""
         columns = _core.Schema(self._schemas[stream])
         made = single_output(
-            scope, f"{INPUT}{name}", (), self._source(stream), notify=False, start=True, schema=columns
+            scope,
+            f"{INPUT}{name}",
+            (),
+            self._source(stream),
+            notify=False,
+            start=True,
+            schema=columns,
+            state=self._state(scope.index % self._workers, stream),
         )
         return stream_of(scope, made)  # type: ignore[no-any-return]
 
@@ -98,9 +106,8 @@ class Feed:
                 self._changed.wait()
             if self._stopped:
                 return False
-            self._turn = (self._turn + 1) % self._workers
-            queue = self._queues[self._turn, batch.stream]
-            queue.append((batch.low, batch.batch))
+            queue = self._queues[self._next(batch), batch.stream]
+            queue.append(batch)
             self._bytes += size
             first = len(queue) == 1
         if first:
@@ -131,39 +138,64 @@ class Feed:
         for activator in activators:
             activator.activate()
 
-    def _take(self, worker: int, stream: int) -> tuple[list[tuple[int, Any]], int, bool]:
+    def _next(self, batch: Packed) -> int:
+        """The worker whose turn it is."""
+        self._turn = (self._turn + 1) % self._workers
+        return self._turn
+
+    def _state(self, worker: int, stream: int) -> Waiting | None:
+        """The state of the operator of an input on a worker; None where no checkpoints are made."""
+        return None
+
+    def _begins(self, worker: int, stream: int, capability: Capability) -> None:
+        """An operator begins, with this capability."""
+
+    def _sent(self, worker: int, stream: int, batch: Packed) -> None:
+        """An operator has sent a batch."""
+
+    def _passes(self, worker: int, stream: int, time: int) -> None:
+        """An operator has passed the times before one."""
+
+    def _ends(self, worker: int, stream: int) -> bool:
+        """Whether the operator of an input on a worker has nothing more to send."""
+        return self._ended and not self._queues[worker, stream]
+
+    def _take(self, worker: int, stream: int) -> tuple[list[Packed], int, bool]:
         """Returns the batches to send, the time before which nothing follows, and whether it is the end."""
         with self._changed:
             if self.failure is not None:
                 raise self.failure
             queue = self._queues[worker, stream]
             taken = [queue.popleft() for _ in range(min(_TURN, len(queue)))]
-            self._bytes -= sum(batch.nbytes for _, batch in taken)
+            self._bytes -= sum(packed.batch.nbytes for packed in taken)
             self._changed.notify_all()
-            passed = queue[0][0] if queue else self._passed
-            return taken, passed, self._ended and not queue
+            passed = queue[0].low if queue else self._passed
+            return taken, passed, self._ends(worker, stream)
 
     def _source(self, stream: int) -> Callable[[Capability, OperatorInfo], Callable[[Any], None]]:
         def build(capability: Capability, info: OperatorInfo) -> Callable[[Any], None]:
             worker = info.index % self._workers
             with self._changed:
                 self._activators.append(info.activator)
-            held: list[Capability] = [capability]
+            held: list[Capability] = [] if capability._revoked else [capability]
+            self._begins(worker, stream, capability)
 
             def send(output: Any) -> None:
                 if not held:
                     return
                 taken, passed, ended = self._take(worker, stream)
-                for time, batch in taken:
-                    held[0].downgrade(time)
+                for packed in taken:
+                    held[0].downgrade(packed.low)
                     with output.session(held[0]) as session:
-                        session.give(batch)
+                        session.give(packed.batch)
+                    self._sent(worker, stream, packed)
                 if ended:
                     held.pop().drop()
                 elif len(taken) == _TURN:
                     info.activator.activate()
-                if held:
+                if held and passed > held[0].time:  # type: ignore[operator]  # one coordinate
                     held[0].downgrade(passed)
+                    self._passes(worker, stream, passed)
 
             return send
 

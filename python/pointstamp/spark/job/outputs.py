@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from pointstamp._core import PactKind
 from pointstamp.api.arrow_stream import ArrowStream
 from pointstamp.api.stream import Stream
 from pointstamp.errors import GraphError
-from pointstamp.pacts import Pipeline
+from pointstamp.logic.planned import PlannedOperator
 from pointstamp.spark.packing.naming import OUTPUT
 from pointstamp.spark.packing.schemas import check, conform
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pointstamp.info import OperatorInfo
+    from pointstamp.logic.declared_state import Waiting
 
 __all__ = ["ONE", "Declared", "Output", "named", "returned", "undeclared"]
 
@@ -90,18 +92,29 @@ class Declared(NamedTuple):
             for name, schema in self.schemas.items()
         ]
 
-    def sink(self, built: Any, taking: Callable[[int, Output], Callable[[OperatorInfo], Any]]) -> None:
+    def sink(
+        self,
+        built: Any,
+        taking: Callable[[int, Output], Callable[[OperatorInfo], Any]],
+        keeping: Callable[[int, int], Waiting] | None = None,
+    ) -> None:
         """Adds the operators that take the streams of `build`.
 
         Args:
             built: The result of `build`.
             taking: For the number of an output and itself, the constructor of its operator.
+            keeping: For the number of an output and of a worker, the state of its operator; None where no
+                checkpoints are made.
 
         Raises:
             GraphError: As `streams`.
         """
         for number, (output, stream) in enumerate(self.streams(built)):
-            stream.sink(Pipeline(), f"{OUTPUT}{output.name}", taking(number, output))
+            core = PlannedOperator(stream.scope, f"{OUTPUT}{output.name}")
+            core.new_input(stream._output, (PactKind.PIPELINE, None))
+            if keeping is not None:
+                core.keeps_waiting(keeping(number, stream.scope.index))
+            core.build(core.constructed(taking(number, output)), tuple)
 
     def streams(self, built: Any) -> list[tuple[Output, ArrowStream]]:
         """Returns each output with its stream, from the result of `build`.

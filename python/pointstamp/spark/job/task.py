@@ -11,19 +11,21 @@ be raised again: such a task ends well, and sends the exception in place of outp
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import _core
-from pointstamp.errors import ClusterError, add_note
+from pointstamp.errors import CheckpointError, ClusterError, add_note
 from pointstamp.runtime.execution import execute
 from pointstamp.spark.captures.sink import Gathering
 from pointstamp.spark.job.barrier_group import MANNERS, BarrierGroup, gather
 from pointstamp.spark.job.daemon_restarts import outliving_the_daemon
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.stage_checkpoints import KeptFeed, KeptOutputs, StageFolder
 from pointstamp.spark.monitoring.accumulator import Packed, Ran
 from pointstamp.spark.monitoring.reporter import Teller, Watched
 from pointstamp.spark.packing import batches as packing
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import Accumulator
 
+    from pointstamp.checkpoint import Checkpoint
     from pointstamp.runtime.worker import Worker
     from pointstamp.spark.job.plan import Plan
     from pointstamp.spark.packing.naming import Named
@@ -60,6 +63,7 @@ class Job(NamedTuple):
         tasks: The number of tasks.
         notes: The accumulator for their notes; None where Spark has no place for them.
         watched: The watcher, or None.
+        checkpoint: Where checkpoints are kept; None for none.
     """
 
     plan: bytes
@@ -68,6 +72,7 @@ class Job(NamedTuple):
     tasks: int
     notes: Accumulator[Any] | None
     watched: Watched | None
+    checkpoint: Checkpoint | None = None
 
 
 def run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,12 +94,24 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         gather(context, job.secret, ready=False)
         yield failed(error, job.tasks)
         return
-    gang = gather(context, job.secret)
+    word = "-"
+    if job.checkpoint is not None:
+        word = StageFolder(job.checkpoint, job.secret, context.stageId()).word
+    gang = gather(context, job.secret, word=word)
     if not gang.ready:
         return  # another task says why
-    feed = Feed(list(plan.inputs.values()), gang.config.workers)
     assert plan.declared is not None
-    drain = Drain(plan.declared, context.partitionId())
+    schemas, workers = list(plan.inputs.values()), gang.config.workers
+    folder = None
+    drain: Drain | KeptOutputs
+    if job.checkpoint is None:
+        feed = Feed(schemas, workers)
+        drain = Drain(plan.declared, context.partitionId())
+    else:
+        folder = StageFolder(job.checkpoint, job.secret, context.stageId(), gang.word)
+        feed = KeptFeed(schemas, workers)
+        drain = KeptOutputs(plan.declared, folder, context.partitionId(), job.tasks)
+        gang = gang._replace(config=dataclasses.replace(gang.config, checkpoint=folder.checkpoint))
     failures: list[BaseException] = []
     recorders: list[_core.Recorder] = []
     stage = context.stageId()
@@ -109,18 +126,27 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     def engine() -> None:
         try:
             with gathering.current():
-                if _execute(plan, gang, feed, drain, recorders, watched):
-                    gathering.publish()
+                if folder is not None and folder.complete:
+                    if gang.listener is not None:
+                        gang.listener.close()
+                elif not _execute(plan, gang, feed, drain, recorders, watched):
+                    return
+                gathering.publish()
+                if folder is not None and isinstance(drain, KeptOutputs):
+                    drain.complete = True
+                    if context.partitionId() == 0:
+                        folder.completed()
         except BaseException as error:
             failures.append(error)
         finally:
             feed.stop()
             drain.end()
 
+    pieces = in_order(read(batches, digests=folder is not None), job.times)
+    if isinstance(feed, KeptFeed):
+        pieces = feed.unsent(pieces)
     # The reader cannot be interrupted while Spark sends nothing: it is a daemon, and ends with its input.
-    reader = threading.Thread(
-        target=lambda: feed.fill(in_order(read(batches), job.times)), name="pointstamp-input", daemon=True
-    )
+    reader = threading.Thread(target=lambda: feed.fill(pieces), name="pointstamp-input", daemon=True)
     runner = threading.Thread(target=engine, name="pointstamp-dataflow", daemon=True)
     reader.start()
     runner.start()
@@ -135,8 +161,15 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         if job.notes is not None:
             totals = [operator for recorder in recorders for operator in recorder.take_totals()]
             job.notes.add([Ran(plan.named, stage, gang.attempt, job.tasks, totals)])
+        if folder is not None:
+            context.barrier()  # all have read the files that they hand to Spark
+            if context.partitionId() == 0:
+                folder.remove()
         return
     failure = failures[0]
+    if folder is not None and folder.resumes and isinstance(failure, CheckpointError):
+        folder.start_anew()
+        raise ClusterError(f"the next attempt starts anew: {failure}") from failure
     if isinstance(failure, ClusterError):
         if failure.raised:
             return  # the other task itself says why
@@ -192,7 +225,7 @@ def _execute(
     plan: Plan,
     gang: BarrierGroup,
     feed: Feed,
-    drain: Drain,
+    drain: Drain | KeptOutputs,
     recorders: list[_core.Recorder],
     watched: Callable[[Worker], AbstractContextManager[object]],
 ) -> bool:

@@ -8,6 +8,7 @@ they are worth a row: each costs a fixed time at every step of its way, whatever
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -55,11 +56,15 @@ _BYTES = 4 << 20
 
 
 class Packed(NamedTuple):
-    """A batch, unpacked: its stream's number, the least time in it, and its rows."""
+    """A batch, unpacked: its stream's number, the least time in it, its rows, and a digest.
+
+    The digest, where one was asked for, is that of the packed batch; parts of it by time keep it.
+    """
 
     stream: int
     low: int
     batch: pa.RecordBatch
+    digest: bytes = b""
 
 
 class Gathered:
@@ -111,14 +116,16 @@ def failed(error: BaseException, copies: int) -> pa.RecordBatch:
     )
 
 
-def read(batches: Iterator[pa.RecordBatch]) -> Iterator[Packed]:
+def read(batches: Iterator[pa.RecordBatch], *, digests: bool = False) -> Iterator[Packed]:
     """The packed batches of a task's input, in order, without copying them; guards are left out."""
     for rows in batches:
         streams, lows, data, _ = rows.columns
         for stream, low, batch in zip(streams.to_pylist(), lows.to_pylist(), data, strict=True):
             if stream != GUARD:
-                for unpacked in pa.ipc.open_stream(batch.as_buffer()):
-                    yield Packed(stream, low, unpacked)
+                buffer = batch.as_buffer()
+                digest = hashlib.blake2b(buffer, digest_size=16).digest() if digests else b""
+                for unpacked in pa.ipc.open_stream(buffer):
+                    yield Packed(stream, low, unpacked, digest)
 
 
 def pack(
@@ -154,9 +161,9 @@ def pack(
 
 def unpack(stream: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of one output, and of no other."""
-    for output, _, batch in read(batches):
-        if output == stream:
-            yield batch
+    for unpacked in read(batches):
+        if unpacked.stream == stream:
+            yield unpacked.batch
 
 
 def checked(name: str, time: str | None, batch: pa.RecordBatch) -> int:
