@@ -5,9 +5,11 @@ The needs are written here; which class has a verb is asked of the package.
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pointstamp as ps
+from pointstamp import graphs
 
 PAGE = Path(__file__).with_name("verbs.md")
 BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
@@ -130,6 +132,55 @@ NEEDS = {
 }
 
 
+PARAMETERS = {
+    "fn": "a function",
+    "fold": "a function that returns a new state",
+    "default": "a function that makes a state to begin with",
+    "emit": "a function that makes a result of a key and its state",
+    "of": "what counts of a record, or the column whose values count",
+    "key": "a function that returns a record's key",
+    "by": "columns whose values make groups",
+    "order": "columns, or a function, by which rows are compared",
+    "on": "columns by which rows are joined",
+    "other": "the right side of a join, or of an operator with two inputs",
+    "how": "whether a join has what has no match, and of which side",
+    "suffix": "added to names of columns that both sides of a join have",
+    "n": "a number of records",
+    "exprs": "expressions, by the names of the columns that they make",
+    "column": "the column that tells the times of rows",
+    "schema": "the columns of the result",
+    "window": "the kind of windows",
+    "ttl": "how long a key, or a row of a table, is kept without a new record",
+    "state": "where the state of each key is kept; of operators of your own, its class",
+    "pact": "how records move to an operator of your own",
+    "build": "makes the logic of an operator of your own",
+    "scope": "the scope that is entered",
+    "edges": "the edges of a graph",
+    "nodes": "nodes of a graph that are there also without an edge",
+    "roots": "nodes that a search begins at",
+    "iterations": "a number of turns",
+    "name": "the operator's name, in errors, graphs and metrics",
+}
+"""The parameters that several methods have, and functions of graphs."""
+
+OF_FAMILIES = {"handle", "init", "logic", "pact1", "pact2", "keys"}
+"""Parameters of a few methods that the page need not explain."""
+
+
+def parameters() -> dict[str, set[str]]:
+    """The names of parameters, each with the verbs that have it."""
+    found: dict[str, set[str]] = {}
+    for kind in CLASSES.values():
+        for verb in methods(kind):
+            for parameter in inspect.signature(getattr(kind, verb)).parameters:
+                found.setdefault(parameter, set()).add(verb)
+    for function in graphs.__all__:
+        for parameter in inspect.signature(getattr(graphs, function)).parameters:
+            found.setdefault(parameter, set()).add(function)
+    del found["self"]
+    return found
+
+
 def methods(kind: type) -> set[str]:
     """The names of a class's public methods."""
     return {
@@ -140,10 +191,11 @@ def methods(kind: type) -> set[str]:
 
 
 def table() -> str:
-    """The tables, in Markdown.
+    """Returns the tables, in Markdown.
 
     Raises:
-        ValueError: If a method has no need here, or a need has no method.
+        ValueError: If a method or a parameter has no meaning here, or one
+            that is here does not exist.
     """
     verbs = [verb for needs in NEEDS.values() for verb in needs]
     known = set().union(*(methods(kind) for kind in CLASSES.values()))
@@ -151,7 +203,14 @@ def table() -> str:
         raise ValueError(
             f"without a need in docs/verbs.py, or gone: {', '.join(wrong)}"
         )
-    text = []
+    shared = {name for name, verbs in parameters().items() if len(verbs) > 1}
+    if wrong := sorted(shared - PARAMETERS.keys() - OF_FAMILIES):
+        raise ValueError(f"without a meaning in docs/verbs.py: {', '.join(wrong)}")
+    if wrong := sorted(PARAMETERS.keys() - parameters().keys()):
+        raise ValueError(f"no method has these: {', '.join(wrong)}")
+    text = ["| parameter | meaning |", "|---|---|"]
+    text += [f"| `{name}` | {meaning} |" for name, meaning in PARAMETERS.items()]
+    text.append("")
     for title, needs in NEEDS.items():
         text += [
             f"## {title}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pointstamp as ps
+from harness import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,24 @@ def arranged_numbers(
         numbers, collection = scope.new_collection()
         arranged = collection.arrange()
         return numbers, arranged.trace(), arranged.to_collection().probe(), scope.address[0]
+
+
+def test_the_greatest_values_by_an_order() -> None:
+    """Values of equal rank are compared themselves, and NaN is the greatest rank."""
+    pairs = [("a", "ox"), ("a", "camel"), ("a", "bee"), ("a", "ant"), ("b", ""), ("b", "cat")]
+
+    def build(scope: ps.Scope) -> Any:
+        words = scope.collection(pairs if scope.index == 0 else [])
+        by_length = words.top_k(2, len)
+        nan = words.top_k(1, lambda word: len(word) or float("nan"))
+        return by_length.capture(), nan.capture()
+
+    found = run(2, build)
+    lengths, nans = (
+        [pair for both in found for _, some in both[which].extract() for pair in some] for which in (0, 1)
+    )
+    assert sorted(lengths) == [(("a", "bee"), 1), (("a", "camel"), 1), (("b", ""), 1), (("b", "cat"), 1)]
+    assert sorted(nans) == [(("a", "camel"), 1), (("b", ""), 1)]
 
 
 def test_a_trace_is_read_at_any_time_that_it_reaches() -> None:

@@ -329,6 +329,7 @@ def collection_verbs(words: ps.Collection[str]) -> None:
     assert_type(pairs.mean(), ps.Collection[tuple[str, float]])
     assert_type(pairs.count(), ps.Collection[tuple[str, int]])
     assert_type(pairs.top_k(2), ps.Collection[tuple[str, int]])
+    assert_type(pairs.top_k(2, abs), ps.Collection[tuple[str, int]])
     assert_type(pairs.semijoin(words), ps.Collection[tuple[str, int]])
     assert_type(pairs.antijoin(words), ps.Collection[tuple[str, int]])
     assert_type(pairs.map_groups(lambda word, counted: [1.0]), ps.Collection[tuple[str, float]])

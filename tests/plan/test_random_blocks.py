@@ -33,7 +33,7 @@ def main_of(seed: int) -> Any:
             trace: Any = arranged.trace()
             if traces and alike.random() < 0.6:
                 imported = scope.import_trace(alike.choice(traces))
-                out = imported.join(arranged, lambda key, one, other: (key, one, other))
+                out: ps.Collection[Any] = imported.join(arranged, lambda key, *values: (key, *values))
                 trace = None  # of what it reads itself, no more is imported
             else:
                 out = collection.value_counts()

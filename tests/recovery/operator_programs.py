@@ -16,6 +16,13 @@ def keyed(records: Records) -> Any:
     return records.key_by(lambda record: record["key"], lambda record: record["n"])
 
 
+def in_turns(records: Records, operator: Callable[[Any, Any], Any]) -> Any:
+    """An operator by key in a scope of a loop, over the records and some of them, in three turns."""
+    with records.scope.iterative() as inner:
+        entered = records.enter_at(inner, lambda record: record["n"] % 3)
+        return operator(keyed(entered), others(entered)).leave()
+
+
 def others(records: Records) -> Any:
     """Some of the records, for the other side of joins."""
     return keyed(records.filter(lambda record: record["n"] % 3 == 0))
@@ -132,23 +139,40 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Stream.top_k": lambda s: pairs(s).top_k(2),
     "Stream.try_map": lambda s: s.try_map(lambda record: 7 // record["n"])[0],
     "Stream.value_counts": lambda s: pairs(s).map(lambda pair: pair[0]).value_counts(),
-    "KeyedStream.asof_join": lambda s: keyed(s).asof_join(others(s), within=4),
-    "KeyedStream.dedup": lambda s: keyed(s).dedup(ttl=3),
-    "KeyedStream.state_machine": lambda s: keyed(s).state_machine(_sums, default=int),
+    "KeyedStream.asof_join": lambda s: (
+        keyed(s).asof_join(others(s), within=4),
+        in_turns(s, lambda one, other: one.asof_join(other, within=4)),
+    ),
+    "KeyedStream.dedup": lambda s: (keyed(s).dedup(ttl=3), in_turns(s, lambda one, _: one.dedup(ttl=3))),
+    "KeyedStream.state_machine": lambda s: (
+        keyed(s).state_machine(_sums, default=int),
+        in_turns(s, lambda one, _: one.state_machine(_sums, default=int)),
+    ),
     "KeyedStream.aggregate": lambda s: keyed(s).aggregate(lambda _, n, total: total + n, default=int),
-    "KeyedStream.interval_join": lambda s: keyed(s).interval_join(others(s), lower=-2, upper=3, how="full"),
+    "KeyedStream.interval_join": lambda s: (
+        keyed(s).interval_join(others(s), lower=-2, upper=3, how="full"),
+        in_turns(s, lambda one, other: one.interval_join(other, lower=-2, upper=3, how="full")),
+    ),
     "KeyedStream.join": lambda s: keyed(s).join(others(s), how="full"),
     "KeyedStream.map_values": lambda s: keyed(s).map_values(lambda n: n + 1).reduce(max),
-    "KeyedStream.process": lambda s: keyed(s).process(_on_record, _on_timer, ttl=9),
+    "KeyedStream.process": lambda s: (
+        keyed(s).process(_on_record, _on_timer, ttl=9),
+        in_turns(s, lambda one, _: one.process(_on_record, _on_timer, ttl=9)),
+    ),
     "KeyedStream.reduce": lambda s: keyed(s).reduce(max),
     "KeyedStream.running": lambda s: keyed(s).running("mean"),
-    "KeyedStream.scan": lambda s: keyed(s).scan(int, lambda total, n: total + n, ttl=2),
+    "KeyedStream.scan": lambda s: (
+        keyed(s).scan(int, lambda total, n: total + n, ttl=2),
+        in_turns(s, lambda one, _: one.scan(int, lambda total, n: total + n, ttl=2)),
+    ),
     "KeyedStream.table_join": lambda s: keyed(s).table_join(others(s), ttl=4, how="left"),
     "KeyedStream.top_k": lambda s: keyed(s).top_k(2),
     "KeyedStream.window": lambda s: (
         keyed(s).window(ps.Sliding(6, every=2), early=3).count(),
         keyed(s).window(ps.Session(gap=2)).sum(),
         keyed(s).window(ps.Count(5)).collect(),
+        in_turns(s, lambda one, _: one.window(ps.Sliding(6, every=2), early=3).count()),
+        in_turns(s, lambda one, _: one.window(ps.Session(gap=2)).sum()),
     ),
     "WindowedStream.collect": lambda s: windowed(s).collect().map(lambda made: (*made[:2], sorted(made[2]))),
     "WindowedStream.count": lambda s: windowed(s).count(),
@@ -247,8 +271,6 @@ def _entered_at(records: Records) -> Records:
 
 RESCALED: dict[str, Callable[[Records], Any]] = {
     "Stream.broadcast": lambda s: pairs(s).broadcast().map(lambda pair: (pair, 1)).reduce(min),
-    "Stream.count": lambda s: s.count().map(lambda n: (0, n)).reduce(lambda a, b: a + b),
-    "ArrowStream.count": lambda s: columns(s).count().map(lambda n: (0, n)).reduce(lambda a, b: a + b),
     "ArrowStream.broadcast": lambda s: (
         columns(s)
         .broadcast()

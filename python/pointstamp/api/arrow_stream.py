@@ -295,7 +295,7 @@ class ArrowStream(ColumnOperators):
         return [self._of(output) for output in outputs]
 
     def aggregate(
-        self, by: str | Sequence[str], *, name: str | None = None, **aggregates: Aggregate
+        self, by: str | Sequence[str], *, name: str | None = None, **exprs: Aggregate
     ) -> ArrowStream:
         """Aggregates the rows of each time and key; exchanged by key, sent when the time closes.
 
@@ -306,7 +306,7 @@ class ArrowStream(ColumnOperators):
         Args:
             by: The key's column, or columns; none of them, ``[]``, takes all rows together.
             name: The operator's name.
-            aggregates: By the names of their columns, such as ``total=ps.col("price").sum()`` or
+            exprs: By the names of their columns, such as ``total=ps.col("price").sum()`` or
                 ``n=ps.count()``. With ``first``, ``last``, ``collect``, ``distinct_count``, ``top_k``,
                 ``median`` and ``quantile``, a time's values are kept until it closes; first and last are of
                 arrival. A quantile is interpolated between two values by its share.
@@ -328,7 +328,7 @@ class ArrowStream(ColumnOperators):
             [(0, [{'city': 'Ulm', 'total': 10, 'n': 2}])]
         """
         keys = key_names(by)
-        rows, wanted = self._with_values("aggregate", aggregates, name)
+        rows, wanted = self._with_values("aggregate", exprs, name)
         if not keys:
             together = rows._with_one_key(name)
             whole = together._aggregated([ALL], wanted, name)
@@ -672,7 +672,7 @@ class ArrowStream(ColumnOperators):
         column: str | None = None,
         state: KeyedState[Any, Any] | None = None,
         name: str | None = None,
-        **aggregates: Aggregate,
+        **exprs: Aggregate,
     ) -> ArrowStream:
         """Each row with aggregates of its key's rows so far, itself among them, in the order of time.
 
@@ -686,7 +686,7 @@ class ArrowStream(ColumnOperators):
             state: The `KeyedState` that lists the state and restores it from a snapshot: for each key a dict
                 with the time of its last row and the states of the functions.
             name: The operator's name.
-            aggregates: By the names of their columns, as in `aggregate`: ``sum``, ``mean``, ``min``, ``max``,
+            exprs: By the names of their columns, as in `aggregate`: ``sum``, ``mean``, ``min``, ``max``,
                 ``count``, and ``ps.count()``.
 
         Raises:
@@ -705,11 +705,11 @@ class ArrowStream(ColumnOperators):
             >>> [tuple(row.values()) for _, rows in ps.example(build).extract() for row in rows]
             [(1, 3), (2, 5), (4, 5)]
         """
-        rows, wanted = self._with_values("running", aggregates, name)
+        rows, wanted = self._with_values("running", exprs, name)
         made = rows._by_key(kinds.SCAN, name, by, wanted, ttl, column, state)
         if rows is self:
             return made
-        return made._selected([*self.schema.names, *aggregates], part_name(name, kinds.SELECT.name))
+        return made._selected([*self.schema.names, *exprs], part_name(name, kinds.SELECT.name))
 
     def dedup(
         self,
@@ -1325,7 +1325,7 @@ class ArrowStream(ColumnOperators):
         early: Any = None,
         state: KeyedState[Any, Any] | None = None,
         name: str | None = None,
-        **aggregates: Aggregate,
+        **exprs: Aggregate,
     ) -> ArrowStream:
         """Aggregates per key and window of event time, sent when the window is final, at its last instant.
 
@@ -1352,7 +1352,7 @@ class ArrowStream(ColumnOperators):
                 ``first``, ``last`` and ``rows``, and the states of the aggregates. Rows then wait until their
                 times are final.
             name: The operator's name.
-            aggregates: By the names of their columns, as in `aggregate`. Values that are kept until the
+            exprs: By the names of their columns, as in `aggregate`. Values that are kept until the
                 window closes are in the order of time in sessions and counted windows.
 
         Raises:
@@ -1378,7 +1378,7 @@ class ArrowStream(ColumnOperators):
             rows, times = self._with_own_times(name), OWN_TIME
         if times is None:
             raise untold()
-        rows, wanted = rows._with_values("window", aggregates, name)
+        rows, wanted = rows._with_values("window", exprs, name)
         if not keys:
             together = rows._with_one_key(name)
             whole = together._windows(window, [ALL], wanted, times, early, state, name)

@@ -558,8 +558,20 @@ class Collection(Multiset, Generic[T]):
         """
         return self._reduced(collections.MEAN, Reduction.MEAN, name=name)
 
-    def top_k(self: Collection[tuple[K, V]], n: int, *, name: str | None = None) -> Collection[tuple[K, V]]:
+    def top_k(
+        self: Collection[tuple[K, V]],
+        n: int,
+        order: Callable[[V], Any] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Collection[tuple[K, V]]:
         """The `n` greatest values of each key; a value with count 2 counts twice.
+
+        Args:
+            n: The number of values.
+            order: Returns what a value is compared by; values of which it returns equals are compared
+                themselves. None: the values themselves.
+            name: The operator's name.
 
         Raises:
             TypeError: If `n` is no int.
@@ -573,7 +585,12 @@ class Collection(Multiset, Generic[T]):
             [(0, [(('a', 3), 1), (('a', 5), 1)])]
         """
         n = count_of("top_k takes a number of values", n)
-        return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
+        if order is None:
+            return self._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
+        rank = function_of("top_k", order)
+        ranked = self.map(lambda pair: (pair[0], (rank(pair[1]), pair[1])), name=named_part(name, "order"))
+        best = ranked._reduced(collections.TOP_K, Reduction.TOP_K, n, name=name)
+        return best.map((record[0], record[1][1]), name=named_part(name, "map"))
 
     def count(self: Collection[tuple[K, V]], *, name: str | None = None) -> Collection[tuple[K, int]]:
         """Counts the records of each key: pairs ``(key, count)``.

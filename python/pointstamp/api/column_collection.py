@@ -511,7 +511,7 @@ class ColumnCollection(Multiset):
         return self._flat(flat, counted, schema, name)
 
     def aggregate(
-        self, by: str | Sequence[str], *, name: str | None = None, **aggregates: Aggregate
+        self, by: str | Sequence[str], *, name: str | None = None, **exprs: Aggregate
     ) -> ColumnCollection:
         """Aggregates each key's rows: the key's columns, and one for each aggregate.
 
@@ -521,7 +521,7 @@ class ColumnCollection(Multiset):
             by: The key's column, or columns. None of them, ``[]``, takes all rows together, and makes one
                 row also of none.
             name: The operator's name.
-            aggregates: By the names of their columns, such as ``total=ps.col("price").sum()``: ``sum``,
+            exprs: By the names of their columns, such as ``total=ps.col("price").sum()``: ``sum``,
                 ``mean``, ``min``, ``max``, ``count``, and ``ps.count()`` for the number of rows.
 
         Raises:
@@ -541,7 +541,7 @@ class ColumnCollection(Multiset):
             {'city': 'Ulm', 'total': 7, 'most': 4}
         """
         keys = self._key(by) if key_names(by) else []
-        given = Aggregates("aggregate", aggregates, self.schema.names, name)
+        given = Aggregates("aggregate", exprs, self.schema.names, name)
         given.check_any()
         if given.computed:
             kept = [column for column in self.schema.names if column not in given.computed]
