@@ -103,7 +103,7 @@ class Program:
         return {path.name: path.stat().st_size for path in (self.state / "packs").iterdir()}
 
     def check(self) -> None:
-        """What was shown is what one run shows."""
+        """Compares the target with that of one run."""
         expected = [(name, self.given[: at + 1].count(name)) for at, name in enumerate(self.given)]
         assert sorted(rows(self.folder / "out.db", "select name, count from seen")) == sorted(expected)
 

@@ -20,9 +20,7 @@ pub(crate) fn location(place: &Path, faults: Option<&Faults>) -> Result<Location
     let store: Arc<dyn Store> = match (url, faults) {
         (Some(url), _) => remote(url)?,
         (None, None) => Arc::new(Local::new(place)),
-        (None, Some(faults)) => {
-            Arc::new(Local::on(Failing::new(Files, faults.0.clone()), place))
-        }
+        (None, Some(faults)) => Arc::new(Local::on(Failing::new(Files, faults.0.clone()), place)),
     };
     Ok(Location::new(store))
 }

@@ -115,7 +115,9 @@ impl<P: Payload> Recorder<P> {
             latest: BTreeMap::new(),
         };
         let thread = std::thread::Builder::new().name("pointstamp-checkpoints".to_owned());
-        let thread = thread.spawn(move || writing.run(turns)).map_err(Error::Thread)?;
+        let thread = thread
+            .spawn(move || writing.run(turns))
+            .map_err(Error::Thread)?;
         Ok(Recorder {
             shared,
             thread: Mutex::new(Some(thread)),
