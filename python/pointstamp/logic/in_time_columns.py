@@ -117,7 +117,7 @@ def kept_in(
         ValueError: If the state is another operator's already, or was restored for one of other terms.
     """
     columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
-    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_in(kept)
+    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_rows_in(kept)
 
 
 class Kept:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pointstamp._core import with_one_nan, worker_of_key
 from pointstamp._validation import suggesting
@@ -41,7 +41,6 @@ NO_STATE: Any = object()
 """No state of a key; None can be one."""
 
 
-@runtime_checkable
 class Keeper(Protocol):
     """Logic that keeps what it has by key in a form of its own, or more than a state for each key."""
 
@@ -58,7 +57,6 @@ class Keeper(Protocol):
         """Takes a key of a snapshot in: its state and its note; None where there was none."""
 
 
-@runtime_checkable
 class Tabular(Protocol):
     """Logic that keeps rows: a snapshot has them as columns."""
 
@@ -110,6 +108,7 @@ class KeyedState(Generic[K, S]):
         "_entries",
         "_keeper",
         "_notes",
+        "_rows",
         "_seen",
         "_snapshot_at",
         "_states",
@@ -128,7 +127,8 @@ class KeyedState(Generic[K, S]):
         self.left_out = 0
         self._states: dict[K, S] = {}
         self._ttl: int | None = None
-        self._keeper: Keeper | Tabular | None = None
+        self._keeper: Keeper | None = None
+        self._rows: Tabular | None = None
         # Where checkpoints are made: what is told of the keys that change.
         self._chain: StateChain | None = None
         self._notes: dict[K, Any] = {}
@@ -155,11 +155,11 @@ class KeyedState(Generic[K, S]):
 
     def _listed(self) -> dict[K, S]:
         """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
+        if self._rows is not None:
+            return self._rows.listed()
         keeper = self._keeper
         if keeper is None:
             return self._states
-        if isinstance(keeper, Tabular):
-            return keeper.listed()
         states = ((key, keeper.state_of(key)) for key in keeper.keys())  # noqa: SIM118 (no dict)
         return {key: state for key, state in states if state is not NO_STATE}
 
@@ -207,7 +207,7 @@ class KeyedState(Generic[K, S]):
             >>> state.size()[0]
             0
         """
-        if self._keeper is not None:
+        if self._keeper is not None or self._rows is not None:
             return None
         rows = len(self._states)
         some = list(islice(self._states.items(), SAMPLE))
@@ -245,9 +245,9 @@ class KeyedState(Generic[K, S]):
     def _as_bytes(self, of: Terms) -> bytes:
         """Returns the state as bytes, for terms."""
         header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
-        if isinstance(self._keeper, Tabular):
+        if self._rows is not None:
             return written.write(
-                [(*header, True), *[written.write_table(batch) for batch in self._keeper.tables()]]
+                [(*header, True), *[written.write_table(batch) for batch in self._rows.tables()]]
             )
         kept = ((key, self._entry(key)) for key in self._keys())
         entries = [(key, *entry[:4]) for key, entry in kept if entry is not None]
@@ -256,7 +256,7 @@ class KeyedState(Generic[K, S]):
     def _keys(self) -> Collection[K]:
         """The keys that are known. One that has no state may be known all the same: it has a timer."""
         kept: Collection[K] = self._states.keys()
-        if isinstance(self._keeper, Keeper):
+        if self._keeper is not None:
             kept = self._keeper.keys()
         return dict.fromkeys([*kept, *self._seen, *self._notes]) if self._seen or self._notes else kept
 
@@ -266,7 +266,7 @@ class KeyedState(Generic[K, S]):
         That is whether it has a state, the state, the time of its last record, its note, and the time of its
         first record.
         """
-        if isinstance(self._keeper, Keeper):
+        if self._keeper is not None:
             state, note = self._keeper.state_of(key), self._keeper.note_of(key)
         else:
             state, note = self._states.get(key, NO_STATE), self._notes.get(key)
@@ -451,23 +451,32 @@ class KeyedState(Generic[K, S]):
             return None
         return oldest[1]
 
-    def _keep_in(self, keeper: Keeper | Tabular) -> None:
-        """Hands what was restored over to the logic that keeps it from now on."""
+    def _keep_in(self, keeper: Keeper) -> None:
+        """Hands what was restored over to the logic that keeps it from now on.
+
+        Raises:
+            TypeError: If rows were restored.
+        """
+        if self._tables is not None:
+            raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
         states, notes = self._states, self._notes
         self._states, self._notes = {}, {}
         self._keeper = keeper
-        if self._tables is not None:
-            if not isinstance(keeper, Tabular):
-                raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
-            tables, self._tables = self._tables, None
-            keeper.put_tables(*tables)
-        known = dict.fromkeys([*states, *notes])
-        if isinstance(keeper, Tabular):
-            if known:
-                raise TypeError("this snapshot is of an operator on records: restore it for one of those")
-            return
-        for key in known:
+        for key in dict.fromkeys([*states, *notes]):
             keeper.put(key, states.get(key), notes.get(key))
+
+    def _keep_rows_in(self, rows: Tabular) -> None:
+        """Hands the rows that were restored over to the logic that keeps them from now on.
+
+        Raises:
+            TypeError: If something else was restored.
+        """
+        if self._states or self._notes:
+            raise TypeError("this snapshot is of an operator on records: restore it for one of those")
+        self._rows = rows
+        tables, self._tables = self._tables, None
+        if tables is not None:
+            rows.put_tables(*tables)
 
     def _due_after(self, key: K, time: int) -> None:
         assert self._ttl is not None
