@@ -32,8 +32,8 @@ def main_of(seed: int) -> Any:
             number, arranged = scope.address[0], collection.arrange()
             trace: Any = arranged.trace()
             if traces and alike.random() < 0.6:
-                imported = scope.import_trace(alike.choice(traces))
-                out: ps.Collection[Any] = imported.join(arranged, lambda key, *values: (key, *values))
+                imported: Any = scope.import_trace(alike.choice(traces))
+                out: Any = imported.join(arranged, lambda key, one, other: (key, one, other))
                 trace = None  # of what it reads itself, no more is imported
             else:
                 out = collection.value_counts()

@@ -18,6 +18,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 STATES: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parents[2] / "docs" / "states.py"), run_name="states"
 )
+ROWS = 20_000
+"""Rows of a frame: more than are sent until a checkpoint is made."""
+
 SAME, REFUSED = STATES["SAME"], STATES["REFUSED"]
 
 
@@ -53,7 +56,7 @@ def test_a_frame_goes_on_behind_the_batches_that_were_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames, "ROWS", 1)
-    frame = pa.table({"n": list(range(50))})
+    frame = pa.table({"n": list(range(ROWS))})
     made: list[str] = []
 
     def main(worker: ps.Worker) -> None:
@@ -75,9 +78,9 @@ def test_a_frame_goes_on_behind_the_batches_that_were_sent(
     config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=None))
     with pytest.raises(Enough):
         ps.execute(main, config=config)
-    assert 5 <= len(made) < 50
+    assert 5 <= len(made) < ROWS
     ps.execute(main, config=config)
-    assert made == [repr({"n": n}) for n in range(50)]
+    assert made == [repr({"n": n}) for n in range(ROWS)]
 
 
 def test_the_table_has_each_operator_and_is_the_books() -> None:

@@ -357,7 +357,7 @@ pub enum RescaleError {
         identity: String,
         /// The number of workers at the cut.
         peers: usize,
-        /// How they differed.
+        /// The difference.
         unlike: Unlike,
     },
     /// Batches wait at an input whose records cannot be routed again.
@@ -376,13 +376,13 @@ pub enum RescaleError {
     },
 }
 
-/// How the workers' instances of an operator differ.
+/// Differences between the workers' instances of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unlike {
     /// Some workers have none.
     #[error("was there on {on} workers only")]
     Missing {
-        /// How many have one.
+        /// The number of workers that have one.
         on: usize,
     },
     /// Some had ended.

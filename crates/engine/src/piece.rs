@@ -10,12 +10,15 @@ use crate::error::UserResult;
 
 /// The contents of a piece of state, which never change.
 pub trait Content: Send + Sync + 'static {
-    /// Writes the contents. Called once a checkpoint, on any thread, and not again once a checkpoint has the piece.
+    /// Writes the contents, on any thread. Called by each attempt of a checkpoint, until one has succeeded.
     ///
     /// # Errors
     ///
     /// When a part of it cannot be encoded, or errors of `out`.
     fn write(&self, out: &mut dyn Write) -> UserResult<()>;
+
+    /// Notes that a checkpoint has the contents: they are not written again. Called on any thread, after [`Content::write`].
+    fn settle(&self) {}
 }
 
 impl Content for Bytes {
@@ -44,6 +47,11 @@ impl Piece {
     /// As [`Content::write`].
     pub fn write(&self, out: &mut dyn Write) -> UserResult<()> {
         self.0.write(out)
+    }
+
+    /// Notes that a checkpoint has the piece.
+    pub fn settle(&self) {
+        self.0.settle();
     }
 
     /// The contents as bytes.

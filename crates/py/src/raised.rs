@@ -123,7 +123,12 @@ fn cause_of(py: Python<'_>, cause: &BoxError) -> (PyErr, Option<String>) {
     } else if let Some(error) = cause.downcast_ref::<Malformed>() {
         (error.into_exception(), None)
     } else if let Some(error) = cause.downcast_ref::<pointstamp_recovery::Error>() {
-        (error.into_exception(), None)
+        match error {
+            pointstamp_recovery::Error::Operator { cause, .. } if cause.is::<Raised>() => {
+                cause_of(py, cause)
+            }
+            _ => (error.into_exception(), None),
+        }
     } else if let Some(error) = cause.downcast_ref::<pointstamp_operators::Error>() {
         (error.into_exception(), error.operator().map(str::to_owned))
     } else if let Some(error) = cause.downcast_ref::<CaptureError>() {

@@ -1,5 +1,6 @@
 //! Checkpoints, as the Python side drives them: their location, and the state of operators.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,14 +8,15 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pointstamp_engine::cluster::Cluster as EngineCluster;
-use pointstamp_engine::cut::{Changes, Piece as EnginePiece, State};
-use pointstamp_engine::error::BoxError;
+use pointstamp_engine::cut::{Changes, Content, Piece as EnginePiece, State};
+use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_recovery::{
     Error, Faults, Listed, Opened, Options, Recorder as EngineRecorder,
     Recording as EngineRecording, Sink as EngineSink, Turns, open,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use crate::activator::Activator;
@@ -143,7 +145,8 @@ impl Checkpoints {
         let opened = self.opened.lock().take();
         let turns = self.turns.clone();
         let turns = turns.map(|turns| Box::new(turns) as Box<dyn Turns>);
-        let recorder = EngineRecorder::start(cluster, &self.options, opened, turns)?;
+        let recorder = EngineRecorder::start(cluster, &self.options, opened, turns);
+        let recorder = recorder.map_err(|error| (&error).into_exception())?;
         *self.recorder.lock() = Some(Arc::new(recorder));
         Ok(())
     }
@@ -258,6 +261,35 @@ impl Shows {
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Piece(EnginePiece);
 
+/// Contents that Python makes while they are written, a part at a time. Between two parts other threads run.
+struct Parts(Held<PyAny>);
+
+impl Content for Parts {
+    fn write(&self, out: &mut dyn Write) -> UserResult<()> {
+        for number in 0_usize.. {
+            let part = attached(|py| {
+                let part = self.0.get().bind(py).call_method1("part", (number,))?;
+                let part: Option<PyBackedBytes> = part.extract()?;
+                Ok::<_, PyErr>(part)
+            });
+            match part.map_err(Raised::here)? {
+                None => break,
+                Some(part) => out.write_all(&part)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) {
+        attached(|py| {
+            let parts = self.0.get().bind(py);
+            if let Err(error) = parts.call_method0("settle") {
+                error.write_unraisable(py, Some(parts));
+            }
+        });
+    }
+}
+
 #[pymethods]
 impl Piece {
     #[new]
@@ -265,10 +297,20 @@ impl Piece {
         Piece(contents.to_vec().into())
     }
 
+    /// A piece of the bytes that `contents.part(0)`, `part(1)` and so on return, until one is None. The methods are called when the piece is written, on a
+    /// thread of checkpoints, and give the same bytes each time; `contents.settle()` is called once a checkpoint has the piece.
+    #[staticmethod]
+    fn of_parts(contents: Py<PyAny>) -> Self {
+        Piece(EnginePiece::new(Parts(Held::new(contents))))
+    }
+
     /// The bytes.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let read = detached(py, || self.0.to_bytes());
-        let bytes = read.map_err(|error| CheckpointError::new_err(error.to_string()))?;
+        let bytes = read.map_err(|error| match error.downcast_ref::<Raised>() {
+            Some(raised) => raised.error.clone_ref(py),
+            None => CheckpointError::new_err(error.to_string()),
+        })?;
         Ok(PyBytes::new(py, &bytes))
     }
 }

@@ -217,7 +217,7 @@ impl Worker {
         self.0.recording()
     }
 
-    /// How many dataflows were begun, here or before the checkpoint that the computation goes on from.
+    /// The number of dataflows that were begun, here or before the checkpoint from which the computation resumes.
     fn begun(&self) -> PyResult<usize> {
         Ok(self.0.engine()?.begun())
     }

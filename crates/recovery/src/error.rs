@@ -43,6 +43,16 @@ pub enum Error {
         place: String,
     },
 
+    /// A bucket, in a build without a client of object stores.
+    #[cfg(not(feature = "cloud"))]
+    #[error(
+        "checkpoints at {place} need a build of pointstamp with a client of object stores, and this one has none: build it with `make build FEATURES=cloud`, or give a folder that all processes reach"
+    )]
+    NoClouds {
+        /// The URL.
+        place: String,
+    },
+
     /// Failures in a row.
     #[error(
         "{count} checkpoints in a row have failed, the last one because {last}. Make room, or see to the store, and run the program again: it goes on from the last checkpoint. tolerate= says how many failures in a row are borne"
@@ -53,6 +63,10 @@ pub enum Error {
         /// Why the last one failed.
         last: String,
     },
+
+    /// The thread of checkpoints cannot be started.
+    #[error("the thread of checkpoints cannot be started: {0}")]
+    Thread(#[source] std::io::Error),
 
     /// A message between workers that cannot be read.
     #[error("a message about checkpoints cannot be read: {0}")]

@@ -24,6 +24,7 @@ mod leader;
 mod listing;
 mod options;
 mod part;
+mod place;
 mod recorder;
 mod recording;
 mod shared;

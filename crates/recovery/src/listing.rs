@@ -2,11 +2,9 @@
 //! objects.
 
 use std::path::Path;
-use std::sync::Arc;
-
-use pointstamp_store::{Local, Location};
 
 use crate::error::Error;
+use crate::place::location;
 
 /// A checkpoint.
 #[derive(Debug, Clone)]
@@ -40,17 +38,13 @@ pub struct Verified {
     pub damage: Vec<String>,
 }
 
-fn location(place: &Path) -> Location {
-    Location::new(Arc::new(Local::new(place)))
-}
-
 /// Lists the checkpoints that are kept at a place, in order. It may be in use.
 ///
 /// # Errors
 ///
 /// [`Error::Store`] where nothing can be read.
 pub fn list(place: &Path) -> Result<Vec<Listed>, Error> {
-    let lines = location(place).list()?.into_iter();
+    let lines = location(place, None)?.list()?.into_iter();
     let lines = lines.map(|(number, line)| match line {
         Ok(line) => Listed {
             number,
@@ -80,7 +74,7 @@ pub fn list(place: &Path) -> Result<Vec<Listed>, Error> {
 ///
 /// [`Error::Store`] where there is no such checkpoint, or it cannot be read.
 pub fn sections(place: &Path, number: Option<u64>) -> Result<Vec<(String, String, u64)>, Error> {
-    let Some(reader) = location(place).read(number)? else {
+    let Some(reader) = location(place, None)?.read(number)? else {
         return Ok(Vec::new());
     };
     let found = reader.sections()?.into_iter();
@@ -94,7 +88,7 @@ pub fn sections(place: &Path, number: Option<u64>) -> Result<Vec<(String, String
 ///
 /// [`Error::Store`] where the place cannot be read.
 pub fn verify(place: &Path) -> Result<Verified, Error> {
-    let verified = location(place).verify()?;
+    let verified = location(place, None)?.verify()?;
     let damage = verified.damage.iter().map(ToString::to_string);
     Ok(Verified {
         checkpoints: verified.checkpoints,
@@ -110,5 +104,5 @@ pub fn verify(place: &Path) -> Result<Verified, Error> {
 ///
 /// [`Error::Store`].
 pub fn prune(place: &Path) -> Result<usize, Error> {
-    Ok(location(place).prune()?)
+    Ok(location(place, None)?.prune()?)
 }

@@ -13,14 +13,13 @@ use pointstamp_engine::cut::{Limits, Part};
 use pointstamp_engine::error::Error as EngineError;
 use pointstamp_engine::payload::Payload;
 use pointstamp_engine::worker::Worker;
-use pointstamp_store::disk::Files;
-use pointstamp_store::failing::Failing;
-use pointstamp_store::{Attempt, Error as StoreError, Execution, Local, Location, Reader, Turn};
+use pointstamp_store::{Attempt, Error as StoreError, Execution, Location, Reader, Turn};
 
 use crate::error::Error;
 use crate::leader::Leader;
 use crate::options::{Options, Turns};
 use crate::part::{self, Known};
+use crate::place::location;
 use crate::recording::Recording;
 use crate::shared::{Job, Shared};
 use crate::word::{Begun, Word};
@@ -39,7 +38,7 @@ pub struct Opened {
 ///
 /// [`Error::Store`], and [`Error::Ended`] where the checkpoint to go on from is the last one of an ended computation.
 pub fn open(options: &Options) -> Result<Opened, Error> {
-    let location = location(options);
+    let location = location(&options.place, options.faults.as_ref())?;
     let opened = location.open(options.keep, options.at)?;
     let mut execution = opened.execution;
     if let Some(from) = &opened.from
@@ -59,14 +58,6 @@ pub fn open(options: &Options) -> Result<Opened, Error> {
     })
 }
 
-fn location(options: &Options) -> Location {
-    let local = match &options.faults {
-        None => Local::new(&options.place),
-        Some(faults) => Local::on(Failing::new(Files, faults.0.clone()), &options.place),
-    };
-    Location::new(Arc::new(local))
-}
-
 /// The checkpoints of a process.
 pub struct Recorder<P: Payload> {
     shared: Arc<Shared<P>>,
@@ -79,17 +70,20 @@ impl<P: Payload> Recorder<P> {
     ///
     /// # Errors
     ///
-    /// That the thread cannot be started.
+    /// That the thread cannot be started; as [`open`] for a place that is no location.
     pub fn start(
         cluster: &Arc<Cluster>,
         options: &Options,
         opened: Option<Opened>,
         turns: Option<Box<dyn Turns>>,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, Error> {
         let (jobs, received) = channel();
         let (location, execution, reader) = match opened {
             Some(opened) => (opened.location, Some(opened.execution), opened.from),
-            None => (location(options), None, None),
+            None => {
+                let location = location(&options.place, options.faults.as_ref())?;
+                (location, None, None)
+            }
         };
         let begun = execution.as_ref().map(|execution| Begun {
             execution: execution.number(),
@@ -120,7 +114,9 @@ impl<P: Payload> Recorder<P> {
             latest: BTreeMap::new(),
         };
         let thread = std::thread::Builder::new().name("pointstamp-checkpoints".to_owned());
-        let thread = thread.spawn(move || writing.run(turns))?;
+        let thread = thread
+            .spawn(move || writing.run(turns))
+            .map_err(Error::Thread)?;
         Ok(Recorder {
             shared,
             thread: Mutex::new(Some(thread)),
@@ -316,6 +312,18 @@ impl<P: Payload> Writing<P> {
         Ok(())
     }
 
+    /// Tells the pieces that are new in the last checkpoint that it has them.
+    fn settle_pieces(&self, before: &BTreeMap<usize, Known>) {
+        for (worker, pieces) in self.known.iter().flatten() {
+            let before = before.get(worker);
+            for (number, (piece, _)) in pieces {
+                if before.is_none_or(|before| !before.contains_key(number)) {
+                    piece.settle();
+                }
+            }
+        }
+    }
+
     /// Notes that the attempt has become a checkpoint, or come to nothing. Said by every worker of the process.
     fn settled(&mut self, number: Option<u64>, rewrites: bool) -> Result<(), Error> {
         let latest = std::mem::take(&mut self.latest);
@@ -323,7 +331,8 @@ impl<P: Payload> Writing<P> {
             return Ok(());
         };
         if !latest.is_empty() {
-            self.known = Some(latest);
+            let before = self.known.replace(latest);
+            self.settle_pieces(&before.unwrap_or_default());
             self.reader = None;
             if rewrites {
                 self.reader = match self.location.read(Some(number)) {

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import TimeError, add_note
 from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
+from pointstamp.logic.state import NO_STATE
 from pointstamp.logic.timed_rows import each_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from pointstamp.event_time.clock import Clock
     from pointstamp.expr.reducers import Reducer
@@ -125,13 +127,22 @@ class Windows:
         """See `Logic`."""
         raise NotImplementedError
 
-    def listed(self) -> dict[Any, Any]:
+    def changes(self, keys: Iterable[Any]) -> None:
+        """Notes that what is kept of some keys is about to change, although they have no record."""
+        if self._state is not None:
+            self._state._changes(keys)
+
+    def keys(self) -> Collection[Any]:
         """See `Keeper`."""
         raise NotImplementedError
 
-    def notes(self) -> dict[Any, Any]:
+    def state_of(self, key: Any) -> Any:
         """See `Keeper`."""
-        return {}
+        raise NotImplementedError
+
+    def note_of(self, key: Any) -> Any:
+        """See `Keeper`."""
+        return None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -222,12 +233,14 @@ class Aligned(Windows):
             if until is not None and end > until:
                 return
             window = self.window(start, end)
+            self.changes(self._open[start])
             self._changed.pop(start, None)
             results = [(key, window, finish(state)) for key, state in self._open.pop(start).items()]
             out.give(_last_instant(end), results)
 
     def _early(self, tick: int, out: Results) -> None:
         for start, keys in self._changed.items():
+            self.changes(keys)
             end = start + self._length
             if end > tick:
                 window = self.window(start, end)
@@ -246,21 +259,18 @@ class Aligned(Windows):
             return min(end, self._next_tick - 1) if self._changed else end
         return None
 
-    def listed(self) -> dict[Any, Any]:
-        """See `Keeper`: by key and start."""
-        found: dict[Any, dict[int, Any]] = {}
-        for start, states in self._open.items():
-            for key, state in states.items():
-                found.setdefault(key, {})[start] = state
-        return found
+    def keys(self) -> Collection[Any]:
+        """See `Keeper`."""
+        return dict.fromkeys(chain.from_iterable(self._open.values()))
 
-    def notes(self) -> dict[Any, Any]:
-        """See `Keeper`: what has changed since the last tick, and the next tick."""
-        found: dict[Any, tuple[int, list[int]]] = {}
-        for start, keys in self._changed.items():
-            for key in keys:
-                found.setdefault(key, (self._next_tick, []))[1].append(start)
-        return found
+    def state_of(self, key: Any) -> Any:
+        """See `Keeper`: by start."""
+        return {start: states[key] for start, states in self._open.items() if key in states} or NO_STATE
+
+    def note_of(self, key: Any) -> Any:
+        """See `Keeper`: the next tick, and the windows in which the key has changed since the last one."""
+        starts = [start for start, keys in self._changed.items() if key in keys]
+        return (self._next_tick, starts) if starts else None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -310,6 +320,7 @@ class Sessions(Windows):
             if session[1] + gap > end:
                 heappush(ends, (session[1] + gap, entry, key, session))
             else:
+                self.changes((key,))
                 del opened[key]
                 times.append(_last_instant(end))
                 results.append(self._result(key, session))
@@ -330,9 +341,13 @@ class Sessions(Windows):
             heappop(begins)
         return min(begins[0][0], until) if begins else until
 
-    def listed(self) -> dict[Any, Any]:
+    def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return {key: list(session) for key, session in self._open.items()}
+        return self._open.keys()
+
+    def state_of(self, key: Any) -> Any:
+        """See `Keeper`."""
+        return list(self._open[key]) if key in self._open else NO_STATE
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -381,6 +396,7 @@ class Counted(Windows):
         self._stands = max(self._stands, time)
         out.give(times, results)
         if until is None:
+            self.changes(opened)
             out.give(self._stands, [self._result(key, window) for key, window in opened.items()])
             opened.clear()
         else:
@@ -398,9 +414,13 @@ class Counted(Windows):
         """See `Logic`: the start of a key's window depends on all records of the key."""
         return None
 
-    def listed(self) -> dict[Any, Any]:
+    def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return {key: list(window) for key, window in self._open.items()}
+        return self._open.keys()
+
+    def state_of(self, key: Any) -> Any:
+        """See `Keeper`."""
+        return list(self._open[key]) if key in self._open else NO_STATE
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

@@ -15,7 +15,8 @@ Operators of the library that hold capabilities for delayed records have a form 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pointstamp._core import Capability, Piece, less_equal, worker_of_key
 from pointstamp._validation import program_line
@@ -23,11 +24,12 @@ from pointstamp.errors import CheckpointError, GraphError, add_note
 from pointstamp.pacts import Broadcast, ByKey, Pact, Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import TypeAlias
 
     from pointstamp import _core
     from pointstamp.logic.planned import PlannedOperator
+    from pointstamp.logic.state_chain import StateChain
     from pointstamp.lowering.scope import BuildingScope
 
     Declares: TypeAlias = Callable[[PlannedOperator], None]
@@ -42,6 +44,7 @@ __all__ = [
     "Snapshots",
     "Stateless",
     "Waiting",
+    "WaitingByKey",
     "checked_state",
     "declaration",
     "keep",
@@ -93,6 +96,26 @@ class Waiting(Protocol):
 
         It is called for each piece of this worker; for state by group, for the pieces of all workers.
         """
+
+
+@runtime_checkable
+class WaitingByKey(Waiting, Protocol):
+    """State of an operator of which a part is by key: of that part, checkpoints write what has changed.
+
+    `taken` leaves that part out.
+    """
+
+    def keys(self) -> Collection[Any]:
+        """Returns the keys of which something is kept."""
+
+    def entry(self, key: Any) -> Any:
+        """Returns all that is kept of a key, as data that can be pickled; None where nothing is."""
+
+    def take_back(self, entries: dict[Any, Any]) -> None:
+        """Takes back the entries of keys, those that are this worker's."""
+
+    def follow(self, chain: StateChain) -> None:
+        """Tells a chain from now on which keys change."""
 
 
 class Restored:
@@ -186,29 +209,68 @@ def keep(
     builder.keeps("groups" if by_key else "workers", take)
 
 
-def keep_waiting(builder: _core.Builder, name: str, state: Waiting, restored: Restored | None) -> None:
+def keep_waiting(
+    builder: _core.Builder, name: str, state: Waiting, restored: Restored | None, place: tuple[int, int]
+) -> None:
     """Has checkpoints take and give back the state of an operator of the library.
+
+    Its pieces are, of each worker, a head with the number of pieces behind it, and the pieces of a chain.
 
     Args:
         builder: The engine's builder of the operator.
         name: The operator's name.
         state: Its state.
         restored: The state of the operator; None where the computation begins.
+        place: The number of the worker, and the number of workers.
 
     Raises:
         CheckpointError: If the state cannot be taken back.
     """
+    chain = None
+    if isinstance(state, WaitingByKey):
+        from pointstamp.logic.state_chain import StateChain
+
+        chain = StateChain(name, state)
     if restored is not None:
-        for piece in restored.pieces:
-            _version, taken = restored.loads(piece)
-            state.give_back(taken, restored)
+        _give_back_waiting(name, state, restored, place, chain)
+    if isinstance(state, WaitingByKey) and chain is not None:
+        state.follow(chain)
 
     def take() -> list[Piece]:
         from pointstamp.logic.pickled_state import dumps
 
-        return [dumps(name, (_VERSION, state.taken()))]
+        links = [] if chain is None else chain.take()
+        return [dumps(name, (_VERSION, place, len(links), state.taken())), *links]
 
     builder.keeps(state.division, take)
+
+
+def _give_back_waiting(
+    name: str, state: Waiting, restored: Restored, place: tuple[int, int], chain: StateChain | None
+) -> None:
+    from pointstamp.logic.state_chain import read_link
+
+    entries: dict[Any, Any] = {}
+    pieces = iter(restored.pieces)
+    for piece in pieces:
+        _version, of, count, taken = restored.loads(piece)
+        state.give_back(taken, restored)
+        links = list(islice(pieces, count))
+        if len(links) < count or (count and chain is None):
+            raise CheckpointError(
+                f"the checkpoint has other pieces of operator '{name}' than its state says: go on from "
+                "another one with Checkpoint(at=)"
+            )
+        sizes = []
+        for link in links:
+            written = link.read()
+            read_link(written, entries)
+            sizes.append(len(written))
+        # The pieces of other workers have keys that are not this worker's, as they were then.
+        if chain is not None and of == place:
+            chain.go_on(links, sizes)
+    if isinstance(state, WaitingByKey):
+        state.take_back({key: entry for key, entry in entries.items() if restored.is_mine(key)})
 
 
 def _check_keys(name: str, pairs: list[Any], index: int, peers: int) -> None:

@@ -71,6 +71,23 @@ def in_scope(
     return single_output(scope, name, inputs, build, notify=True, retains_forever=True, state=kept)
 
 
+def _taken(state: KeyedState[Any, Any] | None) -> Any:
+    """Returns a whole state as plain data; None for none."""
+    if state is None:
+        return None
+    entries = ((key, state._entry(key)) for key in state._keys())
+    return state._head(), [(key, entry) for key, entry in entries if entry is not None]
+
+
+def _give_back(state: KeyedState[Any, Any] | None, taken: Any, restored: Restored) -> None:
+    """Gives a state what `_taken` returned of it, for the keys that this worker owns."""
+    if state is not None:
+        head, entries = taken
+        state._take_head(head, restored.name)
+        mine = [(key, entry) for key, entry in pairs_with_one_nan(entries) if restored.is_mine(key)]
+        state._take_entries(dict(mine))
+
+
 class LeastFirst:
     """Records ``(key, value)`` by time, which are taken out in the order of the coordinates of their times.
 
@@ -148,14 +165,13 @@ class InOrder:
 
     def taken(self) -> tuple[Any, Any]:
         """See `Waiting`."""
-        return None if self._state is None else self._state._kept(), self._waiting.taken()
+        return _taken(self._state), self._waiting.taken()
 
     def give_back(self, taken: tuple[Any, Any], restored: Restored) -> None:
         """See `Waiting`."""
         kept, waiting = taken
         self._waiting.give_back(waiting, restored)
-        if self._state is not None:
-            self._state._give_back(kept, restored)
+        _give_back(self._state, kept, restored)
 
 
 class Turn:
@@ -253,7 +269,7 @@ class InTurns:
     def taken(self) -> list[Any]:
         """See `Waiting`."""
         return [
-            (others, None if turn.state is None else turn.state._kept(), turn.arrivals.kept(), turn.held)
+            (others, _taken(turn.state), turn.arrivals.kept(), turn.held)
             for others, turn in self._turns.items()
         ]
 
@@ -261,8 +277,7 @@ class InTurns:
         """See `Waiting`."""
         for others, kept, arrived, held in taken:
             turn = self._turn(others)
-            if turn.state is not None:
-                turn.state._give_back(kept, restored)
+            _give_back(turn.state, kept, restored)
             for times, keys, values in arrived:
                 places = [at for at, key in enumerate(keys) if restored.is_mine(key)]
                 if isinstance(times, list):

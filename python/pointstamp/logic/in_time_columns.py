@@ -117,7 +117,7 @@ def kept_in(
         ValueError: If the state is another operator's already, or was restored for one of other terms.
     """
     columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
-    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_in(kept)
+    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_rows_in(kept)
 
 
 class Kept:
@@ -146,7 +146,7 @@ class Kept:
         self._hidden = hidden
 
     def listed(self) -> dict[Any, Any]:
-        """See `Keeper`: a key of several columns is a tuple, and so is a list or a struct in a key."""
+        """See `Tabular`: a key of several columns is a tuple, and so is a list or a struct in a key."""
         kinds = self._kernel.kept()
         found: dict[Any, tuple[list[Any], ...]] = {}
         for kind, batch in enumerate(kinds):
@@ -157,14 +157,6 @@ class Kept:
                 rows = found.setdefault(key, tuple([] for _ in kinds))
                 rows[kind].append(row)
         return {key[0] if len(key) == 1 else key: self._shown(rows) for key, rows in found.items()}
-
-    def notes(self) -> dict[Any, Any]:
-        """See `Keeper`."""
-        return {}
-
-    def put(self, key: Any, state: Any, note: Any) -> None:
-        """See `Keeper`: restored contents come as tables."""
-        raise TypeError("this snapshot is of an operator on records: restore it for one of those")
 
     def tables(self) -> list[Any]:
         """Returns the rows that are kept, as batches."""

@@ -26,12 +26,13 @@ from pointstamp.logic.timed_rows import Results, each_time
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.logic.state import KeyedState
+    from pointstamp.logic.state_chain import StateChain
     from pointstamp.logic.timed_rows import Keyed, Rows
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Output
@@ -142,8 +143,25 @@ class KeptInOrder:
 
     def taken(self) -> tuple[Any, ...]:
         """See `Waiting`."""
-        kept = None if self._state is None else self._state._kept()
-        return kept, self._arrivals.kept()
+        return None if self._state is None else self._state._head(), self._arrivals.kept()
+
+    def keys(self) -> Collection[Any]:
+        """See `WaitingByKey`."""
+        return () if self._state is None else self._state._keys()
+
+    def entry(self, key: Any) -> Any:
+        """See `WaitingByKey`."""
+        return None if self._state is None else self._state._entry(key)
+
+    def take_back(self, entries: dict[Any, Any]) -> None:
+        """See `WaitingByKey`."""
+        if self._state is not None:
+            self._state._take_entries(entries)
+
+    def follow(self, chain: StateChain) -> None:
+        """See `WaitingByKey`."""
+        if self._state is not None:
+            self._state._chain = chain
 
     def give_back(self, taken: tuple[Any, ...], restored: Restored) -> None:
         """See `Waiting`.
@@ -151,8 +169,8 @@ class KeptInOrder:
         Raises:
             CheckpointError: If that is of another operator.
         """
-        kept, arrived = taken
-        if (kept is None) != (self._state is None):
+        head, arrived = taken
+        if (head is None) != (self._state is None):
             some, none = "keeps a state for each key", "keeps none"
             now, was = (none, some) if self._state is None else (some, none)
             raise CheckpointError(
@@ -165,7 +183,7 @@ class KeptInOrder:
                 times = [times[at] for at in places]
             self._arrivals.add((times, [keys[at] for at in places], [values[at] for at in places]))
         if self._state is not None:
-            self._state._give_back(kept, restored)
+            self._state._take_head(head, restored.name)
 
 
 class Ordered:
@@ -273,7 +291,15 @@ class Ordered:
             return  # nothing that has come is final
         self._until = until
         out = Results()
-        self._logic.run(self._arrivals.take(until), until, out)
+        rows = self._arrivals.take(until)
+        chain = None if self._state is None else self._state._chain
+        if chain is None:
+            self._logic.run(rows, until, out)
+        else:
+            with chain:
+                for _, keys, _ in rows.parts():
+                    chain.changes(keys)
+                self._logic.run(rows, until, out)
         if self._held is None:
             self._keep(until)
             return

@@ -11,7 +11,11 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.logic.state import NO_STATE
+
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Results, Rows
 
@@ -71,17 +75,19 @@ class Interval:
         out.give(times, pairs)
         self._state._stands_at(until)
 
-    def listed(self) -> dict[Any, Any]:
-        """See `Keeper`: for each key the records of the left and of the right, ``[time, value, matched]``."""
-        left, right = self._kept
-        return {
-            key: tuple([list(entry) for entry in kept.get(key, ())] for kept in (left, right))
-            for key in dict.fromkeys([*left, *right])
-        }
-
-    def notes(self) -> dict[Any, Any]:
+    def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return {}
+        left, right = self._kept
+        return dict.fromkeys([*left, *right])
+
+    def state_of(self, key: Any) -> Any:
+        """See `Keeper`: what is kept of the left and of the right, ``[time, value, matched]``."""
+        left, right = ([list(entry) for entry in kept.get(key, ())] for kept in self._kept)
+        return (left, right) if left or right else NO_STATE
+
+    def note_of(self, key: Any) -> Any:
+        """See `Keeper`."""
+        return None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -104,6 +110,7 @@ class Interval:
         """Releases records that were due before a time. A key's side is in the heap once, with its oldest."""
         while self._due and (until is None or self._due[0][0] < until):
             due, _, side, key = heappop(self._due)
+            self._state._changes((key,))
             kept = self._kept[side][key]
             while kept and kept[0][0] + self._lasts[side] == due:
                 _, value, matched = kept.popleft()
@@ -186,6 +193,7 @@ class AsOf:
             if found is not None and found[0] + within > due:
                 heappush(self._due, (found[0] + within, entry, key))
             else:
+                self._state._changes((key,))
                 self._watched.discard(key)
                 self._latest.pop(key, None)
 
@@ -197,13 +205,17 @@ class AsOf:
         """See `Logic`."""
         return None if self._within is None else max(until - self._within, 0)
 
-    def listed(self) -> dict[Any, Any]:
+    def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return dict(self._latest)
+        return self._latest.keys()
 
-    def notes(self) -> dict[Any, Any]:
+    def state_of(self, key: Any) -> Any:
         """See `Keeper`."""
-        return {}
+        return self._latest.get(key, NO_STATE)
+
+    def note_of(self, key: Any) -> Any:
+        """See `Keeper`."""
+        return None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

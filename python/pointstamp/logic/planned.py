@@ -210,7 +210,8 @@ class PlannedOperator:
         if scope_records(self._scope):
             from pointstamp.logic.declared_state import keep_waiting
 
-            keep_waiting(self.core, self.name, state, self.restored())
+            place = (self._scope.index, self._scope.peers)
+            keep_waiting(self.core, self.name, state, self.restored(), place)
 
     def note_kept(self, size: Callable[[], tuple[int, int] | None]) -> None:
         """Registers the function for the size of the state: in rows and bytes, or None."""

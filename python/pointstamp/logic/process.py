@@ -18,13 +18,13 @@ key by key, so that a key whose timers set timers without end is found after `MO
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pointstamp.errors import CapabilityError, TimeError
+from pointstamp.logic.state import NO_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pointstamp.event_time.clock import Clock
     from pointstamp.logic.state import KeyedState
@@ -204,8 +204,8 @@ class Process:
         self.clock = clock
         self._on_record = on_record
         self._on_timer = on_timer
-        # The timers in the heap, and whether they are still set.
-        self._timers: dict[tuple[int, Any], bool] = {}
+        # By key and time: the timers in the heap, and whether they are still set.
+        self._timers: dict[Any, dict[int, bool]] = {}
         self._due: list[tuple[int, int, Any]] = []
         self._entries = 0
         self._cancelled = 0
@@ -244,8 +244,9 @@ class Process:
             self._in_turn += 1
             if self._in_turn > MOST_IN_TURN:
                 self._refuse_endless(key)
-        known = self._timers.get((due, key))
-        self._timers[due, key] = True
+        timers = self._timers.setdefault(key, {})
+        known = timers.get(due)
+        timers[due] = True
         if known is None:
             self._entries += 1
             heappush(self._due, (due, self._entries, key))
@@ -253,15 +254,19 @@ class Process:
             self._cancelled -= 1
 
     def _cancel(self, due: int, key: Any) -> None:
-        if not self._timers.get((due, key)):
+        if not self._timers.get(key, {}).get(due):
             return
-        self._timers[due, key] = False
+        self._timers[key][due] = False
         self._cancelled += 1
         if self._cancelled > 64 and 2 * self._cancelled > len(self._due):
-            self._due = [entry for entry in self._due if self._timers[entry[0], entry[2]]]
+            self._due = [entry for entry in self._due if self._timers[entry[2]][entry[0]]]
             heapify(self._due)
-            self._timers = {timer: True for timer, is_set in self._timers.items() if is_set}
-            self._cancelled = 0
+            self._drop_cancelled()
+
+    def _drop_cancelled(self) -> None:
+        still = ((key, {due: True for due in timers if timers[due]}) for key, timers in self._timers.items())
+        self._timers = {key: timers for key, timers in still if timers}
+        self._cancelled = 0
 
     def _refuse_endless(self, key: Any) -> NoReturn:
         function = self._on_timer
@@ -277,7 +282,12 @@ class Process:
         expire = self.state._expire if self.state._ttl is not None else None
         while self._due and (until is None or self._due[0][0] < until):
             due, _, key = heappop(self._due)
-            if not self._timers.pop((due, key)):
+            self.state._changes((key,))
+            timers = self._timers[key]
+            was_set = timers.pop(due)
+            if not timers:
+                del self._timers[key]
+            if not was_set:
                 self._cancelled -= 1
             elif self._on_timer is not None:
                 context.key, context._time = key, due
@@ -289,11 +299,10 @@ class Process:
     def _finish(self, context: KeyContext) -> None:
         """Runs all timers, key by key, and sorts the sent records by time."""
         self._ends = True
-        self._timers = {timer: True for timer, is_set in self._timers.items() if is_set}
-        self._cancelled = 0
+        self._drop_cancelled()
         by_key: dict[Any, list[tuple[int, int, Any]]] = {}
         for entry in sorted(self._due):
-            if (entry[0], entry[2]) in self._timers:
+            if entry[0] in self._timers.get(entry[2], ()):
                 by_key.setdefault(entry[2], []).append(entry)
         for due in by_key.values():
             self._due, self._in_turn = due, 0
@@ -311,17 +320,18 @@ class Process:
         """See `Logic`: a timer may be of any record before it."""
         return None if self._on_timer is not None else self.state._known_since(until)
 
-    def listed(self) -> dict[Any, Any]:
+    def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return self.state._states
+        states = self.state._states
+        return dict.fromkeys([*states, *self._timers]) if self._timers else states.keys()
 
-    def notes(self) -> dict[Any, Any]:
-        """See `Keeper`: when the timers of each key are due."""
-        found: dict[Any, list[int]] = {}
-        for due, key in sorted(self._timers, key=itemgetter(0)):
-            if self._timers[due, key]:
-                found.setdefault(key, []).append(due)
-        return found
+    def state_of(self, key: Any) -> Any:
+        """See `Keeper`."""
+        return self.state._states.get(key, NO_STATE)
+
+    def note_of(self, key: Any) -> Any:
+        """See `Keeper`: when the timers of the key are due."""
+        return sorted(due for due, is_set in self._timers.get(key, {}).items() if is_set) or None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

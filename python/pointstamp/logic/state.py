@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pointstamp._core import with_one_nan, worker_of_key
 from pointstamp._validation import suggesting
@@ -21,9 +21,9 @@ from pointstamp.logic import snapshots as written
 from pointstamp.logic.terms import Terms, whole_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from pointstamp.logic.declared_state import Restored
+    from pointstamp.logic.state_chain import StateChain
 
 __all__ = ["Keeper", "KeyedState", "claimed"]
 
@@ -37,22 +37,31 @@ K = TypeVar("K")
 S = TypeVar("S")
 
 
+NO_STATE: Any = object()
+"""No state of a key; None can be one."""
+
+
 class Keeper(Protocol):
     """Logic that keeps its state by key in a form of its own, or more than a state for each key."""
 
-    def listed(self) -> dict[Any, Any]:
-        """The state of each key, as plain data that is not changed any more."""
+    def keys(self) -> Collection[Any]:
+        """Returns the keys of which it keeps something."""
 
-    def notes(self) -> dict[Any, Any]:
-        """Returns notes that a snapshot needs of some keys besides."""
+    def state_of(self, key: Any) -> Any:
+        """Returns the state of a key, as plain data that is not changed any more; `NO_STATE` for none."""
+
+    def note_of(self, key: Any) -> Any:
+        """Returns a note that a snapshot needs of a key besides; None for none."""
 
     def put(self, key: Any, state: Any, note: Any) -> None:
-        """Takes a key of a snapshot: its listed value, and its note; None where it has none."""
+        """Takes a key of a snapshot: its state, and its note; None where it has none."""
 
 
-@runtime_checkable
-class Tabular(Keeper, Protocol):
-    """A keeper of rows: a snapshot has them as columns."""
+class Tabular(Protocol):
+    """Logic that keeps rows: a snapshot has them as columns."""
+
+    def listed(self) -> dict[Any, Any]:
+        """The state of each key, as plain data that is not changed any more."""
 
     def tables(self) -> list[Any]:
         """Returns record batches of the state, one of each kind."""
@@ -92,11 +101,13 @@ class KeyedState(Generic[K, S]):
         "_begins",
         "_born",
         "_born_in_order",
+        "_chain",
         "_claimed",
         "_due",
         "_entries",
         "_keeper",
         "_notes",
+        "_rows",
         "_seen",
         "_snapshot_at",
         "_states",
@@ -116,6 +127,9 @@ class KeyedState(Generic[K, S]):
         self._states: dict[K, S] = {}
         self._ttl: int | None = None
         self._keeper: Keeper | None = None
+        self._rows: Tabular | None = None
+        # Where checkpoints are made: what is told of the keys that change.
+        self._chain: StateChain | None = None
         self._notes: dict[K, Any] = {}
         self._seen: dict[K, int] = {}
         # With a time to live: the time of the first record of each key that is known.
@@ -140,7 +154,13 @@ class KeyedState(Generic[K, S]):
 
     def _listed(self) -> dict[K, S]:
         """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
-        return self._states if self._keeper is None else self._keeper.listed()
+        if self._rows is not None:
+            return self._rows.listed()
+        keeper = self._keeper
+        if keeper is None:
+            return self._states
+        states = ((key, keeper.state_of(key)) for key in keeper.keys())  # noqa: SIM118 (no dict)
+        return {key: state for key, state in states if state is not NO_STATE}
 
     def __getitem__(self, key: K) -> S:
         return self._listed()[key]
@@ -186,7 +206,7 @@ class KeyedState(Generic[K, S]):
             >>> state.size()[0]
             0
         """
-        if self._keeper is not None:
+        if self._keeper is not None or self._rows is not None:
             return None
         rows = len(self._states)
         some = list(islice(self._states.items(), SAMPLE))
@@ -224,19 +244,35 @@ class KeyedState(Generic[K, S]):
     def _as_bytes(self, of: Terms) -> bytes:
         """Returns the state as bytes, for terms."""
         header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
-        if isinstance(self._keeper, Tabular):
+        if self._rows is not None:
             return written.write(
-                [(*header, True), *[written.write_table(batch) for batch in self._keeper.tables()]]
+                [(*header, True), *[written.write_table(batch) for batch in self._rows.tables()]]
             )
-        states = self._listed()
-        notes = self._notes if self._keeper is None else self._keeper.notes()
-        seen = self._seen
-        # A key without a state may be known all the same: it has a timer.
-        entries = [
-            (key, key in states, states.get(key), seen.get(key), notes.get(key))
-            for key in dict.fromkeys([*states, *seen, *notes])
-        ]
+        kept = ((key, self._entry(key)) for key in self._keys())
+        entries = [(key, *entry[:4]) for key, entry in kept if entry is not None]
         return written.write([(*header, False), *entries])
+
+    def _keys(self) -> Collection[K]:
+        """The keys that are known. One that has no state may be known all the same: it has a timer."""
+        kept: Collection[K] = self._states.keys()
+        if self._keeper is not None:
+            kept = self._keeper.keys()
+        return dict.fromkeys([*kept, *self._seen, *self._notes]) if self._seen or self._notes else kept
+
+    def _entry(self, key: K) -> Any:
+        """Returns all that is kept of a key; None where nothing is.
+
+        That is whether it has a state, the state, the time of its last record, its note, and the time of its
+        first record.
+        """
+        if self._keeper is not None:
+            state, note = self._keeper.state_of(key), self._keeper.note_of(key)
+        else:
+            state, note = self._states.get(key, NO_STATE), self._notes.get(key)
+        seen = self._seen.get(key)
+        if state is NO_STATE:
+            return None if seen is None and note is None else (False, None, seen, note, self._born.get(key))
+        return True, state, seen, note, self._born.get(key)
 
     @classmethod
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
@@ -309,51 +345,33 @@ class KeyedState(Generic[K, S]):
 
     # ------------------------------------------------------------ for checkpoints
 
-    def _kept(self) -> tuple[Any, ...]:
-        """All of it as plain data, for a checkpoint."""
+    def _head(self) -> tuple[Any, ...]:
+        """Returns the part that is not by key, as plain data."""
         assert self._terms is not None
         told = None if self._terms.clock is None else self._terms.clock.told()
-        terms = (self._terms.operator, dict(self._terms.given))
-        if isinstance(self._keeper, Tabular):
-            tables = [written.write_table(batch) for batch in self._keeper.tables()]
-            return (terms, self.frontier, told, tables, None, None)
-        states = self._listed()
-        notes = self._notes if self._keeper is None else self._keeper.notes()
-        seen = self._seen
-        entries = [
-            (key, key in states, states.get(key), seen.get(key), notes.get(key))
-            for key in dict.fromkeys([*states, *seen, *notes])
-        ]
-        return (terms, self.frontier, told, None, entries, self._born)
+        return (self._terms.operator, dict(self._terms.given)), self.frontier, told
 
-    def _give_back(self, kept: tuple[Any, ...], restored: Restored) -> None:
-        """Takes a worker's part of a checkpoint: the keys that this worker owns now.
+    def _take_head(self, head: tuple[Any, ...], name: str) -> None:
+        """Takes back the part that is not by key, of one worker.
 
         Raises:
             CheckpointError: If that is of another operator, or of other arguments.
         """
-        (operator, given), frontier, told, tables, entries, born = kept
+        (operator, given), frontier, told = head
         assert self._terms is not None
         was, now = Terms(operator, given, 0, 0), Terms(self._terms.operator, self._terms.given, 0, 0)
         if was != now:
             raise CheckpointError(
-                f"operator '{restored.name}' is {now}, and in the checkpoint {was}: give it another name, "
+                f"operator '{name}' is {now}, and in the checkpoint {was}: give it another name, "
                 "and say what becomes of the state: Checkpoint(..., new=, drop=)"
             )
         self.frontier = frontier
         if told is not None and self._terms.clock is not None:
             self._terms.clock.restore(told)
-        if tables is not None:
-            before = [] if self._tables is None else self._tables[0]
-            before += [[] for _ in range(len(tables) - len(before))]
-            for kind, table in zip(before, tables, strict=True):
-                kind.append(written.read_table(table))
-            self._tables = before, restored.index, restored.peers
-            return
-        keys = with_one_nan([entry[0] for entry in entries])
-        for key, (_, has_state, state, seen, note) in zip(keys, entries, strict=True):
-            if not restored.is_mine(key):
-                continue
+
+    def _take_entries(self, entries: dict[K, Any]) -> None:
+        """Takes back what is kept of keys, as `_entry` returned it."""
+        for key, (has_state, state, seen, note, born) in entries.items():
             if has_state:
                 self._states[key] = state
             if note is not None:
@@ -362,7 +380,12 @@ class KeyedState(Generic[K, S]):
                 self._seen[key] = seen
                 if self._ttl is not None:
                     self._due_after(key, seen)
-                    self._is_born(key, born.get(key, seen))
+                    self._is_born(key, seen if born is None else born)
+
+    def _changes(self, keys: Iterable[K]) -> None:
+        """Notes that what is kept of some keys is about to change. Logic says it of keys without a record."""
+        if self._chain is not None:
+            self._chain.changes(keys)
 
     # ------------------------------------------------------------ for operators
 
@@ -435,17 +458,31 @@ class KeyedState(Generic[K, S]):
         return oldest[1]
 
     def _keep_in(self, keeper: Keeper) -> None:
-        """Passes the restored state to the logic that keeps it afterwards."""
+        """Passes the restored state to the logic that keeps it afterwards.
+
+        Raises:
+            TypeError: If rows were restored.
+        """
+        if self._tables is not None:
+            raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
         states, notes = self._states, self._notes
         self._states, self._notes = {}, {}
         self._keeper = keeper
-        if self._tables is not None:
-            if not isinstance(keeper, Tabular):
-                raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
-            tables, self._tables = self._tables, None
-            keeper.put_tables(*tables)
         for key in dict.fromkeys([*states, *notes]):
             keeper.put(key, states.get(key), notes.get(key))
+
+    def _keep_rows_in(self, rows: Tabular) -> None:
+        """Hands the rows that were restored over to the logic that keeps them from now on.
+
+        Raises:
+            TypeError: If something else was restored.
+        """
+        if self._states or self._notes:
+            raise TypeError("this snapshot is of an operator on records: restore it for one of those")
+        self._rows = rows
+        tables, self._tables = self._tables, None
+        if tables is not None:
+            rows.put_tables(*tables)
 
     def _due_after(self, key: K, time: int) -> None:
         assert self._ttl is not None
@@ -493,6 +530,7 @@ class KeyedState(Generic[K, S]):
             if self._ttl is not None and seen + self._ttl > then:
                 self._due_after(key, seen)
             else:
+                self._changes((key,))
                 self._states.pop(key, None)
                 del self._seen[key], self._born[key]
 

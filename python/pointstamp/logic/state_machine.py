@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import pairs_with_one_nan
 from pointstamp.logic.folds import outputs_of
 from pointstamp.logic.in_scopes import LeastFirst
 from pointstamp.logic.per_time import MOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.declared_state import Division, Restored
+    from pointstamp.logic.state_chain import StateChain
 
 __all__ = ["state_machine"]
 
@@ -32,16 +32,31 @@ class StatesByKey:
     def __init__(self, default: Callable[[], Any]) -> None:
         self.states: defaultdict[Any, Any] = defaultdict(default)
         self.waiting = LeastFirst()
+        self.chain: StateChain | None = None
 
-    def taken(self) -> tuple[list[tuple[Any, Any]], Any]:
+    def taken(self) -> Any:
         """See `Waiting`."""
-        return list(self.states.items()), self.waiting.taken()
+        return self.waiting.taken()
 
-    def give_back(self, taken: tuple[list[tuple[Any, Any]], Any], restored: Restored) -> None:
+    def give_back(self, taken: Any, restored: Restored) -> None:
         """See `Waiting`."""
-        states, waiting = taken
-        self.states.update(pair for pair in pairs_with_one_nan(states) if restored.is_mine(pair[0]))
-        self.waiting.give_back(waiting, restored)
+        self.waiting.give_back(taken, restored)
+
+    def keys(self) -> Collection[Any]:
+        """See `WaitingByKey`."""
+        return self.states.keys()
+
+    def entry(self, key: Any) -> Any:
+        """See `WaitingByKey`."""
+        return (self.states[key],) if key in self.states else None
+
+    def take_back(self, entries: dict[Any, Any]) -> None:
+        """See `WaitingByKey`."""
+        self.states.update((key, state) for key, (state,) in entries.items())
+
+    def follow(self, chain: StateChain) -> None:
+        """See `WaitingByKey`."""
+        self.chain = chain
 
 
 def state_machine(
@@ -68,6 +83,13 @@ def state_machine(
                         session.give_all(applied(records[first : first + MOST]))
 
         def applied(records: list[tuple[Any, Any]]) -> list[Any]:
+            if kept.chain is None:
+                return outputs_for(records)
+            with kept.chain:
+                kept.chain.changes([key for key, _ in records])
+                return outputs_for(records)
+
+        def outputs_for(records: list[tuple[Any, Any]]) -> list[Any]:
             """Changes the states by some records; returns the outputs."""
             made: list[Any] = []
             for key, value in records:

@@ -7,8 +7,8 @@ Owns the durable state, in a directory on any file system that Spark reads:
 - ``output/NAME/N``: the dataflow's output for it;
 - ``sealed/N``: an empty file, made last. A micro-batch is sealed once it exists, and never run again.
 
-After a crash before a micro-batch is sealed, Spark sends it again, and its stored parts are overwritten; after
-a later crash it is skipped. So nothing is lost and nothing counts twice.
+After a crash before a micro-batch is sealed, Spark sends it again, and its stored parts are overwritten;
+after a later crash it is skipped. So nothing is lost and nothing counts twice.
 
 Without checkpoints the dataflow's own state is in memory only. It is recomputed at a start, by running the
 inputs of the sealed micro-batches through the dataflow again; their outputs are dropped, as they are stored.

@@ -1,0 +1,436 @@
+"""Checkpoints: what they cost and write, and how soon a killed computation goes on.
+
+    python benches/python/recovery.py [--states N] [--records N] [--megabytes N] [--every SECONDS] [--turns N]
+
+A figure with an aim in its unit, such as 50 ms, has the aim as its other side. The work is a state for each
+key, by a Python closure; at each moment 1 % of the keys change, and the next second another 1 %. Bytewax does
+the same work with its recovery, where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from figures import leave
+
+import pointstamp as ps
+from pointstamp.connectors import PartitionReader, Source, SQLiteSink
+
+try:
+    import recovery_bytewax
+except ImportError:
+    recovery_bytewax = None  # type: ignore[assignment]
+
+SUBJECT = "recovery"
+BATCH = 1000
+LENGTH = 1000
+"""Bytes of a large state."""
+
+NOISE = random.Random(25).randbytes(1 << 20)
+"""Bytes that do not compress, from which large states are cut."""
+
+LIMIT = 600
+"""Seconds after which something hangs."""
+
+
+def noise(drawn: random.Random) -> bytes:
+    """A large state."""
+    at = drawn.randrange(len(NOISE) - LENGTH)
+    return NOISE[at : at + LENGTH]
+
+
+class Feed(PartitionReader[tuple[int, int, Any]]):
+    """Records ``(time, key, value)``: each key once, and then as many as are asked for.
+
+    Args:
+        states: How many keys there are.
+        large: Whether values are large.
+    """
+
+    def __init__(self, states: int, *, large: bool = False) -> None:
+        self._states = states
+        self._large = large
+        self._drawn = random.Random(7)
+        self._next = 0
+        self.batches = 0
+        """How many batches were read: the time of the next one."""
+        self.keys: set[int] | None = None
+        """Where it is wanted, the keys that were drawn."""
+        self.until = states
+        """How many records there are so far."""
+        self.ended = False
+
+    def read(self) -> list[tuple[int, int, Any]] | None:
+        """The next batch; empty where no more are asked for yet."""
+        first, end = self._next, min(self._next + BATCH, self.until)
+        if first == end:
+            return None if self.ended else []
+        self._next = end
+        if end <= self._states:
+            keys: Any = range(first, end)
+        else:
+            some = max(1, self._states // 100)
+            base = int(time.monotonic()) % 100 * some
+            draw = self._drawn.random
+            keys = [base + int(draw() * some) for _ in range(end - first)]
+            if self.keys is not None:
+                self.keys.update(keys)
+        at, self.batches = self.batches, self.batches + 1
+        if self._large:
+            return [(at, key, noise(self._drawn)) for key in keys]
+        return [(at, key, 1) for key in keys]
+
+    @property
+    def offset(self) -> list[int]:
+        """The number of records read, and of their batches."""
+        return [self._next, self.batches]
+
+    def seek(self, offset: list[int]) -> None:
+        """Seeks to a number of records."""
+        self._next, self.batches = offset
+        self.until = max(self.until, self._next)
+
+    def begin_again(self) -> None:
+        """Has each key come once more."""
+        self._next, self.until = 0, 0
+
+
+class Feeding(Source[tuple[int, int, Any]]):
+    """The source of a feed."""
+
+    waits = False
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    def partitions(self) -> list[str]:
+        """The feed."""
+        return ["feed"]
+
+    def open(self, _partition: str) -> Feed:
+        """The feed."""
+        return self._feed
+
+
+class Run:
+    """A dataflow with a state for each key, in `main`.
+
+    Args:
+        worker: The worker.
+        feed: Its records.
+        target: Where results are written; None for nowhere.
+    """
+
+    def __init__(self, worker: ps.Worker, feed: Feed, target: Path | None = None) -> None:
+        self.worker = worker
+        self.feed = feed
+        self.moments: list[float] = []
+        """When there were results."""
+        with worker.dataflow() as scope:
+            records = scope.read(Feeding(feed), time=_time, name="feed")
+            states = records.key_by(_key, _value).scan(_none, _next, name="states")
+            self.final = states.inspect_batch(self._see).probe()
+            if target is not None:
+                counts = states.map(_counted)
+                self.shown = counts.write(SQLiteSink(target, "states", columns=["key"])).probe()
+
+    def _see(self, _time: Any, _records: list[Any]) -> None:
+        self.moments.append(time.perf_counter())
+
+    def take(self, more: int) -> float:
+        """Has more records worked on; returns the seconds that it takes."""
+        begin = time.perf_counter()
+        self.feed.until += more
+        self.worker.step_while(lambda: self.feed._next < self.feed.until)
+        self.feed.until += 1  # a batch that closes the time of the one before
+        self.settle(self.final)
+        return time.perf_counter() - begin
+
+    def settle(self, probe: ps.Probe) -> None:
+        """Steps until the times of all batches but the last are closed."""
+        feed = self.feed
+        self.worker.step_while(lambda: feed._next < feed.until or probe.less_than(feed.batches - 1))
+
+    def checkpoint(self) -> float:
+        """Makes a checkpoint; returns the seconds that it takes."""
+        begin = time.perf_counter()
+        made = self.worker.checkpoint()
+        self.worker.step_while(lambda: not made.done)
+        return time.perf_counter() - begin
+
+
+def _time(record: tuple[int, int, Any]) -> int:
+    return record[0]
+
+
+def _key(record: tuple[int, int, Any]) -> int:
+    return record[1]
+
+
+def _value(record: tuple[int, int, Any]) -> Any:
+    return record[2]
+
+
+def _none() -> None:
+    return None
+
+
+def _next(state: Any, value: Any) -> Any:
+    return value if state is None or isinstance(value, bytes) else state + value
+
+
+def _counted(pair: tuple[int, Any]) -> tuple[int]:
+    return (pair[0],)
+
+
+def settings(folder: Path | None, every: float | None) -> ps.Config:
+    """Settings with checkpoints in a folder; without any where there is none."""
+    return ps.Config(checkpoint=None if folder is None else ps.Checkpoint(folder, every=every, keep=1))
+
+
+def steady(states: int, records: int, folder: Path | None, every: float) -> tuple[float, list[float]]:
+    """Returns the seconds that records take, with all states there, and the gaps between results, in ms."""
+
+    def main(worker: ps.Worker) -> tuple[float, list[float]]:
+        run = Run(worker, Feed(states))
+        run.take(0)
+        if folder is not None:
+            run.checkpoint()
+        run.moments.clear()
+        seconds = run.take(records)
+        gaps = [1000 * (after - before) for before, after in zip(run.moments, run.moments[1:], strict=False)]
+        run.feed.ended = True
+        return seconds, gaps
+
+    return ps.execute(main, config=settings(folder, every))[0]
+
+
+def throughput(states: int, records: int, every: float, turns: int) -> None:
+    """Measures the cost of checkpoints while the dataflow runs, and the longest time without a result."""
+    plain, kept, gaps, plain_gaps = [], [], [], []
+    for _ in range(turns):
+        seconds, found = steady(states, records, None, every)
+        plain.append(seconds)
+        plain_gaps.append(max(found))
+        with tempfile.TemporaryDirectory() as folder:
+            seconds, found = steady(states, records, Path(folder), every)
+        kept.append(seconds)
+        gaps.append(max(found))
+    what = f"{records:,} records, {states:,} states, every={every:g}"
+    figure = leave(
+        SUBJECT,
+        what,
+        records / median(kept),
+        "without",
+        records / median(plain),
+        unit="/s",
+        aim=1 / 0.95,
+        rate=True,
+    )
+    print(
+        f"{what}: {figure.ours:,.0f} a second, {1 / (figure.ratio or 1):.3f} of without checkpoints",
+        flush=True,
+    )
+    leave(
+        SUBJECT,
+        "longest time without a result, beside without",
+        max(gaps),
+        "without",
+        max(plain_gaps),
+        unit="ms",
+    )
+    leave(SUBJECT, "longest time without a result", max(gaps), "the aim", 50, unit="ms", aim=1)
+    print(
+        f"longest time without a result: {max(gaps):.0f} ms; without checkpoints {max(plain_gaps):.0f} ms",
+        flush=True,
+    )
+
+
+def packs(folder: Path) -> dict[str, int]:
+    """The packs of a location, with their lengths."""
+    return {path.name: path.stat().st_size for path in (folder / "packs").iterdir()}
+
+
+def sizes(megabytes: int, rounds: int) -> None:
+    """Measures the time of a checkpoint of changes, its files, and its bytes."""
+    states = 3 * megabytes * 10**6 // LENGTH
+    some = states // 3
+
+    def main(worker: ps.Worker) -> tuple[float, int]:
+        feed = Feed(states, large=True)
+        run = Run(worker, feed)
+        run.take(0)
+        run.checkpoint()
+        before, logs = packs(place), len(list((place / "log").iterdir()))
+        feed.begin_again()
+        run.take(some)
+        seconds = run.checkpoint()
+        # One entry of the log is kept, and the one before is removed.
+        files = len(packs(place).keys() - before.keys()) + len(list((place / "log").iterdir())) - logs + 1
+        feed.ended = True
+        return seconds, files
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        [(seconds, files)] = ps.execute(main, config=settings(place, None))
+    what = f"a checkpoint of {megabytes} MB of changes to {3 * megabytes} MB"
+    leave(SUBJECT, what, seconds, "the aim", megabytes / 100, aim=1)
+    leave(SUBJECT, f"{what}: files", files, "workers + 1", 2, unit="files", aim=1)
+    print(f"{what}: {seconds:.2f} s, {files} files", flush=True)
+    written(max(100, states // 10), rounds)
+
+
+def written(states: int, rounds: int) -> None:
+    """Measures the bytes that checkpoints write for each byte that has changed."""
+
+    def main(worker: ps.Worker) -> tuple[int, int]:
+        run = Run(worker, Feed(states, large=True))
+        run.take(0)
+        run.checkpoint()
+        known = packs(place)
+        all_written = changed = 0
+        for _ in range(rounds):
+            run.feed.keys = set()
+            run.take(max(BATCH, states // 100))
+            changed += sum(len(pickle.dumps((key, NOISE[:LENGTH]), 5)) for key in run.feed.keys)
+            run.checkpoint()
+            now = packs(place)
+            all_written += sum(size for name, size in now.items() if name not in known)
+            known = now
+        run.feed.ended = True
+        return all_written, changed
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        [(all_written, changed)] = ps.execute(main, config=settings(place, None))
+    what = f"bytes written for bytes changed, {rounds} checkpoints of 1 %"
+    leave(SUBJECT, what, all_written, "changed", changed, unit="bytes", aim=4)
+    print(f"{what}: {all_written / changed:.2f}", flush=True)
+
+
+def late(every: float) -> None:
+    """Measures the time from a final result to its appearance in the sink."""
+
+    def main(worker: ps.Worker) -> list[float]:
+        run = Run(worker, Feed(1000), Path(folder) / "states.db")
+        run.take(0)
+        found = []
+        for _ in range(5):
+            run.take(2 * BATCH)
+            begin = time.perf_counter()
+            run.settle(run.shown)
+            found.append(time.perf_counter() - begin)
+        run.feed.ended = True
+        return found
+
+    with tempfile.TemporaryDirectory() as folder:
+        [found] = ps.execute(main, config=settings(Path(folder) / "state", every))
+    leave(SUBJECT, f"shown after it is final, every={every:g}", max(found), "every + 1 s", every + 1, aim=1)
+    print(f"shown after it is final, every={every:g}: {max(found):.2f} s at most", flush=True)
+
+
+def child(folder: Path, states: int) -> None:
+    """A program that makes a checkpoint and waits to be killed, or goes on and says when it has a result."""
+
+    def main(worker: ps.Worker) -> None:
+        feed = Feed(states, large=True)
+        run = Run(worker, feed)
+        if worker.resumed is None:
+            run.take(0)
+            run.checkpoint()
+            print("ready", flush=True)
+            time.sleep(LIMIT)
+            return
+        feed.until += 2 * BATCH
+        worker.step_while(lambda: not run.moments)
+        print("first", flush=True)
+        os._exit(0)
+
+    ps.execute(main, config=settings(folder, None))
+
+
+def kill(megabytes: int) -> None:
+    """The time from a kill to the first new result."""
+    states = megabytes * 10**6 // LENGTH
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "--child", folder, "--states", str(states)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+            assert first.stdout is not None
+            assert first.stdout.readline() == "ready\n"
+            first.send_signal(signal.SIGKILL)
+        begin = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=LIMIT)
+        seconds = time.perf_counter() - begin
+    what = f"from a kill to the first result, {megabytes} MB of state"
+    leave(SUBJECT, what, seconds, "the aim", max(1.0, megabytes * 4 / 1000), aim=1)
+    print(f"{what}: {seconds:.2f} s", flush=True)
+
+
+def beside_bytewax(states: int, records: int, every: float) -> None:
+    """The same work with Bytewax, with and without its recovery."""
+    if recovery_bytewax is None:
+        print("Bytewax is not installed, so it is left out: `pip install bytewax` to have it compared.")
+        return
+    plain = recovery_bytewax.steady(states, records, None, every)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = recovery_bytewax.steady(states, records, Path(folder), every)
+    leave(
+        SUBJECT,
+        f"Bytewax: {records:,} records, every={every:g}",
+        records / kept,
+        "without",
+        records / plain,
+        unit="/s",
+        rate=True,
+    )
+    print(f"Bytewax: {records / kept:,.0f} a second, {plain / kept:.3f} of without recovery", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        ours, _ = steady(states, records, Path(folder), every)
+    leave(
+        SUBJECT,
+        f"{records:,} records, {states:,} states, with recovery, beside Bytewax",
+        records / ours,
+        "Bytewax",
+        records / kept,
+        unit="/s",
+        rate=True,
+    )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--states", type=int, default=1_000_000, help="keyed states (default: 1,000,000)")
+    parser.add_argument("--records", type=int, default=10_000_000, help="records (default: 10,000,000)")
+    parser.add_argument("--megabytes", type=int, default=100, help="of changes (default: 100)")
+    parser.add_argument(
+        "--state", type=int, default=1000, help="megabytes of state when killed (default: 1000)"
+    )
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between checkpoints (default: 5)")
+    parser.add_argument("--rounds", type=int, default=200, help="checkpoints whose bytes are counted")
+    parser.add_argument("--turns", type=int, default=3, help="turns of each (default: 3)")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child is not None:
+        child(options.child, options.states)
+        return
+    throughput(options.states, options.records, options.every, options.turns)
+    sizes(options.megabytes, options.rounds)
+    late(options.every)
+    kill(options.state)
+    beside_bytewax(options.states, options.records, options.every)
+
+
+if __name__ == "__main__":
+    main()
