@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Callable
+from operator import add
 from typing import Any
 
 import pointstamp as ps
@@ -95,7 +96,10 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
         s.scope.replay([ps.EventReader(io.BytesIO(_captured()), allow_pickle=True)])
     ),
     "Scope.scoped": lambda s: _entered(s, s.scope.scoped(dims=1)),
-    "Stream.accumulate": lambda s: pairs(s).accumulate(int, lambda total, batch: total + len(batch)),
+    "Stream.accumulate": lambda s: (
+        pairs(s).accumulate(int, lambda total, batch: total + len(batch)),
+        pairs(s).accumulate(int, lambda total, batch: total + len(batch), combine=add),
+    ),
     "Stream.aggregate": lambda s: pairs(s).aggregate(
         lambda _key, n, total: total + n, lambda key, total: (key, total), default=int
     ),
