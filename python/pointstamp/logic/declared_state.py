@@ -257,8 +257,8 @@ def _give_back_waiting(
         if version > _VERSION:
             raise CheckpointError(
                 f"the state of operator '{name}' has the version {version} in the checkpoint, and this "
-                f"version of pointstamp knows versions up to {_VERSION}: use the one that wrote it, or a newer "
-                "one"
+                f"version of pointstamp knows versions up to {_VERSION}: use the one that wrote it, or a "
+                "newer one"
             )
         of, count, taken = contents
         state.give_back(taken, restored)
