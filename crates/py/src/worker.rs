@@ -222,6 +222,11 @@ impl Worker {
         Ok(self.0.engine()?.begun())
     }
 
+    /// Takes the identities of operators with state whose functions differ from those at the checkpoint.
+    fn changed(&self) -> PyResult<Vec<String>> {
+        Ok(self.0.engine()?.changed())
+    }
+
     /// The numbers of the dataflows of the checkpoint that have yet to be built.
     fn unrestored(&self) -> PyResult<Vec<usize>> {
         Ok(self.0.engine()?.unrestored())

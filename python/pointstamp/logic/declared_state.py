@@ -253,7 +253,14 @@ def _give_back_waiting(
     entries: dict[Any, Any] = {}
     pieces = iter(restored.pieces)
     for piece in pieces:
-        _version, of, count, taken = restored.loads(piece)
+        version, *contents = restored.loads(piece)
+        if version > _VERSION:
+            raise CheckpointError(
+                f"the state of operator '{name}' has the version {version} in the checkpoint, and this "
+                f"version of pointstamp knows versions up to {_VERSION}: use the one that wrote it, or a "
+                "newer one"
+            )
+        of, count, taken = contents
         state.give_back(taken, restored)
         links = list(islice(pieces, count))
         if len(links) < count or (count and chain is None):

@@ -239,6 +239,11 @@ class PlannedOperator:
         """
         plan, node = self._scope._building.plan, self.node
         self._scope._plan_scope.check_building()
+        if scope_records(self._scope):
+            from pointstamp.plan.functions import MAKER, digest_of  # only where checkpoints are made
+
+            if digest := digest_of(logic):
+                self.core.functions(MAKER, digest)
         if self._inputs or self._outputs:
             plan.fulfil(node)
         assert node.arguments is not None

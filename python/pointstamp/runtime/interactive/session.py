@@ -454,6 +454,9 @@ class Interactive:
 
         A session that makes checkpoints makes a last one, and waits for that.
 
+        Raises:
+            CheckpointError: If the last checkpoint could not be made. The session is closed all the same.
+
         Warns:
             UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
 
@@ -467,8 +470,12 @@ class Interactive:
         if self._ends.detach() is not None:
             if self._config.checkpoint is None:
                 _close(self._running, CLOSED)
-            else:
-                _close(self._running, CLOSED, leave=None)
+                return
+            clusters = list(self._running)
+            _close(self._running, CLOSED, leave=None)
+            for cluster in clusters:
+                if cluster.unrecorded is not None:
+                    raise cluster.unrecorded
 
     @property
     def closed(self) -> bool:
