@@ -440,7 +440,7 @@ class Reading:
             raise GraphError(
                 f"source '{self._name}' cannot be read again from an offset, and checkpoints are made: what "
                 f"it had read before a failure would be lost. Make the {kind} with journal=True, which logs "
-                "what comes before it is sent"
+                "records before they are sent"
             )
 
     def _journal_of(self, partition: str) -> Path:
