@@ -792,7 +792,7 @@ class Scope(Drawable):
 
         Raises:
             GraphError: If a collection cannot keep a column of the schema, or two have one name; or where
-                checkpoints are made, of a strict input to which `main` does not send again what it has sent.
+                checkpoints are made, of a strict input to which `main` does not send its records again.
 
         Examples:
             >>> import pointstamp as ps

@@ -50,7 +50,7 @@ class Terms:
         return f"{self.operator}({given})"
 
     def accept(self, restored: Terms) -> None:
-        """Looks at the terms of a snapshot that this operator is to go on from.
+        """Checks the terms of a snapshot from which this operator is to resume.
 
         Raises:
             ValueError: If they belong to another operator, or differ; or the state was restored for another
