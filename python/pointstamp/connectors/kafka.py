@@ -582,7 +582,7 @@ class _Reader(PartitionReader[Any]):
         said = f"{self._name} has no offset {self._offset}: there are {low} to {high}, so that {gone}"
         if where == "raise":
             raise PointstampError(
-                f"{said}. With on_lost='earliest' the source goes on at {low}, and with 'latest' at {high}"
+                f"{said}. With on_lost='earliest' the source resumes at {low}, and with 'latest' at {high}"
             )
         self._offset = low if where == "earliest" else high
         if self._known:

@@ -523,7 +523,7 @@ class Reading:
         self._mine = sorted([*had, *(name for n, name in enumerate(added) if self._reads(name, n))])
         unknown = sorted(set(self._offsets) - set(names))
         if unknown:
-            raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to go on with")
+            raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to resume")
         self._timing.begin(self._mine)
         for name in self._mine:
             self._take(name)

@@ -258,7 +258,7 @@ def _give_back_waiting(
         links = list(islice(pieces, count))
         if len(links) < count or (count and chain is None):
             raise CheckpointError(
-                f"the checkpoint has other pieces of operator '{name}' than its state says: go on from "
+                f"the checkpoint has other pieces of operator '{name}' than its state says: resume from "
                 "another one with Checkpoint(at=)"
             )
         sizes = []
@@ -304,7 +304,7 @@ def _give_back(
             for key, _ in pairs:
                 if key in known:
                     raise CheckpointError(
-                        f"the checkpoint has the key {key!r:.100} of operator '{name}' twice: go on from "
+                        f"the checkpoint has the key {key!r:.100} of operator '{name}' twice: resume from "
                         "another one with Checkpoint(at=)"
                     )
                 known.add(key)

@@ -59,7 +59,7 @@ class Terms:
         ours = self.now()
         if not _agree(ours, restored):
             raise ValueError(
-                f"this snapshot is of {restored}, and was given to {ours}: an operator goes on from a "
+                f"this snapshot is of {restored}, and was given to {ours}: an operator resumes from a "
                 "snapshot of its own kind, with the same terms"
             )
         if (ours.index, ours.peers) != (restored.index, restored.peers):

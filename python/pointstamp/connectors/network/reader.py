@@ -156,7 +156,7 @@ class ConnectionReader(PartitionReader[Any]):
     def seek(self, offset: Any) -> None:
         """Refuses any offset."""
         if offset is not None:
-            raise PointstampError(f"{self.name} sends everything once, and cannot go on at {offset!r}")
+            raise PointstampError(f"{self.name} sends everything once, and cannot resume at {offset!r}")
 
     def close(self) -> None:
         """Closes the connection, and ends a thread that waits for it."""

@@ -186,7 +186,7 @@ class Epochs:
             what = "has no checkpoint" if known < 0 else f"has a checkpoint of micro-batch {known}"
             raise CheckpointError(
                 f"{self._location} {what}, and {self._store.directory} has sealed micro-batch "
-                f"{max(missing)}, without the rows of {min(gone)}, which a later checkpoint had: go on from "
+                f"{max(missing)}, without the rows of {min(gone)}, which a later checkpoint had: resume from "
                 f"the newest checkpoint of the location that was used with the directory. {_REMEDY}"
             )
         if missing and self._recorded is not None:

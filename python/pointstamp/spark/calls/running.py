@@ -132,7 +132,7 @@ def run(
     given: Any = checkpoint
     if given is not None and (not isinstance(given, Checkpoint) or given.at is not None):
         raise ConfigError(
-            "checkpoint is a pointstamp.Checkpoint without at=, because a run goes on from its own "
+            "checkpoint is a pointstamp.Checkpoint without at=, because a run resumes from its own "
             f"checkpoints only, and is {checkpoint!r}"
         )
     several = isinstance(inputs, dict)
