@@ -59,6 +59,7 @@ class StateChain:
         self._open: list[_Link] = []
 
     def __enter__(self) -> None:
+        # No limit: the other holder pickles one part, which takes a millisecond, and releases it.
         self._lock.acquire()
 
     def __exit__(
