@@ -1,4 +1,4 @@
-"""What the extension module holds; `make lint` compares this with the module (`mypy.stubtest`)."""
+"""The contents of the extension module; `make lint` compares this with the module (`mypy.stubtest`)."""
 
 # ruff: noqa: F403, F405  (a part of the stub is imported whole)
 
@@ -248,7 +248,7 @@ def check_record(call: str, many: str, record: object) -> None: ...
 def check_records(call: str, records: object) -> None: ...
 def tagged_hash(tag: bytes, bytes: bytes) -> int: ...
 
-# The engine: what an operator touches when it runs, and what `main` holds.
+# The engine: the objects of a running operator, and those of `main`.
 
 @final
 class Activator:

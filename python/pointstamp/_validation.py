@@ -487,8 +487,8 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
             message += f": the streams of its results have it, such as scan(...).{name}"
         elif "distinct_count" in known and name in _OF_RESULTS:
             message += (
-                f": say first what is made of each window, as in count().{name}: there is count, sum, "
-                "collect, fold and so on"
+                f": choose the result of each window first, as in count().{name}: count, sum, collect, "
+                "fold and others"
             )
         elif close := difflib.get_close_matches(name, known, n=2):
             message += f": there is {' and '.join(close)}"

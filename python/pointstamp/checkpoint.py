@@ -33,11 +33,11 @@ class Checkpoint:
         location: A folder, which is made if it is not there. It belongs to one computation at a time.
         every: Seconds between two checkpoints; None: only when `Worker.checkpoint` asks for one.
         keep: The number of complete checkpoints that are kept.
-        at: The number of the checkpoint to go on from; None: the newest.
+        at: The number of the checkpoint to resume from; None: the newest.
         new: Operators with state that the program has gained since the checkpoint, by the identities that
             errors name: they begin with none. Operators without state may come and go in any case.
         drop: Operators that the program no longer has, and whose state is dropped.
-        drain: Seconds that an attempt may take until nothing is in flight. Then sources go on, and the
+        drain: Seconds that an attempt may take until nothing is in flight. Then sources continue, and the
             attempt is repeated later.
         tolerate: Failures in a row (a full disk, say) before the computation ends with an error.
 
@@ -59,7 +59,7 @@ class Checkpoint:
     keep: int
     """The number of complete checkpoints that are kept."""
     at: int | None
-    """The number of the checkpoint to go on from; None for the newest."""
+    """The number of the checkpoint to resume from; None for the newest."""
     new: tuple[str, ...]
     """Operators with state that the program has gained."""
     drop: tuple[str, ...]

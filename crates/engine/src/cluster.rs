@@ -277,7 +277,7 @@ impl Cluster {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Ends the connections to the other processes. Call it last, on a thread of one's own.
+    /// Ends the connections to the other processes. Call it last, on a thread that does nothing else.
     pub fn close(&self) {
         self.fabric.close();
     }

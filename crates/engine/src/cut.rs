@@ -199,7 +199,7 @@ pub struct Part<P: Payload> {
     pub dataflows: Vec<DataflowPart<P>>,
 }
 
-/// Why a part is no state to go on from.
+/// The reason why a computation cannot resume from a part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
     /// An operator does not declare its state.
@@ -295,7 +295,7 @@ impl<P: Payload> Part<P> {
 /// The numbers of capabilities and records at each port and time, on all workers together.
 pub type Outstanding = Vec<(Port, Point, i64)>;
 
-/// By port and time, how many capabilities or records there are.
+/// The number of capabilities or records by port and time.
 type Counts = BTreeMap<(Port, Point), i64>;
 
 /// The capabilities and records at a cut, on all workers together, by dataflow and operator. Progress begins
@@ -687,7 +687,7 @@ pub trait Cuts<P: Payload> {
         let _ = attempt;
     }
 
-    /// An attempt came to nothing, and sources go on.
+    /// An attempt came to nothing, and sources resume.
     fn given_up(&self, given_up: GivenUp) {
         let _ = given_up;
     }

@@ -3,7 +3,7 @@
 use pointstamp_engine::cut::{Objection, RescaleError};
 use pointstamp_engine::error::BoxError;
 
-/// A failure to make a checkpoint, or to go on from one.
+/// A failure to make a checkpoint, or to resume from one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The location.

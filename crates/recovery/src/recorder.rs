@@ -36,7 +36,8 @@ pub struct Opened {
 ///
 /// # Errors
 ///
-/// [`Error::Store`], and [`Error::Ended`] where the checkpoint to go on from is the last one of an ended computation.
+/// [`Error::Store`], and [`Error::Ended`] where the checkpoint to resume from is the last one of an ended
+/// computation.
 pub fn open(options: &Options) -> Result<Opened, Error> {
     let location = location(&options.place, options.faults.as_ref())?;
     let opened = location.open(options.keep, options.at)?;
@@ -312,7 +313,7 @@ impl<P: Payload> Writing<P> {
         Ok(())
     }
 
-    /// Tells the pieces that are new in the last checkpoint that it has them.
+    /// Notes in the pieces that are new in the last checkpoint that it has them.
     fn settle_pieces(&self, before: &BTreeMap<usize, Known>) {
         for (worker, pieces) in self.known.iter().flatten() {
             let before = before.get(worker);

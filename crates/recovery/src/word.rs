@@ -34,7 +34,7 @@ pub(crate) struct Begun {
     /// The number of the execution.
     pub(crate) execution: u64,
     pub(crate) lineage: Lineage,
-    /// The checkpoint to go on from.
+    /// The checkpoint to resume from.
     pub(crate) from: Option<u64>,
 }
 

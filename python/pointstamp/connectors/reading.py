@@ -440,7 +440,7 @@ class Reading:
             raise GraphError(
                 f"source '{self._name}' cannot be read again from an offset, and checkpoints are made: what "
                 f"it had read before a failure would be lost. Make the {kind} with journal=True, which logs "
-                "what comes before it is sent"
+                "records before they are sent"
             )
 
     def _journal_of(self, partition: str) -> Path:
@@ -523,7 +523,7 @@ class Reading:
         self._mine = sorted([*had, *(name for n, name in enumerate(added) if self._reads(name, n))])
         unknown = sorted(set(self._offsets) - set(names))
         if unknown:
-            raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to go on with")
+            raise GraphError(f"source '{self._name}' has no partition {unknown[0]!r} to resume")
         self._timing.begin(self._mine)
         for name in self._mine:
             self._take(name)

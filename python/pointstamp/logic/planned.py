@@ -38,7 +38,7 @@ def scope_records(scope: BuildingScope) -> bool:
 
 
 class PlannedOperator:
-    """An operator of one's own, while it is being built: reserved in the engine, connected by lowering.
+    """A custom operator, while it is being built: reserved in the engine, connected by lowering.
 
     Its outputs, capabilities and activator are made at once, so that its constructor can be called; its
     inputs are connected, and it is built, when the plan is lowered.

@@ -199,7 +199,7 @@ impl<P: Payload> Input<P> {
         self.0.borrow().resumed.clone()
     }
 
-    /// Whether it was closed at the checkpoint that the computation goes on from: what is sent goes nowhere.
+    /// Whether it was closed at the checkpoint that the computation resumes from: records sent to it are dropped.
     pub fn had_ended(&self) -> bool {
         let state = self.0.borrow();
         state.served && state.outlets.is_empty()

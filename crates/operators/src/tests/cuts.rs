@@ -1,4 +1,4 @@
-//! Random programs of collections that are cut at any moment, and go on from there on as many workers or on others.
+//! Random programs of collections that are cut at any moment, and resume from there on as many workers or on others.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ use crate::entry::running::{Found, Pace, batch, check, ended};
 use crate::entry::value::Value;
 use crate::typed::{Input as Port, Typed};
 
-/// For how long an attempt may take: a limit against hangs.
+/// The limit of an attempt, against hangs.
 pub(super) const LONG: Limits = Limits {
     ready: Duration::from_secs(300),
     drain: Duration::from_secs(300),

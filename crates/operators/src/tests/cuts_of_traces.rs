@@ -1,4 +1,4 @@
-//! Traces that `main` and other dataflows read, of computations that are cut at any moment and go on from there.
+//! Traces that `main` and other dataflows read, of computations that are cut at any moment and resume from there.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// For how long nothing may happen in a simulated program: a limit against hangs.
+/// The limit of a time in which nothing happens in a simulated program, against hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn simulate<R: Send>(
