@@ -93,7 +93,7 @@ class Feed(PartitionReader[tuple[int, int, Any]]):
 
     @property
     def offset(self) -> list[int]:
-        """How many records were read, in how many batches."""
+        """The number of records that were read, and of batches."""
         return [self._next, self.batches]
 
     def seek(self, offset: list[int]) -> None:
@@ -217,7 +217,7 @@ def steady(states: int, records: int, folder: Path | None, every: float) -> tupl
 
 
 def throughput(states: int, records: int, every: float, turns: int) -> None:
-    """What checkpoints cost while the dataflow runs, and the longest time without a result."""
+    """Measures the cost of checkpoints while the dataflow runs, and the longest time without a result."""
     plain, kept, gaps, plain_gaps = [], [], [], []
     for _ in range(turns):
         seconds, found = steady(states, records, None, every)
@@ -263,7 +263,7 @@ def packs(folder: Path) -> dict[str, int]:
 
 
 def sizes(megabytes: int, rounds: int) -> None:
-    """How long a checkpoint of changes takes, how many files it makes, and how many bytes it writes."""
+    """Measures a checkpoint of changes: seconds, files, and bytes."""
     states = 3 * megabytes * 10**6 // LENGTH
     some = states // 3
 
@@ -292,7 +292,7 @@ def sizes(megabytes: int, rounds: int) -> None:
 
 
 def written(states: int, rounds: int) -> None:
-    """How many bytes checkpoints write for bytes that have changed."""
+    """Measures the bytes that checkpoints write for bytes that have changed."""
 
     def main(worker: ps.Worker) -> tuple[int, int]:
         run = Run(worker, Feed(states, large=True))
@@ -320,7 +320,7 @@ def written(states: int, rounds: int) -> None:
 
 
 def late(every: float) -> None:
-    """How long after a result is final it is shown."""
+    """Measures the time from a final result to its rows in the target."""
 
     def main(worker: ps.Worker) -> list[float]:
         run = Run(worker, Feed(1000), Path(folder) / "states.db")
