@@ -21,7 +21,7 @@ use crate::bound::{Home, ThreadBound};
 use crate::gathering::Gathering;
 use crate::gil::{Held, attached, detached_here};
 use crate::observability::diagnostics::pass_on;
-use crate::observability::look::look;
+use crate::observability::statistics::statistics;
 use crate::raised::{Raised, exception, told};
 use crate::recovery::Recording;
 
@@ -116,7 +116,7 @@ impl PythonHost {
             && let Some(engine) = &*self.engine.borrow()
             && !engine.is_stepping()
         {
-            inquiry.answer(|| look(py, &self.home, engine).ok());
+            inquiry.answer(|| statistics(py, &self.home, engine).ok());
         }
     }
 
