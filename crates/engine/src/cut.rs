@@ -122,7 +122,9 @@ impl Form {
     /// Adds the digest of its functions, unless it has one.
     pub(crate) fn add_functions(&mut self, maker: &str, digest: &str) {
         if self.functions().is_none() {
-            self.kind.push_str(&format!("\n{maker} {digest}"));
+            for text in ["\n", maker, " ", digest] {
+                self.kind.push_str(text);
+            }
         }
     }
 
