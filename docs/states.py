@@ -50,7 +50,7 @@ STREAM: dict[str, State] = {
     "enter": NOTHING,
     "enter_at": NOTHING,
     "event_time": (
-        "the latest time; other workers go on with the least watermark",
+        "the latest time; other workers resume with the least watermark",
         ANY,
     ),
     "exchange": NOTHING,

@@ -1,8 +1,8 @@
-"""Breadth-first search: how many edges each node is away from a root, by a loop.
+"""Breadth-first search: the number of edges from a root to each node, by a loop.
 
-The second coordinate of a time counts trips round the loop, so a node's distance is the trip on which it
-is first reached. The loop ends when a trip brings nothing new. The search waits for a trip to be
-complete before it takes it up: that is what frontiers are for.
+The second coordinate of a time counts turns of the loop, so a node's distance is the turn in which it is
+first reached. The loop ends when a turn brings nothing new. The search waits for a turn to be complete before
+it processes it: frontiers make that possible.
 
     python examples/bfs.py --nodes 10000 --edges 50000 --check
 """

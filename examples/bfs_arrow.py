@@ -2,8 +2,8 @@
 
 python examples/bfs_arrow.py --nodes 200000 --edges 800000 --workers 2
 
-A worker owns the nodes whose number it gets by ``node % workers``, with the edges that lead out of them. The
-round in which a node is first heard of is its distance. A small graph is checked against NetworkX.
+A worker owns the nodes whose number is its own by ``node % workers``, with the edges that lead out of them.
+The round in which a node is first reached is its distance. A small graph is checked against NetworkX.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def far(part: Part) -> np.ndarray:
 
 
 def visit(distance: np.ndarray, part: Part, now: Any, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Nodes that were found give those after them, if they had not been found before."""
+    """New nodes reach their targets, if these had not been reached before."""
     places = np.unique(np.concatenate([part.places(batch["node"]) for batch in batches]))
     new = places[distance[places] == FAR]
     distance[new] = now[1]  # (epoch, round)

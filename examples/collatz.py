@@ -1,7 +1,7 @@
-"""The Collatz sequence: halve what is even, triple what is odd and add one. How many steps is it to 1?
+"""The Collatz sequence: halve even numbers, triple odd ones and add one. How many steps is it to 1?
 
-Numbers go round a loop, each as often as its sequence is long; those that have come to 1 leave. Trips of
-different numbers overlap: no number waits for another's trip to end.
+Numbers circulate in a loop, each as often as its sequence is long; numbers that have reached 1 leave. Turns
+of different numbers overlap: no number waits for another's turn to end.
 
     python examples/collatz.py 10000
 """
@@ -17,7 +17,7 @@ def collatz(most: int, workers: int) -> dict[int, int]:
 
     def main(worker: ps.Worker) -> ps.Capture[tuple[int, int]]:
         with worker.dataflow("Collatz") as scope:
-            # A record is (where it began, where it is, how many steps that took).
+            # A record is (the first number, the present one, the number of steps).
             numbers = scope.to_stream(range(worker.index + 1, most + 1, worker.peers)).map(
                 lambda n: (n, n, 0)
             )

@@ -1,8 +1,8 @@
-"""Connected components: nodes tell their neighbours the least label they know, until all is quiet.
+"""Connected components: nodes send their neighbours the least label they have, until none changes.
 
-Nothing here waits for a trip round the loop to end: a label that is better travels at once. The loop is
-over when no label is under way any more, which is what the engine's progress tracking finds out; then
-the last word on each node is its component.
+Nothing here waits for a turn of the loop to end: a better label travels at once. The loop is over when no
+label is in flight any more, which the engine's progress tracking detects; then the last label of each node is
+its component.
 
     python examples/connected_components.py --nodes 10000 --edges 10000 --check
 """
@@ -21,7 +21,7 @@ def improve(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., N
     """The constructor of the operator that keeps each node's label.
 
     Its inputs are edges, in both directions, and labels ``(node, label)``; it sends ``(node, label,
-    neighbours to tell)``. Each epoch is a graph of its own.
+    neighbours to inform)``. Each epoch is a graph of its own.
     """
     capability.drop()
     graphs: PerEpoch[defaultdict[int, list[int]]] = PerEpoch(lambda: defaultdict(list))

@@ -2,9 +2,9 @@
 
 python examples/connected_components_arrow.py --nodes 200000 --edges 400000 --workers 2
 
-A worker owns the nodes whose number it gets by ``node % workers``, with their edges. A node's label is the
-least number that it has heard of, first its own. A node whose label got smaller tells its neighbours, in the
-next round of the loop; when none did, the loop is over. A small graph is checked against NetworkX.
+A worker owns the nodes whose number is its own by ``node % workers``, with their edges. A node's label is the
+least number that it has received, first its own. A node whose label got smaller sends it to its neighbours,
+in the next round of the loop; when none did, the loop is over. A small graph is checked against NetworkX.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SMALL = 20_000
 
 
 def unlabelled(part: Part) -> np.ndarray:
-    """The labels of a worker's nodes before any was told: larger than all."""
+    """The labels of a worker's nodes before any was sent: larger than all."""
     return np.full(len(part.nodes), np.iinfo(np.int64).max)
 
 
 def improve(label: np.ndarray, part: Part, _: Any, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Nodes take the labels that they are told, and tell their neighbours those that are smaller."""
+    """Nodes take the labels that they receive, and send their neighbours those that are smaller."""
     before = label.copy()
     for batch in batches:
         np.minimum.at(label, part.places(batch["node"]), batch["label"].to_numpy())

@@ -2,7 +2,7 @@
 
 The operator has two inputs and two outputs: data goes from the first to the first, and questions on the
 second get answers on the second. No operator may assume that a question brings no more data, unless the
-operator says so: with no path from question to data, the data's frontier passes times at which questions
+operator declares so: with no path from question to data, the data's frontier passes times at which questions
 may still be asked.
 
     python examples/diagnostic_path.py
@@ -20,7 +20,7 @@ import pointstamp as ps
 def counter(
     words: ps.Stream[str], questions: ps.Stream[str]
 ) -> tuple[ps.Stream[tuple[str, int]], ps.Stream[tuple[str, int]]]:
-    """Running counts of words, and what the counts are when the program asks."""
+    """Running counts of words, and the counts at the moments when the program asks."""
     builder = words.scope.operator("Count words")
     data = builder.new_input(words, ps.Exchange(lambda word: word))
     asked = builder.new_input(questions, ps.Exchange(lambda word: word))
@@ -50,7 +50,7 @@ def counter(
 
 
 def run(rounds: int, workers: int) -> list[tuple[int, list[tuple[str, int]]]]:
-    """By worker: how many rounds of data were over while a question could still come, and the answers."""
+    """By worker: the rounds of data that were over while a question could still come, and the answers."""
 
     def main(worker: ps.Worker) -> tuple[int, list[tuple[str, int]]]:
         text: ps.InputHandle[str] = ps.InputHandle()

@@ -1,4 +1,4 @@
-"""Distinct records: an operator that remembers what it has seen, written by hand and taken from the library.
+"""Distinct records: an operator that remembers the records it has seen, by hand and from the library.
 
 python examples/distinct.py --records 100000 --different 1000
 """

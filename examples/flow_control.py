@@ -1,7 +1,7 @@
 """Flow control: a source that runs ahead of the rest by no more than a few times.
 
-The source could fill the memory: each of its times brings many records, and the operator behind it keeps
-them until their time is over. `in_flight` bounds how many times there are at once.
+The source could fill the memory: each of its times brings many records, and the next operator keeps them
+until their time is over. `in_flight` bounds the number of times at once.
 
     python examples/flow_control.py --times 1000 --in-flight 4
 """
@@ -17,7 +17,7 @@ PER_TIME = 100
 
 
 def flow(times: int, in_flight: int, workers: int) -> tuple[int, int]:
-    """The sum of all records, and how many times of a worker were in the dataflow at once, at most."""
+    """The sum of all records, and the greatest number of a worker's times in the dataflow at once."""
 
     def main(worker: ps.Worker) -> tuple[int, int]:
         begun = ended = most = total = 0
@@ -37,7 +37,7 @@ def flow(times: int, in_flight: int, workers: int) -> tuple[int, int]:
         with worker.dataflow("Flow control") as scope:
             numbers = scope.iterator_source("numbers", items(), in_flight=in_flight)
             sums = numbers.accumulate(int, lambda total, batch: total + sum(batch), combine=add)
-            sums.broadcast().inspect(end)  # every worker hears of the end of each time
+            sums.broadcast().inspect(end)  # every worker gets the end of each time
         worker.run()
         return total, most
 

@@ -1,4 +1,4 @@
-"""A hash join of two streams: each side is kept by key, and meets what the other side brings.
+"""A hash join of two streams: each side is kept by key, and is joined with records of the other side.
 
 Pairs come out as soon as their second half arrives: nothing waits for a side to be complete.
 

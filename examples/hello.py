@@ -1,7 +1,7 @@
 """The timely dataflow book's first program: rounds of numbers, each seen by the worker that it belongs to.
 
 python examples/hello.py               one worker sees every number
-python examples/hello.py --workers 2   two share them: a number's remainder says whose it is
+python examples/hello.py --workers 2   two share them: by a number's remainder
 """
 
 import pointstamp as ps
@@ -11,7 +11,7 @@ def main(worker: ps.Worker) -> None:
     """The program of each worker."""
     numbers: ps.InputHandle[int] = ps.InputHandle()
 
-    # A new input, its records exchanged between the workers, and a look at what arrives.
+    # A new input, its records exchanged between the workers, and the records that arrive.
     with worker.dataflow() as scope:
         probe = (
             scope.input_from(numbers)

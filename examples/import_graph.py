@@ -42,7 +42,7 @@ def imports(limit: int) -> set[Import]:
 
 
 def build(needs: ps.Collection[Import], edited: ps.Collection[str]) -> tuple[Any, Any, Any]:
-    """All that each module needs, the circles, and what is stale, as collections."""
+    """The needs of each module, the circles, and the stale modules, as collections."""
 
     def further(inner: ps.Scope, known: ps.Collection[Import]) -> ps.Collection[Import]:
         over = known.map(lambda pair: (pair[1], pair[0]))

@@ -21,7 +21,7 @@ Follow = tuple[int, int]
 
 
 def two_away(follows: set[Follow], person: int) -> set[int]:
-    """Whom those follow whom a person follows, by a search."""
+    """The people followed by those that a person follows, by a search."""
     near = {other for one, other in follows if one == person}
     return {other for one, other in follows if one in near}
 
@@ -68,7 +68,7 @@ def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
         asked.insert(person)
         if len(current) > 3:
             asked.remove(current.pop(0))  # its answer is kept up no longer
-        # The graph goes on changing.
+        # The graph keeps changing.
         gone = chance.choice(sorted(there))
         come = (person, chance.randrange(arguments.people))
         there.discard(gone)

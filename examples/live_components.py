@@ -35,7 +35,7 @@ def groups_of(friendships: set[Friendship]) -> dict[int, int]:
 
 
 def main(worker: ps.Worker, arguments: argparse.Namespace) -> None:
-    """Builds the dataflow, changes friendships one at a time, and looks at what each change did."""
+    """Builds the dataflow, changes friendships one at a time, and prints the effect of each change."""
     chance = random.Random(arguments.seed)
     groups: dict[int, int] = {}
     changed: Counter[str] = Counter()

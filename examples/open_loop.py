@@ -47,7 +47,7 @@ def latencies(rate: int, seconds: float, workers: int) -> list[float]:
 
 
 def histogram(values: list[float]) -> None:
-    """Prints how many values lie below each power of two of microseconds, and how many are left."""
+    """Prints the number of values below each power of two of microseconds, and of the rest."""
     limit, left = 1e-6, len(values)
     ordered = sorted(values)
     below = 0

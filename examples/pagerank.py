@@ -1,8 +1,8 @@
 """PageRank: ranks flow along edges, round after round, and all of a round is there before the next begins.
 
-Each worker keeps the nodes whose number leads to it. In every round a node passes its rank on to those
-that it points to; what nodes without edges hold is dealt out to all. The loop ends after a number of
-rounds.
+Each worker keeps the nodes whose number leads to it. In every round a node passes its rank on to its
+targets, in equal shares; the rank of nodes without edges is shared among all. The loop ends after a number
+of rounds.
 
     python examples/pagerank.py --nodes 1000 --edges 5000 --rounds 50 --check
 """

@@ -1,4 +1,4 @@
-"""PageRank of a random graph: in each round of a loop, every node shares its rank with those it links to.
+"""PageRank of a random graph: in each round of a loop, every node shares its rank with its targets.
 
 python examples/pagerank_arrow.py --nodes 200000 --edges 800000 --workers 2
 
@@ -35,10 +35,10 @@ class Ranks:
         self.nodes, self.rounds, self.part = nodes, rounds, part
         self.rank = np.full(len(part.nodes), 1.0 / nodes)
         self.given: dict[int, np.ndarray] = {}
-        """By round, what was given to each node."""
+        """By round, the shares of each node."""
 
     def take(self, round: int, batch: pa.RecordBatch) -> None:
-        """Notes what nodes are given in a round."""
+        """Notes the shares of nodes in a round."""
         total = self.given.setdefault(round, np.zeros(len(self.rank)))
         np.add.at(total, self.part.places(batch["node"]), batch["share"].to_numpy())
 

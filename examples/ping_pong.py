@@ -1,4 +1,4 @@
-"""Ping-pong: a record goes round the workers; the time that a trip takes is the latency of a hop.
+"""Ping-pong: a record circulates between workers; the time of a turn is the latency of a hop.
 
 python examples/ping_pong.py --trips 10000 --workers 2
 """

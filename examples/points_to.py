@@ -14,9 +14,9 @@ Pairs = ps.Collection[tuple[str, str]]
 
 
 def points_to(news: Pairs, copies: Pairs, loads: Pairs, stores: Pairs) -> Pairs:
-    """Pairs ``(variable, object)`` of each variable of a program and what it may refer to.
+    """Pairs ``(variable, object)`` of each variable of a program and the objects that it may refer to.
 
-    ``x = new o``, ``x = y``, ``x = *y`` and ``*x = y`` are pairs of what stands left and right.
+    ``x = new o``, ``x = y``, ``x = *y`` and ``*x = y`` are pairs of the left and the right side.
     """
     with news.scope.iterative() as loop:
         variable = loop.variable(news.enter(loop))

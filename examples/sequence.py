@@ -1,7 +1,7 @@
 """A sequence: workers push commands, and all of them apply all of these in the same order.
 
-Deposits and withdrawals do not commute where an account cannot be overdrawn, yet every worker ends with
-the same accounts: a sequencer gives one order to what any worker pushes.
+Deposits and withdrawals do not commute where an account cannot be overdrawn, yet every worker ends with the
+same accounts: a sequencer gives one order to the values that any worker pushes.
 
     python examples/sequence.py --commands 1000 --workers 4
 """
@@ -13,7 +13,7 @@ import sys
 import pointstamp as ps
 
 Command = tuple[str, int]
-"""An account, and what to add to it; less than nothing is a withdrawal."""
+"""An account, and the amount to add to it; a negative one is a withdrawal."""
 
 ACCOUNTS = ["ann", "bob", "cleo"]
 

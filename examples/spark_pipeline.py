@@ -1,4 +1,4 @@
-"""A data pipeline on Spark, with a dataflow inside: what Python's library says, and what needs what in it.
+"""A data pipeline on Spark, with a dataflow inside: words of Python's library, and its import graph.
 
     python examples/spark_pipeline.py                          the whole library of the Python that runs it
     python examples/spark_pipeline.py --packages json,email    some packages of it
@@ -82,7 +82,7 @@ def words_of(parsed: DataFrame) -> DataFrame:
 
 
 def import_names(spark: SparkSession, parsed: DataFrame) -> DataFrame:
-    """The import graph by name: (source, target), each pair once. What is not in the library is left out."""
+    """The import graph by name: (source, target), each pair once, within the library alone."""
     known = parsed.select(sf.col("module").alias("target")).union(
         spark.createDataFrame([(name,) for name in sorted(library.builtin_modules())], "target string")
     )
@@ -118,7 +118,7 @@ def import_numbers(names: DataFrame, modules: DataFrame) -> DataFrame:
     )
 
 
-# ---------------------------------------------------------------- after: Spark joins what came out
+# ---------------------------------------------------------------- after: Spark joins the results
 
 
 def module_table(modules: DataFrame, imports: DataFrame, found: dict[str, DataFrame]) -> DataFrame:
@@ -176,7 +176,7 @@ def main() -> int:
 
 
 def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, tasks: int) -> int:
-    """From files to tables, through the dataflows, to what is shown; returns the exit code."""
+    """From files to tables, through the dataflows, to the report; returns the exit code."""
     console = steps.console
     packages = len(files["package"].unique())
     batches = len(files["batch"].unique())

@@ -15,7 +15,7 @@ from support.graphs import Edge, arguments, edges_of, nodes_of
 
 
 def union_find(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
-    """The constructor of an operator that passes on the edges that join what was apart, as they come."""
+    """The constructor of an operator that passes on edges that join separate parts, as they come."""
     capability.drop()
     above: dict[int, int] = {}
 
@@ -38,7 +38,7 @@ def union_find(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[...
 
 
 def forest(edges: list[Edge], workers: int) -> tuple[list[Edge], int]:
-    """Edges that connect what the graph connects, without circles; and how many travelled to find them."""
+    """Edges that connect the same nodes as the graph, without circles; and how many travelled."""
 
     def main(worker: ps.Worker) -> tuple[ps.Capture[Edge], list[int]]:
         travelled: list[int] = []

@@ -27,7 +27,7 @@ def unordered(times: int, workers: int) -> list[tuple[ps.Time, list[int]]]:
                 .probe()
             )
         held = [capability.delayed(time) for time in range(times)]
-        capability.drop()  # no time but these from now on
+        capability.drop()  # only times from these on
 
         chosen = random.Random(worker.index)
         for record in range(5):  # each time gets five records, in rounds of a random order

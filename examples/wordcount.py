@@ -30,7 +30,7 @@ words_of = re.compile(r"[^\W\d]\w*").findall
 
 
 def lines_of(path: Path) -> list[str]:
-    """The text of a file; what is not UTF-8 in it becomes a replacement character."""
+    """The text of a file; bytes that are not UTF-8 become a replacement character."""
     return path.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
@@ -40,7 +40,7 @@ def lines_of(path: Path) -> list[str]:
 def count_words() -> Callable[..., None]:
     """The logic of the operator that counts: it keeps the totals of the words that are sent to its worker."""
     totals: Counter[str] = Counter()
-    rounds: dict[ps.Time, Counter[str]] = {}  # what has arrived of the rounds that are not over
+    rounds: dict[ps.Time, Counter[str]] = {}  # the counts of rounds that are not over
 
     def logic(
         input: ps.FrontieredInput[str], output: ps.OutputPort[tuple[str, int]], notificator: ps.Notificator
@@ -64,8 +64,8 @@ def run(files: list[Path], workers: int, show: Callable[[int], None]) -> tuple[d
     """Counts the words of the files; returns the totals and the number of lines.
 
     Args:
-        files: What to read.
-        workers: On how many worker threads.
+        files: The files to read.
+        workers: The number of worker threads.
         show: Called on worker 0 with the number of files that are counted, as it grows.
     """
 
@@ -131,7 +131,7 @@ def find_files(directory: Path, suffix: str) -> list[Path]:
 
 
 def progress_bar(files: list[Path], sizes: list[int]) -> tuple[Callable[[int], None], Callable[[], None]]:
-    """Returns functions that show how many files are counted, and that end the bar; on a terminal only."""
+    """Returns functions that show the number of counted files, and that end the bar; on a terminal only."""
     try:
         from tqdm import tqdm
     except ImportError:

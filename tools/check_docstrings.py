@@ -120,7 +120,11 @@ def files(places: list[Path]) -> list[Path]:
     found = [
         path
         for place in places
-        for path in ([place] if place.is_file() else sorted([*place.rglob("*.py"), *place.rglob("*.rs")]))
+        for path in (
+            [place]
+            if place.is_file()
+            else sorted([*place.rglob("*.py"), *place.rglob("*.pyi"), *place.rglob("*.rs")])
+        )
     ]
     return [path for path in found if not {"__pycache__", "target"} & set(path.parts)]
 

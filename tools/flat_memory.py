@@ -49,7 +49,7 @@ def main(worker: ps.Worker, rounds: int, edges: int, nodes: int, loop: bool) -> 
         handle.update_many([(edge, 1), (window[number % edges], -1)])
         window[number % edges] = edge
         handle.advance_to(number)
-        if number % 16 == 0:  # several rounds are under way together
+        if number % 16 == 0:  # several rounds are in flight together
             settle(worker, probes, number)
             trace.allow_merging_before(number - 1)
         if number % max(1, rounds // 10) == 0:

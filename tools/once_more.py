@@ -28,7 +28,7 @@ HUNG = "Timeout ("
 """The first words of faulthandler where a test took too long."""
 
 STACK = re.compile(r'Timeout \(|(Current t|T)hread 0x|  File "|  \.\.\.$|  <')
-"""Begins a line of faulthandler; the others are of workers that go on."""
+"""Begins a line of faulthandler; the others are of workers that continue."""
 
 NOT_THE_TEST = ("/_pytest/", "/pluggy/", "/xdist/", "/execnet/", journal.__file__)
 

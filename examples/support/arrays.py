@@ -1,6 +1,6 @@
 """The common part of the graph examples over columns: a worker's part of each epoch, and rounds over it.
 
-A worker owns the nodes whose number it gets by ``node % workers``, with the edges that lead out of them.
+A worker owns the nodes whose number is its own by ``node % workers``, with the edges that lead out of them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Part:
         np.cumsum(self.degrees, out=self._starts[1:])
 
     def after(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The nodes that edges from these lead to, and how many edges each of these has."""
+        """The targets of edges from these nodes, and the number of edges of each node."""
         first, degrees = self._starts[places], self.degrees[places]
         skipped = np.cumsum(degrees) - degrees
         return self.targets[np.arange(degrees.sum()) + np.repeat(first - skipped, degrees)], degrees
@@ -111,7 +111,7 @@ def loop(
 ) -> ps.ArrowStream:
     """A loop in which an operator answers messages to nodes, and the answers are the next messages.
 
-    Returns what was sent in it: a probe of it tells which epochs are over.
+    Returns its output: a probe of it shows which epochs are over.
     """
     by_node = ps.Exchange("node")
     with edges.scope.iterative() as inner:

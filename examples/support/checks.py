@@ -1,4 +1,4 @@
-"""The same, computed by others: words by Spark SQL, the graph by NetworkX; each says what differs."""
+"""The same, computed by others: words by Spark SQL, the graph by NetworkX; each lists differences."""
 
 from __future__ import annotations
 

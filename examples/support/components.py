@@ -1,4 +1,4 @@
-"""Weakly connected components, as a dataflow: the smallest id that a node can hear of is its component's.
+"""Weakly connected components, as a dataflow: a component is the smallest id that reaches a node.
 
     components(edges)    edges: an ArrowStream of (source, target); gives (node, component)
 
@@ -32,7 +32,7 @@ def both_ways(edges: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def components(edges: ps.ArrowStream) -> ps.ArrowStream:
-    """The components of each time's graph: that of the edges which the time has."""
+    """The components of each time's graph, which consists of the edges at the time."""
     neighbours = edges.map_batches(both_ways, EDGES, name="both ways")
     with edges.scope.iterative("components") as inner:
         handle, told = inner.loop_variable(schema=COMPONENTS)
@@ -78,17 +78,17 @@ def smallest_label(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> 
 
 
 class Labels:
-    """The labels of one worker's nodes, and what it has told their neighbours."""
+    """The labels of one worker's nodes, and the labels that it has sent to their neighbours."""
 
     def __init__(self, source: Array, target: Array) -> None:
         self.nodes = Nodes(source)
         self.neighbours = Nodes(target)
         self.edges = Edges(self.nodes.at(source), self.neighbours.at(target), len(self.nodes))
         self.label = self.nodes.ids.copy()
-        self.told = self.neighbours.ids.copy()  # no neighbour needs to hear what is larger than its own id
+        self.told = self.neighbours.ids.copy()  # no neighbour needs a label larger than its own id
 
     def take(self, ids: Array, labels: Array) -> Array:
-        """Takes what nodes are told; returns the positions of those for which it is smaller."""
+        """Takes labels for nodes; returns the positions of nodes for which they are smaller."""
         at = self.nodes.at(ids)
         smaller = labels < self.label[at]
         at = at[smaller]

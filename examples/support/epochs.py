@@ -30,7 +30,7 @@ class PerEpoch(Generic[S]):
         return self._states[epoch]
 
     def forget(self, *frontiers: Antichain) -> list[tuple[Any, S]]:
-        """Lets go of the epochs that are over at every input, and returns them."""
+        """Releases the epochs that are over at every input, and returns them."""
         over = [
             epoch
             for epoch in self._states

@@ -1,4 +1,4 @@
-"""The graphs that the graph examples work on: random ones, or those of a file of edges."""
+"""The graphs of the graph examples: random ones, or graphs from a file of edges."""
 
 import argparse
 import random

@@ -144,7 +144,7 @@ class Graphs(Generic[G]):
         return self.open[time[:-1]][1]
 
     def over(self, frontier: Antichain) -> list[tuple[ps.Capability, G]]:
-        """The graphs whose rounds are over, with the capability for the result; they are no longer kept."""
+        """The graphs whose rounds are over, with the capability for the result; they are released."""
         over = sorted(epoch for epoch in self.open if not frontier.less_equal((*epoch, LAST)))
         ended = [self.open.pop(epoch) for epoch in over]
         return [(capabilities[-1], graph) for capabilities, graph in ended]

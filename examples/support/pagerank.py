@@ -1,4 +1,4 @@
-"""PageRank, as a dataflow: in each round of a loop every node shares its rank with those it links to.
+"""PageRank, as a dataflow: in each round of a loop every node shares its rank with its targets.
 
     pagerank(edges)      edges: an ArrowStream of (source, target); gives (node, rank)
 
@@ -29,17 +29,17 @@ RANKS = pa.schema([("node", pa.int64()), ("rank", pa.float64())])
 def pagerank(
     edges: ps.ArrowStream, *, damping: float = 0.85, tolerance: float = 1e-6, rounds: int = 100
 ) -> ps.ArrowStream:
-    """The ranks of the nodes of each time's graph: that of the edges which the time has.
+    """The ranks of the nodes of each time's graph, which consists of the edges at the time.
 
     Args:
         edges: The links; a link that is there twice counts twice.
-        damping: How much of a rank is shared along links.
+        damping: The share of a rank that is passed on along links.
         tolerance: The change of a rank, on average, at which the loop ends.
         rounds: The loop ends after as many rounds in any case.
     """
 
     def rank_nodes(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> Callable[..., None]:
-        """The operator's constructor: one capability for each output goes from round to round."""
+        """The operator's constructor: one capability for each output passes from round to round."""
         for capability in capabilities:
             capability.drop()
         shares: dict[Any, list[pa.RecordBatch]] = {}
@@ -51,7 +51,7 @@ def pagerank(
         graphs = Graphs(make, outputs=3)
 
         def goes_on(capabilities: list[ps.Capability], ranks: Ranks, outputs: list[Any]) -> bool:
-            """Does what is to be done in the round of the capabilities; whether there is another."""
+            """Runs the round of the capabilities; returns whether there is another."""
             sharing, telling, last = capabilities
             now: Any = sharing.time
             number = now[-1]
@@ -131,11 +131,11 @@ class Ranks:
         self.nodes = Nodes(NONE)
 
     def links(self) -> pa.RecordBatch:
-        """Tells the targets of this worker's links that they are nodes."""
+        """Informs the targets of this worker's links that they are nodes."""
         return pa.record_batch([self.targets.ids, np.zeros(len(self.targets))], schema=SHARES)
 
     def round(self, number: int, shares: list[pa.RecordBatch], parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-        """Goes on with what has arrived in a round; returns what is to be shared in the next."""
+        """Processes the messages of a round; returns the shares for the next."""
         if number == 1:
             self.nodes = Nodes(np.concatenate([self.source, column(shares, "node")]))
             self.source = self.nodes.at(self.source)

@@ -1,4 +1,4 @@
-"""The picture of the Spark example: the most central modules, what they import, and their ranks."""
+"""The picture of the Spark example: the most central modules, their imports, and their ranks."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def network(
 
 
 def bars(axes: Any, rows: list[dict[str, Any]], colours: Colours) -> None:
-    """The ranks as bars, and by how many modules each is needed."""
+    """The ranks as bars, and the number of modules that need each."""
     names = [row["module"] for row in rows]
     ranks = [row["rank"] for row in rows]
     axes.barh(names, ranks, color=[colours[row["package"]] for row in rows], height=0.7)

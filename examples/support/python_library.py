@@ -1,4 +1,4 @@
-"""The Python library as a data set: its files, by package, and what one file says.
+"""The Python library as a data set: its files, by package, and the contents of a file.
 
 Owns what a module and a package are here, and how a file becomes words and imports. `files` runs where the
 program starts; `parse` runs in Spark's tasks, on the batches of paths that they are given.
@@ -42,13 +42,13 @@ PARSED_ARROW = pa.schema(
 
 
 def files(packages: set[str] | None = None) -> pa.Table:
-    """Every .py file of the standard library and of what is installed beside it.
+    """Every .py file of the standard library and of packages installed beside it.
 
     A package is the first part of a module's name. Packages are put into batches of about equal size, which
     are the timestamps that their words are counted at.
 
     Args:
-        packages: Only those, where they are given.
+        packages: The packages to keep, where they are given.
     """
     found: dict[str, tuple[str, int]] = {}
     for root in roots():
@@ -89,7 +89,7 @@ def builtin_modules() -> set[str]:
     return set(sys.stdlib_module_names)
 
 
-# ---------------------------------------------------------------- what a file says
+# ---------------------------------------------------------------- the contents of a file
 
 
 def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -116,7 +116,7 @@ def word_maps(counted: Sequence[Counter[str]]) -> pa.Array:
 
 
 def parse_file(path: str, module: str) -> tuple[int, int, Counter[str], list[list[str]]]:
-    """A file's lines, bytes, words and imports. What is not UTF-8 in it becomes a replacement character."""
+    """A file's lines, bytes, words and imports. Bytes that are not UTF-8 become a replacement character."""
     data = Path(path).read_bytes()
     text = data.decode("utf-8", "replace")
     home = module if os.path.basename(path) == "__init__.py" else module.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""A dataflow of what each node needs, directly or through others, and which nodes need each other.
+"""A dataflow of the nodes that each node needs, directly or through others, and of mutual needs.
 
     reachability(edges, count)    edges: an ArrowStream of (source, target) with ids below `count`;
                                   gives (node, needs, needed_by, knot)
@@ -43,7 +43,7 @@ def with_sides(edges: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def reachability(edges: ps.ArrowStream, count: int) -> ps.ArrowStream:
-    """The reach of every node of each time's graph: that of the edges which the time has."""
+    """The reach of every node of each time's graph, which consists of the edges at the time."""
     words = -(-count // 64)
     sets = pa.schema([("node", pa.int64()), ("side", pa.int8()), ("set", pa.binary(8 * words))])
 
@@ -103,14 +103,14 @@ class Reach:
         self.passed = np.zeros((self.ends, words), np.uint64)
 
     def themselves(self) -> tuple[Array, Array]:
-        """Puts every node into its own sets; returns the rows that have grown, and by what."""
+        """Puts every node into its own sets; returns the rows that have grown, and their new bits."""
         rows = np.arange(self.rows)
         ids = self.nodes.ids[rows // 2]
         self.set[rows, ids // 64] = np.left_shift(np.uint64(1), (ids % 64).astype(np.uint64))
         return rows, self.set.copy()
 
     def take(self, batches: list[pa.RecordBatch]) -> tuple[Array, Array]:
-        """Adds to the sets what arrived; returns the rows that have grown, and by what."""
+        """Adds arriving bits to the sets; returns the rows that have grown, and their new bits."""
         rows = 2 * self.nodes.at(column(batches, "node")) + column(batches, "side")
         given = np.concatenate([bits_of(batch["set"]) for batch in batches])
         rows, given = merged(rows, given)
@@ -121,7 +121,7 @@ class Reach:
         return rows, given
 
     def passed_on(self, rows: Array, new: Array) -> Iterator[list[Any]]:
-        """Yields the nodes that these rows pass on and their neighbours have not been told, as columns."""
+        """Yields the new bits of these rows that their neighbours have not received, as columns."""
         ends = self.edges.of(rows)
         if not len(ends):
             return

@@ -33,7 +33,7 @@ def start(tasks: int, log: Path, **settings: str) -> SparkSession:
     """A session with so many slots for tasks, whose Python is this one and knows the package `support`.
 
     Args:
-        tasks: How many can run at once.
+        tasks: The number of tasks that can run at once.
         log: The file that Spark's messages go to.
         settings: More of them, or others: with ``__`` for the dots.
     """

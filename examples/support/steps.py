@@ -67,7 +67,7 @@ class Steps:
             tracker = self.context.statusTracker()
             for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)):
                 for stage in map(tracker.getStageInfo, job.stageIds if job else ()):
-                    # One whose results are there already is left out by Spark, and has none of either.
+                    # A step whose results exist already is left out by Spark, and has none of either.
                     if stage is not None and stage.numActiveTasks + stage.numCompletedTasks > 0:
                         stages[stage.stageId] = stage.numCompletedTasks, stage.numTasks
             if stages:

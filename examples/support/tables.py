@@ -18,7 +18,7 @@ def show_packages(console: Console, counts: DataFrame, top: int = 8, words: int 
     largest = packages.orderBy(sf.desc("words")).limit(top).persist()
     everywhere = counts.groupBy("word").agg(sf.sum("uses").alias("everywhere"))
     total = counts.agg(sf.sum("uses")).collect()[0][0]
-    # A word is a package's own as far as it is more frequent there than everywhere.
+    # A word is a package's own in proportion to its frequency there over everywhere.
     weight = sf.expr(f"uses * ln(uses / words / (everywhere / {total}))")
     weighed = counts.join(largest.select("package", "words"), "package").join(everywhere, "word")
     ordered = sf.array_sort(sf.collect_list(sf.struct((-weight).alias("weight"), "word")))

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from pointstamp.logic.notify import FrontierNotificator, Notificator
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.vertex import Vertex
-    from pointstamp.observability.bar import progress_bar
+    from pointstamp.observability.progress_bar import progress_bar
     from pointstamp.restart import Restart
     from pointstamp.runtime.interactive.session import Interactive
 else:
@@ -118,7 +118,7 @@ else:
             "graphs": "pointstamp.graphs",
             "observability": "pointstamp.observability",
             "order": "pointstamp.order",
-            "progress_bar": "pointstamp.observability.bar",
+            "progress_bar": "pointstamp.observability.progress_bar",
             "register_encoder": "pointstamp.encoders",
             "progress": "pointstamp.progress",
             "register_key": "pointstamp.keys",

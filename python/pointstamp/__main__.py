@@ -44,7 +44,7 @@ SEEING: dict[str, dict[str, Any]] = {
 """Options of `run` alone, besides the options of `Config`; each takes a value."""
 
 RECOVERY: dict[str, dict[str, Any]] = {
-    "--checkpoint": {"metavar": "FOLDER", "help": "make checkpoints there, and go on from the last one"},
+    "--checkpoint": {"metavar": "FOLDER", "help": "make checkpoints there, and resume from the last one"},
     "--every": {
         "type": float,
         "metavar": "SECONDS",

@@ -1,6 +1,6 @@
-"""Of the extension module: what Collection and its kin call.
+"""The part of the extension module that Collection and related classes call.
 
-Streams carry updates, or of an arrangement its batches. There is no such module when a program runs: `_core.pyi`
+Streams carry updates, or an arrangement's batches. There is no such module when a program runs: `_core.pyi`
 has these names.
 """
 

@@ -1,4 +1,4 @@
-"""Of the extension module: streams that leave a dataflow and come back.
+"""The part of the extension module with captures: streams that leave a dataflow and return.
 
 There is no such module when a program runs: `_core.pyi` has these names.
 """

@@ -1,6 +1,7 @@
-"""Of the extension module: what the package says to it by a name out of a few.
+"""The part of the extension module with choices among a few names.
 
-`label` is what messages call a member. There is no such module when a program runs: `_core.pyi` has these names.
+`label` is a member's name in messages. There is no such module when a program runs: `_core.pyi` has these
+names.
 """
 
 from typing import ClassVar, final

@@ -1,4 +1,4 @@
-"""Of the extension module: operators of the library whose work per record is done in Rust.
+"""The part of the extension module with the library's operators that process records in Rust.
 
 There is no such module when a program runs: `_core.pyi` has these names.
 """

@@ -1,4 +1,4 @@
-"""Of the extension module: what is recorded of a worker.
+"""The part of the extension module that records a worker's activity.
 
 There is no such module when a program runs: `_core.pyi` has these names.
 """

@@ -1,4 +1,4 @@
-"""Of the extension module: what `pointstamp.order` and `pointstamp.progress` are made of.
+"""The part of the extension module under `pointstamp.order` and `pointstamp.progress`.
 
 There is no such module when a program runs: `_core.pyi` has these names.
 """

@@ -14,10 +14,14 @@ import warnings
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
-from pointstamp.errors import UsageWarning
+from pointstamp.errors import CheckpointError, UsageWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "called",
+    "check_reached",
     "column_name",
     "count_of",
     "early",
@@ -483,8 +487,8 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
             message += f": the streams of its results have it, such as scan(...).{name}"
         elif "distinct_count" in known and name in _OF_RESULTS:
             message += (
-                f": say first what is made of each window, as in count().{name}: there is count, sum, "
-                "collect, fold and so on"
+                f": choose the result of each window first, as in count().{name}: count, sum, collect, "
+                "fold and others"
             )
         elif close := difflib.get_close_matches(name, known, n=2):
             message += f": there is {' and '.join(close)}"
@@ -519,3 +523,19 @@ def without_with(call: str, name: str) -> NoReturn:
         f"{call} is a block that has not been entered, and has no attribute '{name}': write "
         f"`with {call} as scope:` and build inside it"
     )
+
+
+def check_reached(behind: Callable[[], str | None] | None) -> None:
+    """Refuses to read results while inputs of the worker repeat records that they sent before the checkpoint.
+
+    Args:
+        behind: Returns an input that repeats; None where no checkpoints are made.
+
+    Raises:
+        CheckpointError: If one repeats: a main that decides by results would decide otherwise than before.
+    """
+    if behind is not None and (place := behind()) is not None:
+        raise CheckpointError(
+            f"results were read before input {place} has come to where it stood at the checkpoint, when "
+            'they are other than they were: read them later, or take new_input(resume="continue")'
+        )

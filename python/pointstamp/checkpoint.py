@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "CheckpointHandle", "Position", "Resumed"]
 
 
+BUCKETS = ("s3", "gs", "az")
+"""Schemes of locations in buckets."""
+
+
 @dataclass(frozen=True, init=False)
 class Checkpoint:
     """The location of checkpoints, and their interval.
@@ -30,14 +34,17 @@ class Checkpoint:
     A location is trusted like code: checkpoints have pickles.
 
     Args:
-        location: A folder, which is made if it is not there. It belongs to one computation at a time.
+        location: A folder, which is made if it is not there; or a prefix in a bucket, such as
+            ``"s3://bucket/prefix"``, ``"gs://..."`` or ``"az://..."``, in a build with the feature ``cloud``.
+            Keys and regions are taken from the environment, such as ``AWS_ACCESS_KEY_ID``. A location belongs
+            to one computation at a time.
         every: Seconds between two checkpoints; None: only when `Worker.checkpoint` asks for one.
         keep: The number of complete checkpoints that are kept.
-        at: The number of the checkpoint to go on from; None: the newest.
+        at: The number of the checkpoint to resume from; None: the newest.
         new: Operators with state that the program has gained since the checkpoint, by the identities that
             errors name: they begin with none. Operators without state may come and go in any case.
         drop: Operators that the program no longer has, and whose state is dropped.
-        drain: Seconds that an attempt may take until nothing is in flight. Then sources go on, and the
+        drain: Seconds that an attempt may take until nothing is in flight. Then sources continue, and the
             attempt is repeated later.
         tolerate: Failures in a row (a full disk, say) before the computation ends with an error.
 
@@ -53,13 +60,13 @@ class Checkpoint:
     """
 
     location: str
-    """The folder."""
+    """The folder, or the URL of a prefix in a bucket."""
     every: float | None
     """Seconds between two checkpoints; None for none unless asked for."""
     keep: int
     """The number of complete checkpoints that are kept."""
     at: int | None
-    """The number of the checkpoint to go on from; None for the newest."""
+    """The number of the checkpoint to resume from; None for the newest."""
     new: tuple[str, ...]
     """Operators with state that the program has gained."""
     drop: tuple[str, ...]
@@ -83,11 +90,11 @@ class Checkpoint:
     ) -> None:
         place: Any = os.fspath(location)
         if not isinstance(place, str) or not place:
-            raise ConfigError(f"location is a folder, and is {location!r}")
-        if "://" in place:
+            raise ConfigError(f"location is a folder or the URL of a bucket, and is {location!r}")
+        if "://" in place and place.partition("://")[0] not in BUCKETS:
             raise ConfigError(
-                f"location is {place!r}: checkpoints are kept in folders so far; give a folder that all "
-                "processes share"
+                f"location is {place!r}: checkpoints are kept in folders, and in buckets at s3://, gs:// and "
+                "az://"
             )
         checked = {
             "location": place,

@@ -109,7 +109,7 @@ def dumps(records: list[Any], apart: Callable[[pickle.PickleBuffer], bool]) -> b
 def _refusal(record: Any, why: Exception) -> str:
     return (
         f"a record of type {type_name(record)} cannot be sent to a worker of another process, because it "
-        f"cannot be pickled: {why}; send something else, or call register_encoder for what cannot be pickled"
+        f"cannot be pickled: {why}; send another type, or call register_encoder for it"
     )
 
 

@@ -166,7 +166,7 @@ class ByKey(Pact):
     """Each record goes to the worker that has the key group of its key.
 
     There are 4,096 key groups, and each worker has a range of them. State by key behind this pact can be
-    divided between any number of workers when a computation goes on from a checkpoint; state behind
+    divided between any number of workers when a computation resumes from a checkpoint; state behind
     `Exchange` needs as many workers as before.
 
     Args:

@@ -328,7 +328,7 @@ def test_other_numbers_of_values_are_refused(kind: str, number: pl.Expr, made: i
 
 @pytest.mark.parametrize("returned", [lambda batch: [1] * batch.num_rows, lambda batch: [1]])
 def test_a_function_that_returns_a_list_is_named(returned: Callable[[Any], Any]) -> None:
-    with pytest.raises(TypeError, match="the function of column 'y' returns a list, which tells no type"):
+    with pytest.raises(TypeError, match="the function of column 'y' returns a list, which has no type"):
         run("int64", lambda rows: rows.with_columns(y=returned))
 
 

@@ -1,4 +1,4 @@
-"""Offsets are plain data: through JSON they stay what they are, and go on at the same place."""
+"""Offsets are plain data: through JSON they stay what they are, and resume at the same place."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_of_what_is_sent_once() -> None:
         reader = source.open(partition)
         assert json.loads(json.dumps(reader.offset)) is None
         reader.seek(None)
-        with pytest.raises(ps.PointstampError, match="cannot go on at 3"):
+        with pytest.raises(ps.PointstampError, match="cannot resume at 3"):
             reader.seek(3)
         reader.close()
 

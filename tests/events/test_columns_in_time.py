@@ -352,7 +352,7 @@ def test_windows_of_a_plain_stream_name_their_column() -> None:
 
     found = run_columns(window, feed)
     assert {time: [row["k_count"] for row in rows] for time, rows in found.items()} == {9: [1], 19: [2]}
-    with pytest.raises(ps.GraphError, match="which column tells the times"):
+    with pytest.raises(ps.GraphError, match="no column of times is known"):
         run_columns(lambda rows: rows.window(ps.Tumbling(10), "k", k_count=ps.col("k").count()), feed)
     with pytest.raises(ps.TimeError, match="event time 11, before 12"):
         run_columns(window, [(12, feed[1][1])])

@@ -180,7 +180,7 @@ def test_timestamps_of_columns_meet_no_stream_without_event_times(windowed: bool
             return left.window(ps.Tumbling(10)).join(right.window(ps.Tumbling(10))).capture()
         return right.interval_join(left, lower=0, upper=10).capture()
 
-    with pytest.raises(TypeError, match=r"its records would be of 1970: take it from event_time"):
+    with pytest.raises(TypeError, match=r"its records would be of 1970: take that one from event_time"):
         ps.example(build)
 
 

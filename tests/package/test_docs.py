@@ -11,7 +11,6 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 
 import doctest
 import importlib
-import itertools
 import os
 import re
 import runpy
@@ -20,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -31,57 +30,10 @@ import pointstamp.connectors
 import pointstamp.order
 import pointstamp.progress
 import pointstamp.spark
+from book_programs import CHAPTERS, DOCS, FENCE, PROGRAMS, Program, blocks
 
-DOCS = Path(__file__).parents[2] / "docs"
-CHAPTERS = sorted(DOCS.glob("*.md"))
-FENCE = re.compile(r"^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = {"sh", "text", "{toctree}", "{figure}", "{image}", "{note}", "{tip}", "{eval-rst}", "{code-block}"}
 SECONDS = 380
-
-
-class Block(NamedTuple):
-    """A fenced block: its language, the line of its fence, its text, and where it ends in the chapter."""
-
-    language: str
-    line: int
-    text: str
-    end: int
-
-
-class Program(NamedTuple):
-    """A program of a chapter, its number there, and all that it prints."""
-
-    chapter: str
-    number: int
-    line: int
-    text: str
-    output: str
-
-
-def blocks(markdown: str) -> Iterator[Block]:
-    """The fenced blocks of a chapter, in order."""
-    for match in FENCE.finditer(markdown):
-        language = match[2].split()[0] if match[2].strip() else ""
-        yield Block(language, markdown.count("\n", 0, match.start()) + 1, match[3], match.end())
-
-
-def programs(path: Path) -> Iterator[Program]:
-    """The programs of a chapter, each with the output block that follows it."""
-    markdown = path.read_text(encoding="utf-8")
-    found = list(blocks(markdown))
-    numbers = itertools.count(1)
-    for i, block in enumerate(found):
-        if block.language != "python":
-            continue
-        output = ""
-        if i + 1 < len(found) and found[i + 1].language == "text":
-            between = markdown[block.end : markdown.index("```text", block.end)]
-            if not between.strip():
-                output = found[i + 1].text
-        yield Program(path.stem, next(numbers), block.line, block.text, output)
-
-
-PROGRAMS = [program for path in CHAPTERS for program in programs(path)]
 
 
 def test_the_book_is_there() -> None:

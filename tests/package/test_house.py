@@ -85,7 +85,7 @@ def files(cell: str) -> set[str]:
 
 
 def test_what_listens_is_said() -> None:
-    said = set().union(*(files(row[1]) for row in rows_after("| what listens | where | who gets in |")))
+    said = set().union(*(files(row[1]) for row in rows_after("| listener | where | admits |")))
     assert said == listening()
 
 

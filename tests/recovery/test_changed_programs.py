@@ -7,10 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
+from pointstamp.logic import declared_state
 
 Build = Callable[[ps.Stream[Any]], ps.Stream[Any]]
 
@@ -121,3 +123,69 @@ def test_one_of_several_that_reads_something_else_is_refused(tmp_path: Path) -> 
 def test_lists_of_identities_are_no_texts(tmp_path: Path) -> None:
     with pytest.raises(ps.ConfigError, match="new is a list of the identities of operators, and is 'scan'"):
         ps.Checkpoint(tmp_path, new="scan")
+
+
+def test_a_changed_function_warns_and_names_the_operator(tmp_path: Path) -> None:
+    def subtracting(records: ps.Stream[Any]) -> ps.Stream[Any]:
+        return named(records).scan(int, lambda total, amount: total - amount, name="sums")
+
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, lambda records: totals(records, "sums"), follows=True)
+    run(tmp_path, lambda records: totals(records, "sums"), follows=True)  # nothing has changed
+    write(tmp_path, 4)
+    before = shown(tmp_path)
+    with pytest.warns(ps.UsageWarning, match=r"other functions than at the checkpoint in 'sums'"):
+        run(tmp_path, subtracting)
+    total = before[-1]
+    assert shown(tmp_path) == [*before, *(total - more for more in range(1, 5 - len(before)))]
+
+
+COLUMNS = pa.schema([("name", pa.string()), ("amount", pa.int64())])
+WIDER = pa.schema([("name", pa.string()), ("amount", pa.float64())])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (
+            lambda rows: rows.to_arrow(COLUMNS).distinct_so_far("name", name="seen"),
+            lambda rows: rows.to_arrow(WIDER).distinct_so_far("name", name="seen"),
+            r"is to_arrow; .*amount: double, and in the checkpoint to_arrow; .*amount: int64",
+        ),
+        (
+            lambda rows: rows.to_arrow(COLUMNS).distinct_so_far("name", name="seen"),
+            lambda rows: rows.to_arrow(COLUMNS).distinct_so_far("amount", name="seen"),
+            r"'seen' .*placed by amount, and in the checkpoint .*placed by name",
+        ),
+    ],
+    ids=["schema", "key"],
+)
+def test_other_columns_and_other_keys_are_refused_showing_both(
+    tmp_path: Path, first: Any, second: Any, words: str
+) -> None:
+    def columns(build: Any) -> Build:
+        def built(records: ps.Stream[Any]) -> ps.Stream[Any]:
+            rows = records.map(lambda record: {key: record[key] for key in ("name", "amount")})
+            made: ps.Stream[Any] = build(rows).to_records().map(lambda row: (row["name"], 1))
+            return made
+
+        return built
+
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, columns(first), follows=True)
+    with pytest.raises(ps.CheckpointError, match=words):
+        run(tmp_path, columns(second))
+    run(tmp_path, columns(first))
+
+
+def test_state_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(records: ps.Stream[Any]) -> ps.Stream[Any]:
+        rows = records.map(lambda record: {key: record[key] for key in ("name", "amount")})
+        return rows.to_arrow(COLUMNS).limit(1).to_records().map(lambda row: (row["name"], row["amount"]))
+
+    write(tmp_path, 1, 2, 3)
+    with monkeypatch.context() as newer:
+        newer.setattr(declared_state, "_VERSION", 2)
+        run(tmp_path, limited, follows=True)
+    with pytest.raises(ps.CheckpointError, match=r"'limit' .*version 2 .* knows versions up to 1"):
+        run(tmp_path, limited)

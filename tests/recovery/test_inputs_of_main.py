@@ -1,5 +1,6 @@
 """Inputs of main go on where they stood: what main sends again is not sent twice."""
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 import pointstamp as ps
 from resuming import Enough, Found, make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
+
+MANY = 100_000
+"""Items of an iterable: more than are taken until a checkpoint is made."""
 
 
 def history(seed: int) -> list[tuple[int, list[int]]]:
@@ -136,6 +140,64 @@ def test_a_main_that_goes_past_the_position_is_refused(tmp_path: Path) -> None:
         ps.execute(main, config=settings(tmp_path))
 
 
+def test_an_input_that_was_closed_is_closed(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> list[tuple[int, int]]:
+        with worker.dataflow() as scope:
+            closed, numbers = scope.new_input(resume="continue")
+            other, others = scope.new_input(resume="continue")
+            found = Found(numbers.concat(others))
+        if worker.resumed is None:
+            closed.send(1)
+            closed.close()
+            stop_at_checkpoint(worker)
+        assert (closed.closed, other.closed) == (True, False)
+        with pytest.raises(ps.PointstampError, match="closed"):
+            closed.send(2)
+        other.send(3)
+        other.close()
+        worker.run()
+        return found.records
+
+    run_until_stopped(main, settings(tmp_path))
+    assert ps.execute(main, config=settings(tmp_path)) == [[(0, 3)]]
+
+
+def test_a_strict_input_is_sent_everything_again(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.new_collection(strict=True, resume="continue")
+
+    with pytest.raises(ps.GraphError, match="a strict input counts"):
+        ps.execute(main, config=settings(tmp_path))
+
+
+def test_traces_are_not_read_before_inputs_have_come_to_their_positions(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        with worker.dataflow() as scope:
+            words, collection = scope.new_collection(name="words")
+            trace = collection.map(lambda word: (word, 1)).arrange().trace()
+        words.insert("a")
+        words.advance_to(1)
+        if worker.resumed is None:
+            stop_at_checkpoint(worker)
+        words.close()
+        worker.run()
+        return list(trace.items())
+
+    def reads_early(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            _words, collection = scope.new_collection(name="words")
+            trace = collection.map(lambda word: (word, 1)).arrange().trace()
+        for read in (lambda: trace.get("a"), trace.items):
+            with pytest.raises(ps.CheckpointError, match=r"read before input 'words' .* has come"):
+                read()
+        raise Enough
+
+    run_until_stopped(main, settings(tmp_path))
+    run_until_stopped(reads_early, settings(tmp_path))
+    assert ps.execute(main, config=settings(tmp_path)) == [[("a", 1, 1)]]
+
+
 def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> list[tuple[int, int]]:
         with worker.dataflow() as scope:
@@ -155,7 +217,7 @@ def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_
 
     late = True
     run_until_stopped(main, settings(tmp_path / "late", 2))
-    with pytest.raises(ps.CheckpointError, match=r"'bids' .*go on with 2 workers"):
+    with pytest.raises(ps.CheckpointError, match=r"'bids' .* had been sent records .*go on with 2 workers"):
         ps.execute(main, config=settings(tmp_path / "late", 3))
     late = False
     run_until_stopped(main, settings(tmp_path / "between", 2))
@@ -163,6 +225,42 @@ def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_
     assert sorted(one for result in results for one in result) == [
         (time, record) for time in (4, 5) for record in range(24)
     ]
+
+
+def test_other_numbers_of_workers_together_send_the_same_again(tmp_path: Path) -> None:
+    sent = 24
+
+    def main(worker: ps.Worker) -> list[tuple[int, int]]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input(name="bids")
+            other, _ = scope.new_input(name="empty")
+            found = Found(stream.exchange(lambda record: record))
+        for time in range(8):
+            handle.advance_to(time)
+            other.advance_to(time)
+            if time == stops_at:
+                stop_at_checkpoint(worker)
+            for record in range(worker.index, sent, worker.peers):
+                handle.send(record * (time + 1))
+        handle.close()
+        other.close()
+        worker.run()
+        return found.records
+
+    stops_at: int | None
+    for stops_at, workers in ((3, 2), (4, 3), (5, 3)):  # noqa: B007 (main reads it)
+        run_until_stopped(main, settings(tmp_path, workers))
+    stops_at = None
+    for workers in (3, 1, 4):
+        sent = 23
+        said = "sent something else up to time 5" if workers == 3 else "'bids'.* by all workers together"
+        with pytest.raises(ps.CheckpointError, match=said):
+            ps.execute(main, config=settings(tmp_path, workers))
+    sent = 24
+    results = ps.execute(main, config=settings(tmp_path, 4))
+    assert sorted(one for result in results for one in result) == sorted(
+        (time, record * (time + 1)) for time in (5, 6, 7) for record in range(24)
+    )
 
 
 def rows(*numbers: int) -> pa.RecordBatch:
@@ -219,11 +317,11 @@ def test_a_batch_is_left_out_in_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["to_stream", "iterator_source"])
 def test_iterables_are_gone_on_with(tmp_path: Path, kind: str) -> None:
     def numbers() -> Iterator[int]:
-        for number in range(5000):
+        for number in range(MANY):
             yield number if number or not changed else 7
 
     def days() -> Iterator[tuple[int, list[int]]]:
-        for day in range(40):
+        for day in range(MANY):
             yield day, [day * 2, 1 if changed else 0]
 
     def main(worker: ps.Worker) -> list[Any]:
@@ -250,7 +348,7 @@ def test_iterables_are_gone_on_with(tmp_path: Path, kind: str) -> None:
     changed = False
     [rest] = ps.execute(main, config=settings(tmp_path))
     if kind == "to_stream":
-        everything = [(0, number) for number in range(5000)]
+        everything = [(0, number) for number in range(MANY)]
     else:
         everything = [(day, number) for day, given in days() for number in given]
     # The source has gone on between the cut and its end.
@@ -259,6 +357,41 @@ def test_iterables_are_gone_on_with(tmp_path: Path, kind: str) -> None:
     assert len(before) + len(rest) >= len(everything)
     assert len(before) > 0
     assert len(rest) > 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_play_is_stopped_inside(tmp_path: Path, workers: int) -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        def changes() -> Iterator[tuple[int, int, int]]:
+            for number in itertools.count():
+                if number == end:
+                    return
+                if number == 1000 and worker.resumed is None:
+                    worker.checkpoint(stop=True)
+                yield number % 7, number // 3, 1
+
+        with worker.dataflow() as scope:
+            words, collection = scope.new_collection()
+            updates = collection.updates()
+            found = Found(updates)
+            probe = updates.probe()
+        before.append(found)
+        words.play(changes(), probe=probe)
+        words.close()
+        worker.run()
+        return found.records
+
+    before: list[Found] = []
+    end = None  # it plays until it is stopped
+    assert ps.execute(main, config=settings(tmp_path, workers)) == [None] * workers
+    seen = before[0].records
+    assert len(seen) >= 1000
+    end = max(len(found.records) for found in before) + 600
+    everything = [(number // 3, (number % 7, number // 3, 1)) for number in range(end)]
+    for rest in ps.execute(main, config=settings(tmp_path, workers)):
+        assert rest == everything[end - len(rest) :]
+        assert 600 <= len(rest) <= end - 990
+    assert seen == everything[: len(seen)]
 
 
 def test_what_main_could_not_repeat_is_refused(tmp_path: Path) -> None:

@@ -213,6 +213,17 @@ def test_a_session_goes_on_after_a_failure_and_a_restart(tmp_path: Path) -> None
         assert flat(flow.totals.read()) == [(0, ("a", 1)), (0, ("a", 2))]
 
 
+def test_a_last_checkpoint_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    session = ps.Interactive.open(ps.Checkpoint(tmp_path / "state", every=None, tolerate=0), timeout=100)
+    session.dataflow(words).lines.send("a")
+    session.checkpoint()
+    (tmp_path / "state").rename(tmp_path / "moved")
+    (tmp_path / "state").touch()
+    with pytest.raises(ps.CheckpointError):
+        session.close()
+    assert session.closed
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
     with ps.Interactive() as session:
         with pytest.raises(ps.CheckpointError, match=r"makes no checkpoints: .*Interactive\.open"):

@@ -334,7 +334,7 @@ def test_a_target_that_is_ahead_is_refused(target: Target, tmp_path: Path) -> No
         run(tmp_path, target.sink(), until=until)
     shown = [row for row in expected if row[0] < 3]
     assert target.rows() == shown
-    with pytest.raises(ps.CheckpointError, match=f"goes on from checkpoint {numbers[0]}"):
+    with pytest.raises(ps.CheckpointError, match=f"resumes from checkpoint {numbers[0]}"):
         run(tmp_path, target.sink(), at=numbers[0])
     shutil.move(tmp_path / "state", tmp_path / "former")
     with pytest.raises(ps.CheckpointError, match="results of another computation"):

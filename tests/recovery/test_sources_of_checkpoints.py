@@ -485,9 +485,9 @@ def test_a_journal_has_what_was_appended(tmp_path: Path, monkeypatch: pytest.Mon
     assert firsts[-1] > 0
     left = Journal(tmp_path / "a" / "b")
     assert list(left.read(50)) == kept[50:]
-    with pytest.raises(ps.CheckpointError, match=r"has the records \d+ to 70, and the checkpoint goes on at"):
+    with pytest.raises(ps.CheckpointError, match=r"has the records \d+ to 70, and the checkpoint resumes at"):
         list(left.read(0))
-    with pytest.raises(ps.CheckpointError, match="goes on at record 71"):
+    with pytest.raises(ps.CheckpointError, match="resumes at record 71"):
         list(left.read(71))
     left.close()
 

@@ -1,4 +1,4 @@
-"""Micro-batches for `Epochs`, and what is to come of them: what its tests share."""
+"""Micro-batches for `Epochs`, and the expected results: helpers of its tests."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ class Source:
         return self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(str(self.files))
 
     def run(self, epochs: Epochs, checkpoint: str = "checkpoint") -> None:
-        """Runs what is there to its end, and raises what it raises."""
+        """Runs the query to the end of its input, and raises its exceptions."""
         query = (
             self.stream()
             .writeStream.foreachBatch(epochs)
@@ -77,7 +77,7 @@ class Source:
         )
 
     def check(self, epochs: Epochs) -> None:
-        """Checks that the outputs are those of a batch run of the files of the sealed batches."""
+        """Checks that the outputs equal a batch run of the files of the sealed batches."""
         rows = self.rows[: 12 * len(epochs.sealed)]
         words = epochs.read("words").collect()
         assert sorted(row.word for row in words) == sorted({word for word, _ in rows})
@@ -91,7 +91,7 @@ class Source:
 
 
 def once(marker: str) -> bool:
-    """True for the first who asks."""
+    """True for the first caller."""
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -100,7 +100,7 @@ def once(marker: str) -> bool:
 
 
 def kill_the_executor(marker: str) -> None:
-    """Kills the executor that this process belongs to; the first who calls it."""
+    """Kills the executor that this process belongs to; only the first caller does."""
     if once(marker):
         daemon = os.getppid()
         status = Path(f"/proc/{daemon}/stat").read_text()

@@ -67,8 +67,8 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
         self.key < self.batch.keys().len()
     }
 
-    /// Copies keys before `end`, for at most about `fuel` updates, or enters a key of more than that;
-    /// returns for how many.
+    /// Copies keys before `end`, for at most about `fuel` updates, or enters a key of more than that. Returns the
+    /// number of updates copied.
     fn copy_keys(
         &mut self,
         end: usize,

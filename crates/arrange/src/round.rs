@@ -67,7 +67,7 @@ pub(crate) struct Round<K, V, W, T> {
     window: Window<K, W, T>,
     /// The large key that is being loaded.
     loading: Option<Loading<T>>,
-    /// The lists for the reducer, and how far they are made: the window's state, and the edit of it.
+    /// The lists for the reducer, in the stages of their making: the window's state, and the edit of it.
     inputs: Lists<V>,
     outputs_made: Lists<W>,
     made: (usize, usize),

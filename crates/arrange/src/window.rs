@@ -1,4 +1,4 @@
-//! The keys that a round of a reduction has under way.
+//! The keys that a round of a reduction processes together.
 //!
 //! Owns [`Window`]: edits of some keys, one key after the other, and their remaining moments; [`Space`], which rounds
 //! pass on to each other, since most rounds in a loop are small and would spend their time with the allocator; and

@@ -1,5 +1,5 @@
 //! Late readers: they get the current batches at once, and then the later ones. Batches may be merged up to a
-//! time that is not complete yet, and merges go on while batches are in flight. From the reader's `since` on
+//! time that is not complete yet, and merges continue while batches are in flight. From the reader's `since` on
 //! everything equals recomputation.
 
 use std::collections::BTreeMap;

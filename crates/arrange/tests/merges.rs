@@ -40,7 +40,7 @@ fn apart(updates: &[Update], since: u64) -> Pair {
     (writer, trace)
 }
 
-/// Merges with so much fuel at a time; returns in how many steps.
+/// Merges with so much fuel at a time; returns the number of steps.
 fn merge(writer: &mut TraceWriter<Words, Words, u64>, fuel: usize) -> usize {
     let mut steps = 1;
     while !writer.exert(&mut fuel.clone()).unwrap() {

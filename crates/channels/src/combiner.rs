@@ -65,7 +65,7 @@ pub(crate) struct Combiner {
 
 struct Pending {
     pots: Vec<Arc<dyn Flush>>,
-    /// For how many ends of a step each worker is waited for.
+    /// The number of ends of a step for which each worker is waited for.
     waiting: Vec<u8>,
     since: Instant,
 }

@@ -26,7 +26,7 @@ pub trait Encode: Sized + Send + 'static {
     /// to them.
     fn decode(bytes: Bytes) -> Result<Self, CodecError>;
 
-    /// About how many bytes of memory the message holds while it waits in a queue.
+    /// The approximate number of bytes of memory that the message holds while it waits in a queue.
     fn footprint(&self) -> usize;
 }
 

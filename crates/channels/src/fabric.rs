@@ -184,7 +184,8 @@ impl Fabric {
         tally
     }
 
-    /// Ends the connections to the other processes, and the threads that serve them. Call it last, on a thread of one's own.
+    /// Ends the connections to the other processes, and the threads that serve them. Call it last, on a thread that
+    /// does nothing else.
     pub fn close(&self) {
         if let Some(combiner) = &self.combiner {
             combiner.close();

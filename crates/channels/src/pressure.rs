@@ -36,7 +36,7 @@ const ON: u8 = 1;
 const OFF: u8 = 2;
 const QUESTION: u8 = 3;
 
-/// The state by which sources pause or go on.
+/// The state by which sources pause or resume.
 pub(crate) struct Pressure {
     gauge: Arc<Gauge>,
     activity: Arc<Activity>,

@@ -4,9 +4,9 @@
 //! integers add up as `int64` or `uint64`, floats as doubles, decimals in the widest precision of their width; a mean is a
 //! double, or a decimal rounded half away from zero. Unlike pyarrow's, a sum that its type cannot hold is an error.
 //!
-//! Sums of integers and decimals are exact, however large they grow in between: a word holds a sum modulo its width, and
-//! [`Carries`] counts, for the few groups that need it, how often the word went over. Whether a sum fits thus depends neither
-//! on the order of the rows nor on where they are added up.
+//! Sums of integers and decimals are exact, however large they grow in between: a word holds a sum modulo its width,
+//! and [`Carries`] counts its overflows, for the few groups that need it. Whether a sum fits thus depends neither on
+//! the order of the rows nor on where they are added up.
 //!
 //! The state of a group can travel: [`Accumulator::state`] returns it as a column, which [`Accumulator::merge`] of
 //! another worker takes. A sum travels with its carry, and a mean with its count.
@@ -35,7 +35,7 @@ pub(crate) trait Accumulator: Send + Sync {
     /// The results of these groups.
     fn finish(&self, range: Range<usize>) -> Result<ArrayRef, Error>;
 
-    /// About how many bytes the results of these groups take that have no fixed size.
+    /// The approximate size in bytes of the parts of these groups' results that have no fixed size.
     fn bytes_of(&self, _range: &Range<usize>) -> usize {
         0
     }
@@ -351,7 +351,7 @@ impl Word for f64 {
 /// A sum in `T`, of a column of `V`.
 struct Sum<V, T: ArrowPrimitiveType> {
     result: DataType,
-    /// The type of a sum on its way: its word, and how often that went over.
+    /// The type of the state of a sum: its word, and the number of its overflows.
     state: Fields,
     sums: Vec<T::Native>,
     carries: Carries,
@@ -450,7 +450,7 @@ where
     }
 }
 
-/// The type of a mean on its way: its sum, and how many values it is of.
+/// The type of the state of a mean: its sum, and the number of its values.
 fn mean_state() -> Fields {
     Fields::from(vec![
         Field::new("sum", DataType::Float64, false),
@@ -559,7 +559,7 @@ where
         })
     }
 
-    /// The type of a mean on its way: its sum, how often that went over, and how many values it is of.
+    /// The type of the state of a mean: its sum, the number of its overflows, and the number of its values.
     fn fields() -> Fields {
         Fields::from(vec![
             Field::new("sum", T::DEFAULT_TYPE, false),

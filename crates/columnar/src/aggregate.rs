@@ -256,7 +256,7 @@ impl Table {
         self.groups.is_empty()
     }
 
-    /// About how many bytes the keys take that have no fixed size.
+    /// The approximate size in bytes of the parts of the keys that have no fixed size.
     pub fn key_bytes(&self) -> usize {
         self.groups.bytes()
     }
@@ -398,7 +398,7 @@ impl Table {
         Ok(())
     }
 
-    /// About how many bytes the rows of these keys take that have no fixed size.
+    /// The approximate size in bytes of the parts of the rows of these keys that have no fixed size.
     fn bytes_of(&self, range: &Range<usize>) -> usize {
         let columns = self.columns.iter().map(|column| column.bytes_of(range));
         columns.sum::<usize>() + self.groups.bytes_of(range)

@@ -53,7 +53,7 @@ pub(crate) fn check_reach(bytes: usize, rows: &std::ops::Range<usize>) -> Result
     Ok(())
 }
 
-/// About how many bytes a row of a column takes where it is copied.
+/// The approximate number of bytes that a row of a column takes where it is copied.
 pub(crate) fn width_of(column: &ArrayRef, row: usize) -> usize {
     fn between<O: ArrowNativeType>(offsets: &[O], row: usize) -> std::ops::Range<usize> {
         offsets[row].as_usize()..offsets[row + 1].as_usize()
@@ -99,7 +99,7 @@ pub(crate) fn width_of(column: &ArrayRef, row: usize) -> usize {
     }
 }
 
-/// About how many bytes the widest row of columns takes, or more: the widest values of all columns together.
+/// An upper bound of the bytes that the widest row of columns takes: the widest values of all columns together.
 pub(crate) fn widest(columns: &[ArrayRef]) -> usize {
     fn longest<O: ArrowNativeType>(offsets: &[O]) -> usize {
         let lengths = offsets

@@ -180,7 +180,7 @@ impl Groups {
         }
     }
 
-    /// About how many bytes the keys take that have no fixed size.
+    /// The approximate size in bytes of the parts of the keys that have no fixed size.
     pub fn bytes(&self) -> usize {
         match &self.keys {
             Keys::Words(_) => 0,

@@ -86,7 +86,8 @@ pub fn values(batch: &RecordBatch) -> u64 {
     count
 }
 
-/// About how many bytes of memory the rows of a batch take, whatever larger buffers they are part of.
+/// The approximate number of bytes of memory that the rows of a batch take, without the other rows of buffers that
+/// they share.
 pub fn footprint(batch: &RecordBatch) -> usize {
     let of_column = |column: &arrow_array::ArrayRef| {
         column

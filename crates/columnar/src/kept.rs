@@ -80,7 +80,7 @@ pub(crate) struct Rows {
     /// For each row, the number of its time.
     time_of: Vec<u32>,
     times: Times,
-    /// About how many bytes the widest row takes.
+    /// The approximate number of bytes that the widest row takes.
     widest: usize,
     /// Nothing can arrive on the other side any more.
     ended: bool,

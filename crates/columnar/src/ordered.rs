@@ -135,7 +135,7 @@ pub(crate) fn fit_together<'a>(columns: impl Iterator<Item = &'a ArrayRef>, limi
     reaches.fold(0_usize, usize::saturating_add) <= limit
 }
 
-/// About how many bytes a row of columns takes where it is copied.
+/// The approximate number of bytes that a row of columns takes where it is copied.
 pub(crate) fn width(columns: &[ArrayRef], row: usize) -> usize {
     columns.iter().map(|column| width_of(column, row)).sum()
 }

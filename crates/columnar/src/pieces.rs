@@ -36,7 +36,7 @@ pub fn slices(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<> 
     })
 }
 
-/// About how many bytes the rows of a batch take.
+/// The approximate number of bytes that the rows of a batch take.
 pub fn bytes_of(batch: &RecordBatch) -> usize {
     let size = |column: &dyn Array| match column.to_data().get_slice_memory_size() {
         Ok(bytes) => bytes,

@@ -14,8 +14,8 @@ mod cut_inboxes;
 mod cut_messages;
 mod departures;
 mod ending;
-mod hearing;
 mod hold;
+mod listener;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -30,13 +30,13 @@ use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
 use cut_inboxes::CutInboxes;
-use hearing::Hearing;
+use listener::Listener;
 
 pub(crate) use cut_messages::LEADER;
 
 pub use ending::{Ending, Failure};
-pub use hearing::Hear;
 pub use hold::Hold;
+pub use listener::Hear;
 
 use crate::error::{Disagreement, Error};
 
@@ -48,7 +48,7 @@ pub struct Cluster {
     agreement: Agreement,
     /// Whether some worker dropped a dataflow: workers that wait for the end of one check again.
     dropped: AtomicBool,
-    hearing: Hearing,
+    listener: Listener,
     cut_inboxes: CutInboxes,
 }
 
@@ -124,7 +124,7 @@ impl Cluster {
             ending: Arc::new(Ending::new(Arc::clone(&fabric))),
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
-            hearing: Hearing::default(),
+            listener: Listener::default(),
             cut_inboxes: CutInboxes::new(fabric.here().len()),
             fabric,
         });
@@ -186,7 +186,7 @@ impl Cluster {
     /// the number of the process. It is called on the thread that receives from that process, and must return
     /// soon. Only the first registration has an effect.
     pub fn listen(&self, hear: Hear) {
-        self.hearing.register(hear);
+        self.listener.register(hear);
     }
 
     /// Wakes a worker of this process, if it sleeps: the program has work for it outside the engine.
@@ -277,7 +277,7 @@ impl Cluster {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Ends the connections to the other processes. Call it last, on a thread of one's own.
+    /// Ends the connections to the other processes. Call it last, on a thread that does nothing else.
     pub fn close(&self) {
         self.fabric.close();
     }
@@ -318,7 +318,7 @@ impl Overseer for Cluster {
                 Ok(())
             }
             Control::Said { what, .. } => {
-                self.hearing.hear(from, what);
+                self.listener.receive(from, what);
                 Ok(())
             }
             Control::Ended { worker, dataflow } => {

@@ -94,10 +94,45 @@ pub struct Held {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Form {
     /// Its kind and types, from [`Host::describes`](crate::host::Host::describes); empty where there is no
-    /// description.
+    /// description. The digest of its functions may follow in a line of its own: see [`Form::functions`].
     pub kind: String,
     /// For each input, the identity and the output of the operator that it reads.
     pub inputs: Vec<String>,
+}
+
+impl Form {
+    /// The kind and the types.
+    pub(crate) fn types(&self) -> &str {
+        self.kind
+            .split_once('\n')
+            .map_or(&self.kind, |(types, _)| types)
+    }
+
+    /// Whether its kind or types are others than those of the form at the checkpoint.
+    pub(crate) fn types_differ(&self, before: &Form) -> bool {
+        let (before, now) = (before.types(), self.types());
+        !before.is_empty() && !now.is_empty() && before != now
+    }
+
+    /// The maker of the digest of its functions, and the digest. Digests of different makers cannot be compared.
+    pub(crate) fn functions(&self) -> Option<(&str, &str)> {
+        self.kind.split_once('\n')?.1.split_once(' ')
+    }
+
+    /// Adds the digest of its functions, unless it has one.
+    pub(crate) fn add_functions(&mut self, maker: &str, digest: &str) {
+        if self.functions().is_none() {
+            self.kind.push_str(&format!("\n{maker} {digest}"));
+        }
+    }
+
+    /// Whether its functions are others than those of the form at the checkpoint.
+    pub(crate) fn functions_differ(&self, before: &Form) -> bool {
+        match (before.functions(), self.functions()) {
+            (Some((maker, before)), Some((same, now))) => maker == same && before != now,
+            _ => false,
+        }
+    }
 }
 
 /// The differences between a program and its checkpoint that the program permits.
@@ -164,7 +199,7 @@ pub struct Part<P: Payload> {
     pub dataflows: Vec<DataflowPart<P>>,
 }
 
-/// Why a part is no state to go on from.
+/// The reason why a computation cannot resume from a part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
     /// An operator does not declare its state.
@@ -260,7 +295,7 @@ impl<P: Payload> Part<P> {
 /// The numbers of capabilities and records at each port and time, on all workers together.
 pub type Outstanding = Vec<(Port, Point, i64)>;
 
-/// By port and time, how many capabilities or records there are.
+/// The number of capabilities or records by port and time.
 type Counts = BTreeMap<(Port, Point), i64>;
 
 /// The capabilities and records at a cut, on all workers together, by dataflow and operator. Progress begins
@@ -652,7 +687,7 @@ pub trait Cuts<P: Payload> {
         let _ = attempt;
     }
 
-    /// An attempt came to nothing, and sources go on.
+    /// An attempt came to nothing, and sources resume.
     fn given_up(&self, given_up: GivenUp) {
         let _ = given_up;
     }

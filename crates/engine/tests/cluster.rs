@@ -288,7 +288,8 @@ fn dataflows_come_and_go_at_different_times() {
     }
 }
 
-/// Rounds in which every worker waits for all others; how many frames and bytes of progress each process sent for one.
+/// Rounds in which every worker waits for all others; the number of frames and bytes of progress that each process
+/// sent for one.
 fn barrier(shape: Shape, rounds: u64) -> (f64, f64) {
     let sent = shape.run::<Batch, _>(Mode::Demand, |worker| {
         let (input, probe) = open_dataflow(worker, "barrier")?;

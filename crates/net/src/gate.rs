@@ -175,7 +175,7 @@ impl Gate {
         })
     }
 
-    /// Begins to hear waiting connections, as many as the limit permits.
+    /// Begins to read from waiting connections, as many as the limit permits.
     pub(crate) fn admit(&mut self) {
         while self.make_room() {
             match self.listener.accept() {

@@ -30,7 +30,7 @@ use crate::wire::{Incoming, Wire};
 const PURPOSE: &str = "a conversation";
 /// A message's first allocation, at most; it doubles from there as bytes come.
 const FIRST_GROWTH: usize = 1 << 20;
-/// The interval at which a waiting caller is asked whether to go on.
+/// The interval at which a waiting caller is asked whether to wait longer.
 const ASKED: Duration = Duration::from_millis(100);
 /// The delay of a refused client before the next try.
 const AGAIN: Duration = Duration::from_millis(50);

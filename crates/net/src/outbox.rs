@@ -18,8 +18,7 @@ use super::wire::Wire;
 use pointstamp_channels::Farewell;
 use pointstamp_channels::MAX_BODY;
 
-/// A frame up to this length is written by its sender; a longer one by the writer thread, while the sender
-/// goes on.
+/// A frame up to this length is written by its sender; a longer one by the writer thread, while the sender continues.
 const WRITTEN_BY_SENDER: usize = 32 << 10;
 /// Slices handed to the operating system at once, at most (it takes 1024).
 const SLICES: usize = 512;
@@ -85,7 +84,7 @@ impl Batch {
         slices
     }
 
-    /// Takes note that so many bytes were written, and returns how many of them count.
+    /// Takes note that so many bytes were written, and returns the number of those that count.
     fn advance(&mut self, count: usize) -> usize {
         let mut counted = 0;
         self.written += count;
@@ -103,14 +102,14 @@ impl Batch {
         counted
     }
 
-    /// Drops all frames that were not begun, and returns how many of their bytes count.
+    /// Drops all frames whose writing has not begun, and returns the number of their bytes that count.
     fn abandon(&mut self) -> usize {
         let begun = usize::from(self.written > 0).min(self.parcels.len());
         let dropped = self.parcels.drain(begun..);
         dropped.map(|parcel| parcel.counted_after(0)).sum()
     }
 
-    /// Drops everything, and returns how many bytes count.
+    /// Drops everything, and returns the number of bytes that count.
     fn clear(&mut self) -> usize {
         let dropped = self.abandon();
         let begun = self.parcels.pop_front();
@@ -150,7 +149,7 @@ impl State {
         self.left_over || !self.queue.is_empty() || self.farewell.is_some()
     }
 
-    /// Drops all that waits, and returns how many bytes count.
+    /// Drops all that waits, and returns the number of bytes that count.
     fn abandon(&mut self) -> usize {
         self.abandoned = true;
         let dropped = self.queue.drain(..);

@@ -25,7 +25,7 @@ pub trait HostBatch: Any + Send + Sync {
         self.len() == 0
     }
 
-    /// Returns about how many bytes of memory the records take. It costs little.
+    /// Returns the approximate number of bytes of memory that the records take. It costs little.
     fn footprint(&self) -> usize;
 
     /// Returns a batch of `len` records from the one at `at` on.

@@ -158,7 +158,7 @@ impl Timed {
         Ok(())
     }
 
-    /// Returns about how many bytes of memory the columns take.
+    /// Returns the approximate number of bytes of memory that the columns take.
     pub(crate) fn footprint(&self) -> usize {
         self.columns().map(|column| column.footprint()).sum()
     }

@@ -5,12 +5,12 @@
 //!
 //! | order | the member | answers |
 //! |---|---|---|
-//! | [`Ready`](Order::Ready) | says what it has built, and goes on as before | [`Answer::Ready`] |
+//! | [`Ready`](Order::Ready) | says what it has built, and continues as before | [`Answer::Ready`] |
 //! | [`Hold`](Order::Hold) | stops its sources, and sends progress at once from then on | [`Answer::Held`] |
 //! | [`Count`](Order::Count) | runs until it finds nothing to do | [`Answer::Counted`] |
 //! | [`Freeze`](Order::Freeze) | runs until it finds nothing to do, and then runs nothing | [`Answer::Frozen`] |
-//! | [`Take`](Order::Take) | takes the state of its operators; then sources go on | [`Answer::Taken`] |
-//! | [`GiveUp`](Order::GiveUp) | lets sources go on | |
+//! | [`Take`](Order::Take) | takes the state of its operators; then sources resume | [`Answer::Taken`] |
+//! | [`GiveUp`](Order::GiveUp) | resumes its sources | |
 //!
 //! Invariant: when the leader orders [`Take`](Order::Take), every member is frozen since its last answer, had nothing
 //! to do then, and the tallies of these answers have equal sums. The tallies belong to one moment, because a frozen
@@ -32,9 +32,9 @@ pub enum Order {
     Count(u32),
     /// To run nothing more when there is nothing to do, and to count then. The number of the round.
     Freeze(u32),
-    /// To take the state of the operators, and to go on.
+    /// To take the state of the operators, and to resume.
     Take,
-    /// To go on: the attempt has come to nothing.
+    /// To resume: the attempt has come to nothing.
     GiveUp,
 }
 
@@ -311,7 +311,7 @@ impl Member {
         }
     }
 
-    /// Answers that the state was taken, and lets the worker go on. `None` where that is not due.
+    /// Answers that the state was taken, and lets the worker resume. `None` where that is not due.
     pub fn takes<S>(&mut self) -> Option<Answer<S>> {
         if self.due != Some(Order::Take) {
             return None;

@@ -29,7 +29,7 @@ struct SharedList {
     list: Held<PyList>,
     /// The length of the list.
     count: usize,
-    /// About how many bytes they take.
+    /// The approximate number of bytes that they take.
     size: usize,
 }
 

@@ -130,7 +130,7 @@ impl Connections {
 /// The maximum number of messages that are kept until they are reported.
 const MANY: usize = 1000;
 
-/// Converts a number of seconds; one that is finite and too large for the clock is as good as for ever.
+/// Converts a number of seconds; one that is finite and too large for the clock is taken for an infinite one.
 pub(crate) fn seconds(seconds: f64) -> PyResult<Duration> {
     if !seconds.is_finite() || seconds < 0.0 {
         return Err(PyValueError::new_err(format!(

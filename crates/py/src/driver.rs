@@ -21,7 +21,7 @@ use crate::bound::{Home, ThreadBound};
 use crate::gathering::Gathering;
 use crate::gil::{Held, attached, detached_here};
 use crate::observability::diagnostics::pass_on;
-use crate::observability::look::look;
+use crate::observability::statistics::statistics;
 use crate::raised::{Raised, exception, told};
 use crate::recovery::Recording;
 
@@ -116,7 +116,7 @@ impl PythonHost {
             && let Some(engine) = &*self.engine.borrow()
             && !engine.is_stepping()
         {
-            inquiry.answer(|| look(py, &self.home, engine).ok());
+            inquiry.answer(|| statistics(py, &self.home, engine).ok());
         }
     }
 
@@ -294,6 +294,13 @@ impl Driver {
     pub(crate) fn records(&self, recording: Rc<EngineRecording<Batch>>) {
         let recording = ThreadBound::new(self.home(), recording);
         let _first = self.recording.set(recording);
+    }
+
+    /// The worker's part in checkpoints.
+    pub(crate) fn engine_recording(&self) -> PyResult<Option<Rc<EngineRecording<Batch>>>> {
+        let recording = self.recording.get();
+        let recording = recording.map(|recording| recording.get().map(Rc::clone));
+        recording.transpose()
     }
 
     /// The worker's part in checkpoints, if some are made.

@@ -198,6 +198,12 @@ impl Builder {
         Ok(())
     }
 
+    /// Says by the digest what functions the operator has; `maker` names the maker of digests.
+    fn functions(&self, maker: &str, digest: &str) -> PyResult<()> {
+        self.builder.get()?.functions(maker, digest);
+        Ok(())
+    }
+
     /// Says how the operator's state is taken: `take()` returns a list of pieces, which are divided among "workers", "groups" of keys or "parts".
     fn keeps(&self, division: &str, take: Py<PyAny>) -> PyResult<()> {
         let division = Division::named(division)?;

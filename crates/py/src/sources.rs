@@ -36,7 +36,7 @@ impl Sources {
         }
     }
 
-    /// Lets them go on, if nothing else holds them.
+    /// Resumes them, if nothing else holds them.
     fn let_go(&self) {
         drop(self.held().take());
     }

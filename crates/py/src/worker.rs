@@ -25,8 +25,8 @@ use crate::forks::{self, Process, REFUSED};
 use crate::gil::{Held, detached, detached_here};
 use crate::kinds::ProgressMode;
 use crate::observability::graph::{Collector, Installed};
-use crate::observability::hearing::Hearing;
 use crate::observability::inquiry::Answer;
+use crate::observability::receiver_threads::ReceiverThreads;
 use crate::observability::record::Recorder;
 use crate::raised::{Raised, exception, told};
 use crate::recovery::{Checkpoints, Recording};
@@ -222,6 +222,11 @@ impl Worker {
         Ok(self.0.engine()?.begun())
     }
 
+    /// Takes the identities of operators with state whose functions differ from those at the checkpoint.
+    fn changed(&self) -> PyResult<Vec<String>> {
+        Ok(self.0.engine()?.changed())
+    }
+
     /// The numbers of the dataflows of the checkpoint that have yet to be built.
     fn unrestored(&self) -> PyResult<Vec<usize>> {
         Ok(self.0.engine()?.unrestored())
@@ -248,7 +253,7 @@ pub(crate) struct Cluster {
     homes: Mutex<Vec<Option<Arc<Home>>>>,
     /// For each worker that is running Python code of the user's, the interpreter's number of its thread.
     threads: Arc<Threads>,
-    hearing: Arc<Hearing>,
+    receiver_threads: Arc<ReceiverThreads>,
     process: Process,
 }
 
@@ -278,7 +283,7 @@ impl Cluster {
             seeds,
             homes: Mutex::new((0..workers).map(|_| None).collect()),
             threads: Arc::new(Threads(Mutex::new((0..workers).map(|_| None).collect()))),
-            hearing: Arc::default(),
+            receiver_threads: Arc::default(),
             process: Process::this(),
         })
     }
@@ -418,7 +423,7 @@ impl Cluster {
     fn close(&self, py: Python<'_>) {
         detached(py, || {
             self.engine.close();
-            self.hearing.wait();
+            self.receiver_threads.wait();
         });
     }
 
@@ -465,10 +470,10 @@ impl Cluster {
     /// Calls a function with each message of another process, and its number, on a thread of its own.
     fn listen(&self, hear: Py<PyAny>) {
         let hear = Arc::new(Held::new(hear));
-        let hearing = Arc::clone(&self.hearing);
+        let receiver_threads = Arc::clone(&self.receiver_threads);
         self.engine.listen(Box::new(move |from, what| {
             let hear = Arc::clone(&hear);
-            let heard = Hearing::begin(&hearing);
+            let heard = ReceiverThreads::begin(&receiver_threads);
             std::thread::spawn(move || {
                 // Where the interpreter has ended, no question comes any more.
                 let _heard =

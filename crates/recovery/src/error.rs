@@ -3,7 +3,7 @@
 use pointstamp_engine::cut::{Objection, RescaleError};
 use pointstamp_engine::error::BoxError;
 
-/// A failure to make a checkpoint, or to go on from one.
+/// A failure to make a checkpoint, or to resume from one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The location.
@@ -51,6 +51,15 @@ pub enum Error {
     NoClouds {
         /// The URL.
         place: String,
+    },
+
+    /// An input of `main` was sent other records than before the checkpoint, by another number of workers.
+    #[error(
+        "input {input} was sent something else than before the checkpoint, by all workers together: after a resumption, main sends the same again, up to where the input stood, also on another number of workers. Let it not depend on a clock, random numbers, changed files or the number of workers; or take new_input(resume=\"continue\"), and send only what comes after its position"
+    )]
+    SentOtherwise {
+        /// The input.
+        input: String,
     },
 
     /// Failures in a row.

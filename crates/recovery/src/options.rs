@@ -19,7 +19,7 @@ pub struct Options {
     pub every: Option<Duration>,
     /// The number of checkpoints that are kept.
     pub keep: usize,
-    /// The checkpoint to go on from; `None`: the newest.
+    /// The checkpoint to resume from; `None`: the newest.
     pub at: Option<u64>,
     /// The operators that the program has gained or lost since the checkpoint.
     pub changes: Changes,

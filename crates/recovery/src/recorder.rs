@@ -36,7 +36,8 @@ pub struct Opened {
 ///
 /// # Errors
 ///
-/// [`Error::Store`], and [`Error::Ended`] where the checkpoint to go on from is the last one of an ended computation.
+/// [`Error::Store`], and [`Error::Ended`] where the checkpoint to resume from is the last one of an ended
+/// computation.
 pub fn open(options: &Options) -> Result<Opened, Error> {
     let location = location(&options.place, options.faults.as_ref())?;
     let opened = location.open(options.keep, options.at)?;
@@ -78,12 +79,11 @@ impl<P: Payload> Recorder<P> {
         turns: Option<Box<dyn Turns>>,
     ) -> Result<Self, Error> {
         let (jobs, received) = channel();
-        let (location, execution, reader) = match opened {
-            Some(opened) => (opened.location, Some(opened.execution), opened.from),
-            None => {
-                let location = location(&options.place, options.faults.as_ref())?;
-                (location, None, None)
-            }
+        let (location, execution, reader) = if let Some(opened) = opened {
+            (opened.location, Some(opened.execution), opened.from)
+        } else {
+            let location = location(&options.place, options.faults.as_ref())?;
+            (location, None, None)
         };
         let begun = execution.as_ref().map(|execution| Begun {
             execution: execution.number(),
@@ -112,6 +112,7 @@ impl<P: Payload> Recorder<P> {
             reader,
             known: None,
             latest: BTreeMap::new(),
+            failed: None,
         };
         let thread = std::thread::Builder::new().name("pointstamp-checkpoints".to_owned());
         let thread = thread
@@ -176,6 +177,8 @@ struct Writing<P: Payload> {
     known: Option<BTreeMap<usize, Known>>,
     /// By worker, the pieces of the current attempt.
     latest: BTreeMap<usize, Known>,
+    /// The first error of this thread, which ends the computation.
+    failed: Option<String>,
 }
 
 impl<P: Payload> Writing<P> {
@@ -194,8 +197,10 @@ impl<P: Payload> Writing<P> {
             };
             let done = match job {
                 Ok(Job::End { whole, reply }) => {
-                    let ended = match &mut self.leader {
-                        Some(leader) if whole => leader.end(&self.location),
+                    let ended = match (&mut self.leader, self.failed.take()) {
+                        // The workers had come to their end before they heard of it.
+                        (_, Some(failed)) if whole => Err(Error::Malformed(failed)),
+                        (Some(leader), None) if whole => leader.end(&self.location),
                         _ => Ok(()),
                     };
                     let _nobody_waits = reply.send(ended);
@@ -233,8 +238,9 @@ impl<P: Payload> Writing<P> {
     }
 
     /// Ends the computation.
-    fn fail(&self, error: Error) {
+    fn fail(&mut self, error: Error) {
         let text = error.to_string();
+        self.failed.get_or_insert_with(|| text.clone());
         let cluster = &self.shared.cluster;
         let error = EngineError::Host {
             cause: Box::new(error),
@@ -312,7 +318,7 @@ impl<P: Payload> Writing<P> {
         Ok(())
     }
 
-    /// Tells the pieces that are new in the last checkpoint that it has them.
+    /// Notes in the pieces that are new in the last checkpoint that it has them.
     fn settle_pieces(&self, before: &BTreeMap<usize, Known>) {
         for (worker, pieces) in self.known.iter().flatten() {
             let before = before.get(worker);

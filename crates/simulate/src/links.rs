@@ -81,7 +81,7 @@ impl Links {
         dropped
     }
 
-    /// Drops all that is on its queue to a process: how many bytes from each other one.
+    /// Drops all that is on its queue to a process; returns the number of bytes from each other process.
     pub(crate) fn drop_to(&mut self, to: usize) -> Vec<usize> {
         let links = self.links[to].iter_mut();
         links

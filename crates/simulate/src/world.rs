@@ -10,13 +10,14 @@ use pointstamp_channels::Receive;
 use crate::draw::{Choice, Draw};
 use crate::links::{Item, Links};
 
-/// For how long a worker sleeps where no worker has anything to do: only another thread of the program, or a timer, can change that.
+/// The time for which a worker sleeps where no worker has anything to do: only another thread of the program, or a
+/// timer, can change that.
 const NAP: Duration = Duration::from_millis(1);
 
 /// The interval at which a worker that waits for its turn looks for questions, while a thread asks.
 const LOOKS: Duration = Duration::from_millis(1);
 
-/// Why a worker cannot go on.
+/// The reason why a worker cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// No worker had anything to do, and nothing was on its way.
@@ -45,7 +46,7 @@ pub enum Found {
 pub struct World {
     state: Mutex<State>,
     turned: Condvar,
-    /// For how long nothing may happen.
+    /// The limit of a time in which nothing happens.
     patience: Duration,
     processes: usize,
     /// The number of workers.

@@ -16,7 +16,7 @@ pub struct Checkpoint {
     pub made_by: String,
     /// The number of workers.
     pub workers: u32,
-    /// Why another number of workers cannot go on from here; nothing, where it can.
+    /// The reason why another number of workers cannot resume from here; nothing, where it can.
     pub fixed_workers: Option<String>,
     /// Whether the computation has ended: its sources have.
     pub ended: bool,
@@ -84,7 +84,7 @@ pub enum Division {
     Groups,
     /// Its parts may go to any workers.
     Parts,
-    /// Each worker's state is its own: the same number of workers must go on.
+    /// Each worker's state is its own: the same number of workers must resume.
     Workers,
 }
 

@@ -25,7 +25,7 @@ pub struct Location {
 /// A location that an execution has begun to use.
 #[derive(Debug)]
 pub struct Opened {
-    /// The checkpoint to go on from; nothing, where there is none.
+    /// The checkpoint to resume from; nothing, where there is none.
     pub from: Option<Reader>,
     /// The execution.
     pub execution: Execution,
@@ -96,8 +96,8 @@ impl Location {
         self.store.clone()
     }
 
-    /// Begins an execution: makes its fence, which overtakes all earlier ones, and finds the checkpoint to go on from: number `at`, or
-    /// the newest. `keep` checkpoints are kept, at least one.
+    /// Begins an execution: makes its fence, which overtakes all earlier ones, and finds the checkpoint to resume
+    /// from: number `at`, or the newest. `keep` checkpoints are kept, at least one.
     ///
     /// The store is tested: a store that does not refuse to create an existing object is refused.
     ///

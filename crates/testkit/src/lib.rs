@@ -9,7 +9,7 @@
 //! * [`SimulatedCluster`]: workers that act at random and exchange progress over random interleavings;
 //! * [`explore`]: every interleaving of a small cluster;
 //! * [`CountModel`]: counts in a map, with everything recomputed when asked;
-//! * [`cases`]: how many cases a property test tries;
+//! * [`cases`]: the number of cases that a property test tries;
 //! * [`memory`]: connections between parts of one program, as if they were processes.
 
 #![forbid(unsafe_code)]

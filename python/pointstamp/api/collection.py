@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, over
 
 from pointstamp import _core
 from pointstamp._core import Expr, JoinKind, ProbeHandle, Reduction
-from pointstamp._validation import count_of, function_of, suggesting, unknown_attribute
+from pointstamp._validation import check_reached, count_of, function_of, suggesting, unknown_attribute
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.collection_nodes import (
     concatenated,
@@ -937,6 +937,8 @@ class Arranged(Generic[K, V]):
                     "the arrangement there"
                 )
             trace: Trace[K, V] = Trace(self.scope._plan_scope.root)
+            if self.scope._engine.recording is not None:
+                trace._behind = self.scope._engine.behind
             if self._built is not None:
                 trace._bind(self._built)
             self._trace = trace
@@ -1175,10 +1177,11 @@ class Trace(Generic[K, V]):
         [([(42, 1)], [(41, 1)], [])]
     """
 
-    __slots__ = ("_bound", "_closed", "_dataflow")
+    __slots__ = ("_behind", "_bound", "_closed", "_dataflow")
 
     def __init__(self, dataflow: PlanScope) -> None:
         self._dataflow = dataflow
+        self._behind: Callable[[], str | None] | None = None
         self._bound: _core.Trace | None = None
         self._closed = False
 
@@ -1248,6 +1251,7 @@ class Trace(Generic[K, V]):
 
         Raises:
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
+            CheckpointError: After a resumption, before the worker's inputs have come to where they stood.
             PointstampError: If the trace is closed.
             GraphError: If its dataflow is still being built, or was never built.
 
@@ -1262,6 +1266,7 @@ class Trace(Generic[K, V]):
             >>> ps.execute(main)
             [([(7, 1), (41, 1)], [])]
         """
+        check_reached(self._behind)
         return self._reads.get(key, at)
 
     def items(self, *, at: Time | None = None) -> Iterator[tuple[K, V, int]]:
@@ -1272,6 +1277,7 @@ class Trace(Generic[K, V]):
 
         Raises:
             TimeError: If the trace is not complete at `at`, or does not reach back to it.
+            CheckpointError: After a resumption, before the worker's inputs have come to where they stood.
             PointstampError: If the trace is closed.
             GraphError: If its dataflow is still being built, or was never built.
 
@@ -1286,6 +1292,7 @@ class Trace(Generic[K, V]):
             >>> ps.execute(main)
             [[('ann', 41, 1), ('bob', 7, 1)]]
         """
+        check_reached(self._behind)
         return iter(self._reads.items(at))
 
     def allow_merging_before(self, time: Time) -> None:

@@ -737,7 +737,7 @@ class Scope(Drawable):
         if self.dims != 1:
             raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
         if sum(given is not None for given in (time, event_time, every)) > 1:
-            raise GraphError("records have the times that they tell, or those of their arrival: not both")
+            raise GraphError("records have their event times, or the times of their arrival: not both")
         columns = None if source.schema is None else _core.Schema(source.schema)
         if not source.waits:
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
@@ -792,7 +792,7 @@ class Scope(Drawable):
 
         Raises:
             GraphError: If a collection cannot keep a column of the schema, or two have one name; or where
-                checkpoints are made, of a strict input to which `main` does not send again what it has sent.
+                checkpoints are made, of a strict input to which `main` does not send its records again.
 
         Examples:
             >>> import pointstamp as ps

@@ -352,7 +352,7 @@ class WindowedStream(Generic[K, T]):
     ) -> Stream[tuple[K, Window, Any]]:
         """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
 
-        Sessions are those of both streams' records together.
+        Sessions combine both streams' records.
 
         Args:
             other: Cut into the same windows.

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._nan_order import comparable
-from pointstamp._validation import early, suggesting
-from pointstamp.errors import CheckpointError, CodecError, GraphError, TimeError
+from pointstamp._validation import check_reached, early, suggesting
+from pointstamp.errors import CodecError, GraphError, TimeError
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Output
 
@@ -164,7 +164,7 @@ class Capture(Generic[T]):
             >>> ps.example(lambda scope: scope.to_stream([2, 1]).delay(lambda n, time: n).capture()).extract()
             [(1, [1]), (2, [2])]
         """
-        self._check_reached()
+        check_reached(self._behind)
         by_time: dict[Time, list[T]] = {}
         columns = False
         for event in self:
@@ -186,18 +186,6 @@ class Capture(Generic[T]):
             result.append((time, records))
         self._check_empty(result)
         return result
-
-    def _check_reached(self) -> None:
-        """Refuses to be read while inputs of the worker repeat records that they sent before the checkpoint.
-
-        Raises:
-            CheckpointError: A main that decides by results would decide otherwise than before.
-        """
-        if self._behind is not None and (place := self._behind()) is not None:
-            raise CheckpointError(
-                f"results were read before input {place} has come to where it stood at the checkpoint, when "
-                'they are other than they were: read them later, or take new_input(resume="continue")'
-            )
 
     def _check_empty(self, extracted: list[Any]) -> None:
         """Notes an extract, which may come too early: see `Early`.

@@ -218,7 +218,7 @@ class Journal:
         if not self.first <= start <= self.begins:
             raise CheckpointError(
                 f"the journal {self._folder} has the records {self.first} to {self.begins}, and the "
-                f"checkpoint goes on at record {start}: the journal was removed or is another one, or the "
+                f"checkpoint resumes at record {start}: the journal was removed or is another one, or the "
                 "checkpoint is an older one (at=). Bring the journal back, or take the newest checkpoint"
             )
         files = [file for file in self._files if file.first < self.begins]

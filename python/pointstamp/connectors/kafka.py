@@ -189,7 +189,7 @@ class KafkaSource(Source[Any]):
         start: Where a partition begins for which no offset is known: "earliest" or "latest".
         on_lost: The treatment of an offset, of the group or of ``read(offsets=)``, that the partition does
             not
-            have: retention has removed it, or the topic was made anew. "raise" an error, or go on at the
+            have: retention has removed it, or the topic was made anew. "raise" an error, or continue at the
             "earliest" or the "latest" message, with a warning in the log.
         bounded: Whether to end at the end of each partition, at the moment when it is reached.
         discover: Every so many seconds partitions are looked for that were added; None does not look.
@@ -582,7 +582,7 @@ class _Reader(PartitionReader[Any]):
         said = f"{self._name} has no offset {self._offset}: there are {low} to {high}, so that {gone}"
         if where == "raise":
             raise PointstampError(
-                f"{said}. With on_lost='earliest' the source goes on at {low}, and with 'latest' at {high}"
+                f"{said}. With on_lost='earliest' the source resumes at {low}, and with 'latest' at {high}"
             )
         self._offset = low if where == "earliest" else high
         if self._known:

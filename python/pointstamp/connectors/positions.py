@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["has_other_results", "is_shown", "numbers_of"]
 
-ELSE = "Go on from the newest checkpoint, or give the sink another name= or another target"
+ELSE = "Resume from the newest checkpoint, or give the sink another name= or another target"
 
 
 def numbers_of(found: Iterable[Position], lineage: str, sink: str, number: int, what: str) -> dict[int, int]:
@@ -33,7 +33,7 @@ def numbers_of(found: Iterable[Position], lineage: str, sink: str, number: int, 
     for position in found:
         _check_lineage(position, lineage, what)
         if position.number > number:
-            goes_on = f"goes on from checkpoint {number}" if number else "begins without a checkpoint"
+            goes_on = f"resumes from checkpoint {number}" if number else "begins without a checkpoint"
             raise CheckpointError(
                 f"the target of {what} has results up to checkpoint {position.number}, and this run "
                 f"{goes_on}: results would be there twice. {ELSE}"
@@ -70,7 +70,7 @@ def _check_lineage(found: Position, lineage: str, what: str) -> None:
         raise CheckpointError(
             f"the target of {what} has results of another computation: of checkpoints of lineage "
             f"{found.lineage}, and this is {lineage}. The folder of the checkpoints was deleted, or is "
-            "another one. Go on with the former folder, or give the sink another name= or another target"
+            "another one. Use the former folder, or give the sink another name= or another target"
         )
 
 

@@ -187,7 +187,7 @@ class TextReader(PartitionReader[Any]):
     Args:
         path: Of the file.
         parse: Makes a batch of a block, given the file's first line where that is a header.
-        follow: Whether to wait for more at its end, and to go on with the next file of that name.
+        follow: Whether to wait for more at its end, and to continue with the next file of that name.
         header: Whether the first line belongs to no block.
         quoted: The quoted value of a line, where lines may be in it.
         on_error: The treatment of rows that cannot be read: see `rejecting`.

@@ -28,7 +28,7 @@ _KINDS = ("ints", "datetimes")
 
 _TOLD = "a record has the event time"
 
-_UNITS = "the columns that tell the event times of streams that come together have different units"
+_UNITS = "the columns of event times of streams that come together have different units"
 
 Unit = tuple[int, int]
 
@@ -131,9 +131,9 @@ class Clock:
             raise TypeError("streams that come together need event times of one kind, ints or datetimes")
         if {"columns", "nothing"} <= (tellers := ours.tellers | theirs.tellers):
             raise TypeError(
-                "streams that come together need event times of one kind: a column of timestamps tells "
-                "those of one, and another has none, so that its records would be of 1970: take it from "
-                "event_time, too"
+                "streams that come together need event times of one kind: one has them in a column of "
+                "timestamps, and another has none, so that its records would be of 1970: take that one "
+                "from event_time, too"
             )
         if ours.unit != theirs.unit:
             if True in known:

@@ -104,10 +104,9 @@ def _fitting(what: str, units: int) -> int:
 def untold(of: str = "") -> GraphError:
     """Returns the error for a stream without a known column of times."""
     return GraphError(
-        f"which column tells the times{of}? Take the stream from event_time, or say column=, such as "
-        "column='window_end' for results of windows. Rows that are "
-        "put together with late ones have none; records may be late: "
-        "on_time.to_records().concat(late.to_records())"
+        f"no column of times is known{of}: take the stream from event_time, or give column=, such as "
+        "column='window_end' for results of windows. Rows concatenated with late ones have none; records "
+        "may be late: on_time.to_records().concat(late.to_records())"
     )
 
 

@@ -228,7 +228,7 @@ def _column(name: str, values: Any) -> Any:
 
     if isinstance(values, list) and not all(isinstance(chunk, pa.Array) for chunk in values or [None]):
         raise TypeError(
-            f"the function of column '{name}' returns a list, which tells no type: it is to return "
+            f"the function of column '{name}' returns a list, which has no type: it is to return "
             "pa.array(values, type)"
         )
     if not hasattr(values, "__len__"):

@@ -98,7 +98,7 @@ class Aggregate(Reducer):
         return made
 
     def peek(self, state: Any) -> Any:
-        """See `Reducer`: the function may go on changing the state."""
+        """See `Reducer`: the function may keep changing the state."""
         return deepcopy(state)
 
 
@@ -116,7 +116,7 @@ class Reduce(Reducer):
         return value if state is _MISSING else self._reduce(state, value)
 
     def peek(self, state: Any) -> Any:
-        """See `Reducer`: the function may go on changing the state."""
+        """See `Reducer`: the function may keep changing the state."""
         return deepcopy(state)
 
 

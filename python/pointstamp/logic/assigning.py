@@ -128,7 +128,7 @@ class Windows:
         raise NotImplementedError
 
     def changes(self, keys: Iterable[Any]) -> None:
-        """Notes that what is kept of some keys is about to change, although they have no record."""
+        """Notes that the state of some keys is about to change, although they have no record."""
         if self._state is not None:
             self._state._changes(keys)
 

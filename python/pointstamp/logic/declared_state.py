@@ -7,7 +7,7 @@ An operator declares nothing, that it keeps no state (`stateless`), or an object
 
 A program says it by ``state=``: "none", or a class of such objects (`declaration`).
 
-State by key is divided by key group, so that any number of workers can go on. State that is not by key needs
+State by key is divided by key group, so that any number of workers can resume. State that is not by key needs
 as many workers as before; its pairs have any keys.
 
 Operators of the library that hold capabilities for delayed records have a form of their own: `Waiting`.
@@ -100,7 +100,7 @@ class Waiting(Protocol):
 
 @runtime_checkable
 class WaitingByKey(Waiting, Protocol):
-    """State of an operator of which a part is by key: of that part, checkpoints write what has changed.
+    """The state of an operator of which a part is by key: checkpoints write the changes of that part.
 
     `taken` leaves that part out.
     """
@@ -115,7 +115,7 @@ class WaitingByKey(Waiting, Protocol):
         """Takes back the entries of keys, those that are this worker's."""
 
     def follow(self, chain: StateChain) -> None:
-        """Tells a chain from now on which keys change."""
+        """Reports the keys that change to a chain, after this call."""
 
 
 class Restored:
@@ -253,12 +253,19 @@ def _give_back_waiting(
     entries: dict[Any, Any] = {}
     pieces = iter(restored.pieces)
     for piece in pieces:
-        _version, of, count, taken = restored.loads(piece)
+        version, *contents = restored.loads(piece)
+        if version > _VERSION:
+            raise CheckpointError(
+                f"the state of operator '{name}' has the version {version} in the checkpoint, and this "
+                f"version of pointstamp knows versions up to {_VERSION}: use the one that wrote it, or a "
+                "newer one"
+            )
+        of, count, taken = contents
         state.give_back(taken, restored)
         links = list(islice(pieces, count))
         if len(links) < count or (count and chain is None):
             raise CheckpointError(
-                f"the checkpoint has other pieces of operator '{name}' than its state says: go on from "
+                f"the checkpoint has other pieces of operator '{name}' than its state says: resume from "
                 "another one with Checkpoint(at=)"
             )
         sizes = []
@@ -304,7 +311,7 @@ def _give_back(
             for key, _ in pairs:
                 if key in known:
                     raise CheckpointError(
-                        f"the checkpoint has the key {key!r:.100} of operator '{name}' twice: go on from "
+                        f"the checkpoint has the key {key!r:.100} of operator '{name}' twice: resume from "
                         "another one with Checkpoint(at=)"
                     )
                 known.add(key)
@@ -319,7 +326,7 @@ def _give_back(
             raise
 
 
-# ---------------------------------------------------------------- operators of one's own
+# ---------------------------------------------------------------- custom operators
 
 
 class Stateless:
@@ -410,7 +417,7 @@ def declaration(
 
 
 def checked_state(name: str, state: Any) -> int:
-    """Returns the version of a state of one's own, which must have `snapshot` and `restore`.
+    """Returns the version of a custom state, which must have `snapshot` and `restore`.
 
     Raises:
         TypeError: If it is none.

@@ -178,7 +178,7 @@ class Watermark:
 
     def holding(self) -> tuple[str, str]:
         """See `Speaks`."""
-        what = "No record has told it a time yet."
+        what = "No record has given it a time yet."
         if self._latest >= 0:
             what = f"The latest time of a record is {self._latest}, less the lateness {self._lateness}."
         return what, "Its times move on with later records, or when its input ends."

@@ -7,8 +7,8 @@ value)``, each at its time. There are two orders:
   see all records in the order of the coordinates: all turns of one event time before the next event time.
   The order is that of the times, and the same in every run.
 - Operators that also send at later event times (`window`, `interval_join`, `process`) see each turn by
-  itself, as if the other coordinates belonged to the key. What they send in a turn depends on no later turn,
-  so that a loop through them goes on.
+  itself, as if the other coordinates belonged to the key. Their results in a turn depend on no later turn, so
+  that a loop through them makes progress.
 
 Invariant: a capability is held for each time, or turn, of which something is still to be sent, and for
 nothing else: a capability for several would hold back the turns that are waited for.
@@ -56,7 +56,7 @@ def in_scope(
     Args:
         scope: Where it is.
         pairs: Records ``(key, value)``.
-        name: What it is called.
+        name: The operator's name.
         make: Makes the logic of what keeps its state.
         state: What keeps its state; of an operator by turn, that of the first one.
         by_turn: Whether each turn is by itself.
@@ -149,7 +149,7 @@ class InOrder:
         self._logic: Logic | None = None
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-        """Takes what has come, and runs the logic on the times that have become final."""
+        """Takes waiting records, and runs the logic on the times that have become final."""
         for message, records in port:
             self._waiting.add(message, records)
         for capability, records in self._waiting.closed(port.frontier):
@@ -193,7 +193,7 @@ class Turn:
         self.held, self.stands = capability, time[0]
 
     def needs(self, until: int) -> int | None:
-        """The earliest event time of what may still be sent; None for nothing."""
+        """Returns the earliest event time of future results; None for nothing."""
         assert self.logic is not None
         needs = [time for time in (self.arrivals.least(), self.logic.next_time(until)) if time is not None]
         return min(needs, default=None)
@@ -222,7 +222,7 @@ class InTurns:
         return turn
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-        """Takes what has come, and runs the logic of each turn that has come further."""
+        """Takes waiting records, and runs the logic of each turn whose frontier has moved."""
         for message, records in port:
             time: Any = message.time
             turn = self._turn(time[1:])

@@ -54,7 +54,7 @@ def matched(
 
     Args:
         ours: The values of the left side, by key.
-        theirs: Those of the right side.
+        theirs: The values of the right side.
         fn: Makes a result of a key and two values; None for ``(key, (ours, theirs))``.
         outer: Whether the left, and the right, come without a match, too: with None in its place.
     """

@@ -81,7 +81,7 @@ class Interval:
         return dict.fromkeys([*left, *right])
 
     def state_of(self, key: Any) -> Any:
-        """See `Keeper`: what is kept of the left and of the right, ``[time, value, matched]``."""
+        """See `Keeper`: the kept records of the left and of the right, ``[time, value, matched]``."""
         left, right = ([list(entry) for entry in kept.get(key, ())] for kept in self._kept)
         return (left, right) if left or right else NO_STATE
 

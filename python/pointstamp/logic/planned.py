@@ -38,7 +38,7 @@ def scope_records(scope: BuildingScope) -> bool:
 
 
 class PlannedOperator:
-    """An operator of one's own, while it is being built: reserved in the engine, connected by lowering.
+    """A custom operator, while it is being built: reserved in the engine, connected by lowering.
 
     Its outputs, capabilities and activator are made at once, so that its constructor can be called; its
     inputs are connected, and it is built, when the plan is lowered.
@@ -239,6 +239,11 @@ class PlannedOperator:
         """
         plan, node = self._scope._building.plan, self.node
         self._scope._plan_scope.check_building()
+        if scope_records(self._scope):
+            from pointstamp.plan.functions import MAKER, digest_of  # only where checkpoints are made
+
+            if digest := digest_of(logic):
+                self.core.functions(MAKER, digest)
         if self._inputs or self._outputs:
             plan.fulfil(node)
         assert node.arguments is not None

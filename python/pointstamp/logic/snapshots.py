@@ -51,7 +51,7 @@ def read(snapshot: bytes) -> list[Any]:
     body = snapshot[_BEGINS:]
     if crc32(body) != int.from_bytes(snapshot[_BEGINS - _CHECKSUM : _BEGINS], "big"):
         raise CodecError(
-            f"this snapshot of {len(snapshot)} bytes is damaged, as its checksum says: go on from an "
+            f"this snapshot of {len(snapshot)} bytes is damaged, as its checksum says: resume from an "
             "earlier one, or let the run begin anew"
         )
     entries: list[Any] = decode_batch(body)

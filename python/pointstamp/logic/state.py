@@ -128,7 +128,7 @@ class KeyedState(Generic[K, S]):
         self._ttl: int | None = None
         self._keeper: Keeper | None = None
         self._rows: Tabular | None = None
-        # Where checkpoints are made: what is told of the keys that change.
+        # Where checkpoints are made: the receiver of keys that change.
         self._chain: StateChain | None = None
         self._notes: dict[K, Any] = {}
         self._seen: dict[K, int] = {}
@@ -370,7 +370,7 @@ class KeyedState(Generic[K, S]):
             self._terms.clock.restore(told)
 
     def _take_entries(self, entries: dict[K, Any]) -> None:
-        """Takes back what is kept of keys, as `_entry` returned it."""
+        """Takes back the state of keys, as `_entry` returned it."""
         for key, (has_state, state, seen, note, born) in entries.items():
             if has_state:
                 self._states[key] = state
@@ -383,7 +383,7 @@ class KeyedState(Generic[K, S]):
                     self._is_born(key, seen if born is None else born)
 
     def _changes(self, keys: Iterable[K]) -> None:
-        """Notes that what is kept of some keys is about to change. Logic says it of keys without a record."""
+        """Notes that the state of some keys is about to change. Logic calls it for keys without records."""
         if self._chain is not None:
             self._chain.changes(keys)
 
@@ -472,7 +472,7 @@ class KeyedState(Generic[K, S]):
             keeper.put(key, states.get(key), notes.get(key))
 
     def _keep_rows_in(self, rows: Tabular) -> None:
-        """Hands the rows that were restored over to the logic that keeps them from now on.
+        """Passes the restored rows to the logic that keeps them afterwards.
 
         Raises:
             TypeError: If something else was restored.

@@ -1,16 +1,16 @@
 """State by key as checkpoints write it: a base, and the keys that have changed since.
 
-Owns `StateChain`. A checkpoint refers to the pieces that an earlier one wrote, so that it writes what has
-changed. Invariant: the pieces of a cut, read in order, have for each key what the operator kept at that cut.
+Owns `StateChain`. A checkpoint refers to the pieces that an earlier one wrote, so that it writes only
+changes. Invariant: the pieces of a cut, read in order, have for each key the operator's state at that cut.
 
 A cut does not copy state. It notes which keys it has to write, and a thread of checkpoints pickles them, some
 at a time, while the dataflow runs. Logic may change a state in place. So the keys that it is about to touch
 are pickled first, and while it runs nothing else reads its state.
 
 Costs: a set of the keys that have changed since the last cut; while a base is written, a list of all keys.
-What was written is dropped from memory once a checkpoint has it. A chain is written anew, as a base, when
-more bytes are behind the base than in it. Then, on average, two bytes are written for a byte that has
-changed, and at most twice the state is kept.
+Written pieces are dropped from memory once a checkpoint has them. A chain is rewritten, as a base, when more
+bytes are behind the base than in it. Then, on average, two bytes are written for a byte that has changed, and
+at most twice the state is kept.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class StateChain:
         self._open: list[_Link] = []
 
     def __enter__(self) -> None:
+        # No limit: the other holder pickles one part, which takes a millisecond, and releases it.
         self._lock.acquire()
 
     def __exit__(
@@ -77,7 +78,7 @@ class StateChain:
             self._changed.update(keys)
 
     def go_on(self, pieces: list[Piece], sizes: list[int]) -> None:
-        """Goes on with the pieces that the checkpoint has, of these lengths in bytes."""
+        """Continues with the pieces of the checkpoint, of these lengths in bytes."""
         self._links = [_Link(self, piece, size) for piece, size in zip(pieces, sizes, strict=True)]
 
     def take(self) -> list[Piece]:
@@ -92,12 +93,12 @@ class StateChain:
             elif changed:
                 self._links.append(_Link(self))
                 self._links[-1].write_these(changed)
-            # Attempts before this one have come to an end: nobody writes what is no link any more.
+            # Earlier attempts have ended: nothing writes a piece that is no link any more.
             self._open = [link for link in self._links if link.is_open()]
             return [link.piece for link in self._links]
 
     def written(self, keys: Iterable[Any], *, gone: bool) -> bytes:
-        """Pickles the entries of some keys; where `gone`, also of those of which nothing is kept.
+        """Pickles the entries of some keys; where `gone`, also of keys without state.
 
         Raises:
             CheckpointError: If one cannot be pickled.
@@ -152,7 +153,7 @@ class _Link:
         return self._keys is not None
 
     def write_first(self, keys: Iterable[Any]) -> None:
-        """Pickles those of some keys that are still to be written, before they change."""
+        """Pickles the entries of some keys that are still to be written, before they change."""
         if self._left is None:
             first = set(keys) - self._done
             self._done |= first

@@ -50,7 +50,7 @@ class Terms:
         return f"{self.operator}({given})"
 
     def accept(self, restored: Terms) -> None:
-        """Looks at the terms of a snapshot that this operator is to go on from.
+        """Checks the terms of a snapshot from which this operator is to resume.
 
         Raises:
             ValueError: If they belong to another operator, or differ; or the state was restored for another
@@ -59,7 +59,7 @@ class Terms:
         ours = self.now()
         if not _agree(ours, restored):
             raise ValueError(
-                f"this snapshot is of {restored}, and was given to {ours}: an operator goes on from a "
+                f"this snapshot is of {restored}, and was given to {ours}: an operator resumes from a "
                 "snapshot of its own kind, with the same terms"
             )
         if (ours.index, ours.peers) != (restored.index, restored.peers):

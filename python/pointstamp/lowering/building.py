@@ -37,7 +37,7 @@ class Building:
         prefix: The titles of the calls that append nodes now, which their names begin with.
         noted: The lowered steps, in order, for `steps`.
         checkpoints: The folder of the checkpoints; None where none are made.
-        continues: Whether no input of `main` is sent again, after a resumption, what it was sent before.
+        continues: Whether, after a resumption, no input of `main` is sent its earlier records again.
         lowered: Whether operators were made of the whole plan.
         title: The name of the node whose operators are being made, unless the program names it.
     """

@@ -91,7 +91,7 @@ def replay(building: Building, node: Node) -> _core.Stream:
 
 @rule(shape.OPERATOR)
 def operator(_building: Building, node: Node, *streams: _core.Stream) -> None:
-    """Connects the inputs of an operator of one's own, and builds it."""
+    """Connects the inputs of a custom operator, and builds it."""
     core: _core.Builder = node["core"]
     ports = []
     for stream, (pact, key, frontier) in zip(streams, node["pacts"], strict=True):

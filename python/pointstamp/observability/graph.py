@@ -3,7 +3,7 @@
 Owns `Graph`. It is flat: the operators of all scopes, and between their ports the steps that a timestamp
 takes. A step keeps some coordinates of a time, adds to them, and appends others; an edge changes nothing,
 entering a scope appends zeros, leaving it removes them. Searches visit each port once for each time that no
-earlier one dominates: they are for people, who ask now and then.
+earlier one dominates: people ask for them now and then.
 """
 
 from __future__ import annotations

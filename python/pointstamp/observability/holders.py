@@ -227,7 +227,7 @@ class Look:
                 "at time "
                 f"{when}."
             )
-            cure = "It goes on as the worker steps; if it never ends, what it reads from never does."
+            cure = "It continues as the worker steps, and ends when the data that it reads does."
             return self._holder("source", stamp, told, 1, None, made, what, cure)
         what = (
             f"The operator '{name}'{_made(made)} on worker {told.worker} keeps time {when} open for what "

@@ -1,7 +1,7 @@
 """Statistics of a worker, as data that also travels between processes.
 
-Owns the forms. `crates/py/src/observability/look.rs` fills a `Statistics` as a `dict` of lists, numbers and
-texts; `Statistics.from_data` reads it, after JSON, too.
+Owns the forms. `crates/py/src/observability/statistics.rs` fills a `Statistics` as a `dict` of lists, numbers
+and texts; `Statistics.from_data` reads it, after JSON, too.
 """
 
 from __future__ import annotations

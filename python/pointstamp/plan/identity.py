@@ -10,6 +10,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from pointstamp.plan.functions import MAKER, digest_of
+
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
@@ -54,7 +56,7 @@ def identities(nodes: Sequence[Node]) -> dict[Node, str]:
 
 
 def form_of(node: Node) -> str:
-    """Describes a node: its kind, and the columns and keys of its outputs.
+    """Describes a node: its kind, the columns and keys of its outputs, and the digest of its functions.
 
     A checkpoint has it, so that a program that has changed is not given the state of another operator.
     """
@@ -66,7 +68,9 @@ def form_of(node: Node) -> str:
                 names = output.schema.to_pyarrow().names
                 text += f", placed by {', '.join(names[place] for place in output.placed)}"
             parts.append(text)
-    return "; ".join(parts)
+    text = "; ".join(parts)
+    functions = digest_of(*(value for value in (node.arguments or {}).values() if callable(value)))
+    return f"{text}\n{MAKER} {functions}" if functions else text
 
 
 def digest(nodes: Sequence[Node]) -> str:

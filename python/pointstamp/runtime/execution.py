@@ -187,7 +187,7 @@ def _on_processes(
         return run()
     if config.checkpoint is None:
         raise ConfigError(
-            "restart= goes on from the last checkpoint, and none is made: give the config checkpoint="
+            "restart= resumes from the last checkpoint, and none is made: give the config checkpoint="
         )
     from pointstamp.runtime.launcher.restarting import restarting
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._core import InputHandle, ProbeHandle
-from pointstamp._validation import suggesting, without_with
+from pointstamp._validation import suggesting, warn_usage, without_with
 from pointstamp.api.scope import Scope
 from pointstamp.errors import CheckpointError, GraphError, StallError
 from pointstamp.info import Traffic
@@ -477,12 +477,25 @@ class _Building:
         try:
             described = self._scope._building.described() if self._scope.peers > 1 else []
             self._scope._installed = self._worker.install(self._scope._engine, described)
+            if self._worker.recording is not None and self._worker.index == 0:
+                self._warn_of_changes()
         except BaseException:
             self._scope._building.end("its dataflow was given up")
             raise
         finally:
             self._ended = True
             self._scope._building.let_go()
+
+    def _warn_of_changes(self) -> None:
+        """Warns of operators whose state was made by other functions than those that they have now."""
+        changed = self._worker.changed()
+        if changed:
+            names = ", ".join(repr(identity) for identity in changed)
+            warn_usage(
+                f"the program has other functions than at the checkpoint in {names}: the state there was "
+                "made by those. Where that is not meant, run the program of the checkpoint; to begin without "
+                "that state, give the operator another name="
+            )
 
     def discard(self) -> None:
         """Gives the dataflow up; twice does nothing more."""

@@ -539,8 +539,7 @@ def _times(row: dict[str, Any], diff: str) -> int:
     times = row[diff]
     if not isinstance(times, int):
         raise ValueError(
-            f"column '{diff}' says how often a row adds its edge, an integer, and is {times!r} in the "
-            f"row {row}"
+            f"column '{diff}' has the diff of a row's edge, an integer, and is {times!r} in the row {row}"
         )
     return times
 

@@ -68,7 +68,7 @@ impl Fabric {
         self.pressure.elsewhere()
     }
 
-    /// Looks how much is on its way, as at the end of a step.
+    /// Measures the bytes in flight, as at the end of a step.
     pub fn weigh(&self) {
         if self.peers > 1 {
             self.pressure.weigh();

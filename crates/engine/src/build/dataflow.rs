@@ -10,8 +10,8 @@ use crate::run::tee::ClearOnDrop;
 use crate::worker::Worker;
 
 impl<P: Payload> Worker<P> {
-    /// Begins a dataflow; end it with [`install`](Self::install), or give it up with
-    /// [`discard`](Self::discard). Its number is not used again either way, so that the workers go on counting alike.
+    /// Begins a dataflow; end it with [`install`](Self::install), or give it up with [`discard`](Self::discard). Its
+    /// number is not used again either way, so that the numbers of all workers stay equal.
     ///
     /// # Panics
     ///

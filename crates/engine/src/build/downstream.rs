@@ -219,7 +219,7 @@ impl<'a, P: Payload> Search<'a, P> {
         readers
     }
 
-    /// Notes an output to go on from; whether it is new.
+    /// Notes an output that is still to be followed; returns whether it is new.
     fn reach(&mut self, scope: Scope<P>, source: Source) -> bool {
         let new = self.seen.insert((scope.address().to_vec(), source));
         if new {

@@ -68,6 +68,8 @@ pub(crate) struct Draft<P: Payload> {
     pub(super) beginning: Beginning<P>,
     /// The operator's kind and inputs, for comparison with a checkpoint.
     pub(super) form: Form,
+    /// Whether its functions are others than at the checkpoint. Known when it is described.
+    pub(super) changed: bool,
     /// The capabilities that it has held, by output, and that nobody has taken yet.
     pub(super) purse: BTreeMap<usize, Vec<Capability>>,
     /// The requirement that is not met yet.
@@ -214,10 +216,10 @@ impl<P: Payload> Draft<P> {
                     is_there && time.dims() == self.dims
                 });
                 let operator = || (self.name.clone(), part.identity.clone());
-                let (before, now) = (&part.form.kind, &self.form.kind);
-                if !before.is_empty() && !now.is_empty() && before != now {
+                if self.form.types_differ(&part.form) {
                     let (operator, identity) = operator();
-                    let (before, now) = (before.clone(), now.clone());
+                    let (before, now) = (part.form.types(), self.form.types());
+                    let (before, now) = (before.to_owned(), now.to_owned());
                     return Err(RestoreError::Kind {
                         operator,
                         identity,
@@ -248,6 +250,8 @@ impl<P: Payload> Draft<P> {
                     let (operator, identity) = operator();
                     return Err(RestoreError::Left { operator, identity }.into());
                 }
+                let keeps = !matches!(self.keeps, Keeps::Nothing);
+                self.changed = keeps && self.form.functions_differ(&part.form);
                 let own = part.held.iter();
                 let own = own.map(|held| (held.port, held.time.clone(), held.count));
                 let (own, totals) = (own.collect(), totals.clone());

@@ -59,6 +59,9 @@ fn install_operator<P: Payload>(
         around.has_namesakes(identity) || around.worker().had_namesakes(dataflow, identity)
     };
     let (description, activation) = (draft.describe(has_namesakes)?, draft.activation().clone());
+    if draft.changed {
+        around.worker().note_changed(&draft.identity);
+    }
     Ok(Box::new(Child::new(
         description,
         activation,

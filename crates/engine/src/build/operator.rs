@@ -134,6 +134,7 @@ impl<P: Payload> OperatorBuilder<P> {
             peers: worker.peers(),
             beginning,
             form,
+            changed: false,
             purse: BTreeMap::new(),
             missing: None,
             logic: None,
@@ -400,15 +401,27 @@ impl<P: Payload> OperatorBuilder<P> {
         matches!(self.draft.borrow().beginning, Beginning::Ended(_))
     }
 
+    /// Adds the digest of the operator's functions, and the maker of digests, to its description: where they
+    /// differ from those of a checkpoint, [`Worker::changed`](crate::worker::Worker::changed) has the operator.
+    pub fn functions(&self, maker: &str, digest: &str) {
+        self.draft.borrow_mut().form.add_functions(maker, digest);
+    }
+
     fn set_keeps(&self, keeps: Keeps) {
         let before = std::mem::replace(&mut self.draft.borrow_mut().keeps, keeps);
         drop(before); // after the borrow: dropping it may run user code
     }
 
     /// The operator's contents at the checkpoint from which the dataflow resumes. `None` where it had ended
-    /// and nobody reads its state. To be called once, after its outputs were added.
+    /// and nobody reads its state; and where it was of another kind or had other types, so that it could not
+    /// read them: then its dataflow is refused. To be called once, after its outputs were added.
     pub fn restored(&self) -> Option<Restored> {
         let mut draft = self.draft.borrow_mut();
+        if let Beginning::Goes(part, _) = &draft.beginning
+            && draft.form.types_differ(&part.form)
+        {
+            return None;
+        }
         let part = match &mut draft.beginning {
             Beginning::Fresh => return None,
             Beginning::Ended(lent) => {

@@ -1,4 +1,4 @@
-//! Why a dataflow does not go on from a checkpoint.
+//! The reason why a dataflow cannot resume from a checkpoint.
 
 /// The program differs from the checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum RestoreError {
     OtherWorker {
         /// The worker that made the part.
         worker: usize,
-        /// Out of how many.
+        /// The number of workers.
         peers: usize,
         /// The worker, and how many there are.
         here: (usize, usize),

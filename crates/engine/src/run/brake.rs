@@ -30,7 +30,7 @@ pub(crate) struct Brake {
     fabric: Arc<Fabric>,
     /// The hold of the sources for a drain, another reason to pause them.
     holding: Rc<Holding>,
-    /// They may go on when the fabric has been released after they were put aside: then the number is another.
+    /// The paused sources, each with the number of releases of the fabric at its pause: it may resume once the number is another.
     aside: RefCell<Vec<(Activation, u64)>>,
     /// The time of the next question whether anything moves.
     ask_at: Cell<Option<Instant>>,
@@ -69,7 +69,7 @@ impl Brake {
         }
     }
 
-    /// Whether sources that are put aside may go on.
+    /// Whether sources that are put aside may resume.
     pub(crate) fn is_released(&self) -> bool {
         let aside = self.aside.borrow();
         !aside.is_empty() && {
@@ -78,8 +78,7 @@ impl Brake {
         }
     }
 
-    /// Lets sources go on that may; for the others asks, now and then, whether there is still a reason to
-    /// wait.
+    /// Resumes the sources that may; for the others asks, now and then, whether there is still a reason to wait.
     pub(crate) fn check(&self) {
         if self.aside.borrow().is_empty() {
             return;

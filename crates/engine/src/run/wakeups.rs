@@ -84,7 +84,7 @@ impl Wakeups {
         }
     }
 
-    /// Activates an operator from outside the dataflow: now, or when sources go on.
+    /// Activates an operator from outside the dataflow: now, or when sources resume.
     fn asks(&self, activation: &Activation) {
         if self.holding.is_on() {
             self.holding.set_aside(activation);
@@ -151,8 +151,7 @@ struct Registration {
 }
 
 impl Activator {
-    /// Activates the operator for the worker's next step; while sources are held for a checkpoint, once they
-    /// go on.
+    /// Activates the operator for the worker's next step; while sources are held for a checkpoint, once they resume.
     pub fn activate(&self) {
         if let Some(activation) = self.0.activation.upgrade() {
             self.0.wakeups.asks(&activation);

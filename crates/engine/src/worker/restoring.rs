@@ -13,6 +13,8 @@ pub(super) struct Restoring<P: Payload> {
     pub(super) dataflows: BTreeMap<usize, BTreeMap<String, OperatorPart<P>>>,
     pub(super) totals: Arc<Totals>,
     pub(super) changes: Changes,
+    /// The identities of operators whose functions differ from those at the checkpoint.
+    pub(super) changed: Vec<String>,
     /// By dataflow, the identities of which there are numbered ones, too.
     pub(super) namesakes: BTreeSet<(usize, String)>,
 }

@@ -63,6 +63,7 @@ impl<P: Payload> Worker<P> {
             dataflows: dataflows.collect(),
             totals,
             changes,
+            changed: Vec::new(),
         };
         let waits = !restoring.dataflows.is_empty();
         *self.0.restoring.borrow_mut() = Some(restoring);
@@ -135,6 +136,21 @@ impl<P: Payload> Worker<P> {
         let restoring = self.0.restoring.borrow();
         let namesakes = restoring.as_ref().map(|it| &it.namesakes);
         namesakes.is_some_and(|it| it.contains(&(dataflow, unnumbered(identity).to_owned())))
+    }
+
+    /// Notes an operator with state whose functions differ from those at the checkpoint.
+    pub(crate) fn note_changed(&self, identity: &str) {
+        if let Some(restoring) = &mut *self.0.restoring.borrow_mut() {
+            restoring.changed.push(identity.to_owned());
+        }
+    }
+
+    /// Takes the identities of the operators with state whose functions differ from those at the checkpoint.
+    pub fn changed(&self) -> Vec<String> {
+        let mut restoring = self.0.restoring.borrow_mut();
+        restoring
+            .as_mut()
+            .map_or_else(Vec::new, |it| std::mem::take(&mut it.changed))
     }
 
     /// Whether a scope of a dataflow had ended.

@@ -14,7 +14,7 @@ use std::num::NonZero;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For how long a worker looks.
+/// The time for which a worker looks for work before it sleeps.
 const LOOK: Duration = Duration::from_micros(10);
 
 /// After a sleep as long as this, the next one begins at once. It is several times the wake-up time on a busy
@@ -68,7 +68,7 @@ impl Spin {
         }
     }
 
-    /// Sleeps, and notes for how long.
+    /// Sleeps, and notes the duration.
     pub(super) fn asleep(&self, sleep: impl FnOnce()) {
         if !self.pays {
             return sleep();

@@ -30,7 +30,7 @@ pub type Batch = Vec<u64>;
 /// A time and a record, as often as they come out.
 pub type Output = BTreeMap<(Vec<u64>, u64), usize>;
 
-/// For how long an attempt may take where it is to succeed: a limit against hangs.
+/// The limit of an attempt that is to succeed, against hangs.
 pub const LONG: Limits = Limits {
     ready: Duration::from_secs(300),
     drain: Duration::from_secs(300),
@@ -69,7 +69,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Draws a program. A `divisible` one can go on with another number of workers.
+    /// Draws a program. A `divisible` one can resume with another number of workers.
     pub fn draw(seed: u64, divisible: bool) -> Self {
         let mut rng = Rng::new(seed);
         let ops = draw(&mut rng, 2, true, divisible);

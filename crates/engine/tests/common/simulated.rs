@@ -19,7 +19,7 @@ use pointstamp_engine::worker::Worker;
 use pointstamp_progress::Mode;
 use pointstamp_simulate::{Found, Link, World};
 
-/// For how long nothing may happen: a limit against hangs.
+/// The limit of a time in which nothing happens, against hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `main` on each worker; returns their results.

@@ -132,7 +132,7 @@ fn messages_of_many_threads_stay_whole() {
     }
 }
 
-/// While the other end takes nothing, the sender is asked whether to go on; later everything that it sent
+/// While the other end takes nothing, the sender is asked whether to wait longer; later everything that it sent
 /// arrives, once.
 #[test]
 fn a_sender_that_waits_is_asked_whether_to_go_on_and_loses_nothing() {

@@ -46,7 +46,7 @@ enum Records {
     Columns(PlainColumns),
 }
 
-/// From how many rows on updates carry columns.
+/// The number of updates from which on they carry columns.
 const FEW: usize = 256;
 
 impl Records {
@@ -312,7 +312,7 @@ impl Updates {
         self.dims = self.dims.min(dims);
     }
 
-    /// Returns about how many bytes the batch takes.
+    /// Returns the approximate number of bytes that the batch takes.
     pub fn footprint(&self) -> usize {
         let body = &*self.body;
         let records = match &body.records {

@@ -22,7 +22,7 @@ use crate::unary::Unary;
 ///
 /// # Errors
 ///
-/// An error for a column that does not exist or tells no times.
+/// An error for a column that does not exist or does not hold times.
 pub fn window_schema(
     schema: &SchemaRef,
     plan: Plan,
@@ -40,7 +40,7 @@ pub fn window_schema(
 ///
 /// # Errors
 ///
-/// An error for a column that does not exist or tells no times; errors of building an operator.
+/// An error for a column that does not exist or does not hold times; errors of building an operator.
 pub fn window(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,

@@ -87,7 +87,7 @@ pub(crate) enum Joined {
 struct Shape {
     /// True if keys are whole numbers, and true if values are.
     whole: [bool; 2],
-    /// About how many updates it has.
+    /// The approximate number of its updates.
     weight: usize,
 }
 

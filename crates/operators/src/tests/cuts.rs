@@ -1,4 +1,4 @@
-//! Random programs of collections that are cut at any moment, and go on from there on as many workers or on others.
+//! Random programs of collections that are cut at any moment, and resume from there on as many workers or on others.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ use crate::entry::running::{Found, Pace, batch, check, ended};
 use crate::entry::value::Value;
 use crate::typed::{Input as Port, Typed};
 
-/// For how long an attempt may take: a limit against hangs.
+/// The limit of an attempt, against hangs.
 pub(super) const LONG: Limits = Limits {
     ready: Duration::from_secs(300),
     drain: Duration::from_secs(300),
@@ -364,10 +364,9 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10))]
+    #![proptest_config(cases(40))]
 
     #[test]
-    #[ignore = "takes minutes: `cargo test -p pointstamp-operators --lib interleaving -- --ignored`"]
     fn a_cut_in_any_interleaving_goes_on(
         bytes in bytes(), shape in (1..3_usize, 1..3_usize), seeds: (u64, u64), round in 0..=COORDS,
     ) {

@@ -1,4 +1,4 @@
-//! Traces that `main` and other dataflows read, of computations that are cut at any moment and go on from there.
+//! Traces that `main` and other dataflows read, of computations that are cut at any moment and resume from there.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -362,10 +362,9 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10))]
+    #![proptest_config(cases(40))]
 
     #[test]
-    #[ignore = "takes minutes: `cargo test -p pointstamp-operators --lib interleaving -- --ignored`"]
     fn traces_of_a_cut_in_any_interleaving_go_on(
         bytes in bytes(), shape in (1..3_usize, 1..3_usize), seeds: (u64, u64), amid in (0..=ROUNDS, 0..12_usize),
     ) {

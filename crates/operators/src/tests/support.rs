@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// For how long nothing may happen in a simulated program: a limit against hangs.
+/// The limit of a time in which nothing happens in a simulated program, against hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn simulate<R: Send>(
@@ -110,6 +110,10 @@ impl Host for Turns {
     fn before_step(&self) -> Result<(), BoxError> {
         let turn = self.world.turn(self.worker, self.found.take(), &|| ());
         turn.map_err(|_| format!("worker {} and all others wait for ever", self.worker).into())
+    }
+
+    fn while_held(&self) -> Result<(), BoxError> {
+        self.before_step() // the others have the turn, too
     }
 
     fn before_end(&self) -> Result<(), BoxError> {

@@ -54,8 +54,8 @@ impl<T: PartialOrder + Ord + Clone> Many<T> {
         self.update_undominated(time, diff, changes);
     }
 
-    /// Updates an element that no element of the frontier precedes: its count includes what `rest` owes for
-    /// it.
+    /// Updates an element that no element of the frontier precedes: its count includes the part that is still in
+    /// `rest`.
     fn update_undominated(&mut self, time: T, diff: i64, changes: &mut Vec<(T, i64)>) {
         if diff <= 0 {
             self.rest.add(time, diff);

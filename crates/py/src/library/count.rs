@@ -1,4 +1,4 @@
-//! `count`: how many records each time has, on all workers together.
+//! `count`: the number of records of each time, on all workers together.
 //!
 //! Two operators. The first counts where the records are, and sends one number when the time closes; the second, on the
 //! first worker, adds up the numbers of the workers. The records are not looked at and do not move, so that a batch costs

@@ -1,4 +1,4 @@
-//! About how much memory records take, from a look at a few of them.
+//! The approximate memory that records take, from a look at a few of them.
 //!
 //! Sources pause by this figure, so that it has to be of the right order and cheap: it is taken for every batch that is
 //! made. A few records stand for all, and an element of a container for the others.
@@ -20,7 +20,7 @@ const DEPTH: u32 = 3;
 /// An object without anything in it.
 const OBJECT: usize = 48;
 
-/// About how many bytes the records of a list take.
+/// The approximate number of bytes that the records of a list take.
 pub(crate) fn memory_of(records: &Bound<'_, PyList>) -> usize {
     let len = records.len();
     let stride = len.div_ceil(SAMPLE).max(1);

@@ -1,4 +1,4 @@
-//! Going on from an older checkpoint.
+//! Resuming from an older checkpoint.
 
 use std::sync::Arc;
 

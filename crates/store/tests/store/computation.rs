@@ -49,7 +49,7 @@ fn needs(step: u64, batch: u64) -> bool {
     batch <= step && (step - batch < 3 || batch % 7 == 1 && step - batch < 12)
 }
 
-/// Returns how many steps a checkpoint is of, once all of it was read and found right.
+/// Returns the number of steps of a checkpoint, once all of it was read and found right.
 pub(crate) fn check(reader: &Reader) -> Result<u64, Error> {
     let checkpoint = &reader.manifest().checkpoint;
     let step = checkpoint.made_ms;
@@ -235,8 +235,8 @@ pub(crate) fn all(store: &Arc<dyn Store>) -> BTreeSet<String> {
     listed.map(|object| object.name).collect()
 }
 
-/// Starts again, after whatever has happened: returns how many steps there are. All that is kept is right, and after the start has
-/// pruned nothing else is left.
+/// Starts again, after whatever has happened; returns the number of steps. All that is kept is right, and after the
+/// start has pruned nothing else is left.
 pub(crate) fn start_again(store: &Arc<dyn Store>) -> u64 {
     let location = Location::new(store.clone());
     let verified = location.verify().unwrap();

@@ -71,7 +71,7 @@ fn temporaries(folder: &Path) -> usize {
     names.map(temporary).filter(|is| *is).count()
 }
 
-/// Starts again, and returns how many steps there are.
+/// Starts again, and returns the number of steps.
 fn check(folder: &Path, at: u64) -> u64 {
     let store: Arc<dyn Store> = Arc::new(Local::new(folder.join("state")));
     let there = start_again(&store);

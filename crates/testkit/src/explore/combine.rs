@@ -2,8 +2,8 @@
 //!
 //! Owns [`frame`]: the frames that the other processes get of the batches of one process's workers. All code of
 //! `pointstamp_channels` in between is run: the pot and its sums, the cancellation, the frame and its encoding, and
-//! the queues of the workers of the same process. The moment when a pot is emptied is left to the caller, who tries
-//! every moment; the combiner's own reasons are among them.
+//! the queues of the workers of the same process. The caller decides when a pot is emptied, and tries every moment;
+//! the combiner's own reasons are among them.
 
 use std::sync::Arc;
 use std::time::Duration;

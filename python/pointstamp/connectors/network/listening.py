@@ -371,7 +371,7 @@ class _Reader(PartitionReader[str]):
 
     def seek(self, offset: Any) -> None:
         if offset is not None:
-            raise PointstampError(f"{self._name} is sent everything once, and cannot go on at {offset!r}")
+            raise PointstampError(f"{self._name} is sent everything once, and cannot resume at {offset!r}")
 
     def close(self) -> None:
         if self._closed.is_set():

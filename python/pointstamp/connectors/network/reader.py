@@ -40,7 +40,7 @@ KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 system's default for the first probe is two hours."""
 
 LOOK = 0.1
-"""Seconds after which a thread that connects looks whether it is to go on."""
+"""The interval at which a connecting thread checks whether it should continue, in seconds."""
 
 
 class Unread(Exception):
@@ -156,7 +156,7 @@ class ConnectionReader(PartitionReader[Any]):
     def seek(self, offset: Any) -> None:
         """Refuses any offset."""
         if offset is not None:
-            raise PointstampError(f"{self.name} sends everything once, and cannot go on at {offset!r}")
+            raise PointstampError(f"{self.name} sends everything once, and cannot resume at {offset!r}")
 
     def close(self) -> None:
         """Closes the connection, and ends a thread that waits for it."""

@@ -110,7 +110,7 @@ def _connection() -> Any:
                 raise
 
         def _limited(self, exchange: Any) -> Generator[Any, Any, Any]:
-            """The exchange, which is asked at least ten times a second whether something can go on."""
+            """The exchange, which is asked at least ten times a second whether something can continue."""
             since = clock.monotonic()
             try:
                 wanted = next(exchange)

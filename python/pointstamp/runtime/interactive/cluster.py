@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._unpicklable import unpicklable
 from pointstamp._validation import warn_usage
 from pointstamp.errors import (
+    CheckpointError,
     ClusterError,
     PointstampError,
     StallError,
@@ -67,6 +68,7 @@ class SessionWorkers:
         separate: Whether they are in processes of their own.
         recorded: Whether checkpoints are made.
         failure: Why they have ended, or are about to; None while they work.
+        unrecorded: Why the last checkpoint was not made, after the request to end; None where it was.
 
     Args:
         config: The number of workers in each process, and further settings.
@@ -80,6 +82,7 @@ class SessionWorkers:
         self.separate = processes is not None
         self.recorded = config.checkpoint is not None
         self.failure: BaseException | None = None
+        self.unrecorded: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._is_reported = False
         # The latest reason that `end` was given, and the time of the first.
@@ -294,6 +297,8 @@ class SessionWorkers:
             failure = PointstampError("the workers of the session have ended")
         if not self.over:
             add_note(failure, ADVICE)
+        elif isinstance(failure, CheckpointError):
+            self.unrecorded = failure
         self._fails(failure)
         self._commands.end()
 

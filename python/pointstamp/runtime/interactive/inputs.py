@@ -73,13 +73,13 @@ class LiveInput:
 
     @property
     def position(self) -> Position:
-        """The place where the input stands: its time, and how many records were sent at that time.
+        """The position of the input: its time, and the number of records that were sent at that time.
 
-        After a session was opened again, it says what the checkpoint has: send the rest.
+        After a session was opened again, it is the position in the checkpoint: send the rest.
 
         Raises:
             PointstampError: If the session makes no checkpoints.
-            BaseException: What the dataflow, or a command before this one, raised.
+            BaseException: An exception of the dataflow, or of an earlier command.
 
         Examples:
             >>> import tempfile
@@ -96,7 +96,7 @@ class LiveInput:
         return position
 
     def _resume(self, time: Time, closed: bool) -> None:
-        """Goes on where worker 0 stands; the others follow."""
+        """Continues at the position of worker 0; the others follow."""
         if closed:
             del self._flow.times[self.name]
             self._closed = True

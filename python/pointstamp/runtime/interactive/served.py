@@ -66,7 +66,7 @@ class Served:
     Args:
         scope: Its scope, while it is being built.
         returned: The result of the function that built it.
-        unread: The results that were not read at the checkpoint that the session goes on from.
+        unread: The results that were not read at the checkpoint from which the session resumes.
 
     Raises:
         TypeError: If it returned something that a session cannot reach.

@@ -4,7 +4,7 @@ An exception of a command is its answer, and the worker continues. An exception 
 computation, as it does in `execute`. A dataflow is built in two steps, so that all workers have it or none:
 each builds, and installs it when every other could build it, too.
 
-Where checkpoints are made, workers that are told to end make one, and leave their dataflows as they stand.
+Where checkpoints are made, workers that should end make one, and leave their dataflows as they are.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Serving:
     def do_build(self, _: int | None, flow: int, build: Any, name: str, dims: int) -> Any:
         building = self._worker.dataflow(name, dims=dims)
         scope = building.__enter__()
-        scope._building.continues = True  # a session sends what comes, and not what it has sent
+        scope._building.continues = True  # a session sends new records, and not its earlier ones
         self._building[flow] = (building, None)
         function = unpack(*build) if isinstance(build, tuple) else build
         unread = None if self.stored is None else self.stored.unread(scope.address[0])
@@ -169,7 +169,7 @@ class _Serving:
         return self.stored.restored, self.stored.begun, self._worker._engine.unrestored()
 
     def do_pass_over(self, _: int | None) -> None:
-        """Begins a dataflow that had been dropped: the numbers of later ones are what they were."""
+        """Begins a dataflow that had been dropped: the numbers of later ones stay the same."""
         with self._worker.dataflow(_DROPPED) as scope:
             number = scope.address[0]
         if number in self._worker.installed_dataflows():
@@ -184,7 +184,7 @@ class _Serving:
         return position
 
     def do_reach(self, _: int | None) -> None:
-        """Answers behind all that the worker was told before."""
+        """Answers after all earlier commands of the worker."""
 
     def do_checkpoint(self, number: int) -> Any:
         made = self._worker.checkpoint()
@@ -225,7 +225,7 @@ class _Serving:
             return  # it was closed meanwhile
         handle = self._flows[flow].inputs[name]
         if self.stored is not None and method == "advance_to" and _less_equal(arguments[0], handle.time):
-            return  # this worker was ahead of worker 0 at the checkpoint that the session goes on from
+            return  # this worker was ahead of worker 0 at the session's checkpoint
         getattr(handle, method)(*arguments)
 
     def do_play(self, _: int | None, flow: int, name: str, changes: Any, columns: dict[str, Any]) -> Time:

@@ -65,11 +65,11 @@ class Interactive:
             `StallError`, with the reason; None without a limit.
         functions: As for `open`.
 
-    With `Config.checkpoint`, the session goes on from a checkpoint, as `open` does.
+    With `Config.checkpoint`, the session resumes from a checkpoint, as `open` does.
 
     Raises:
         ConfigError: If the configuration cannot work.
-        CheckpointError: If the checkpoint cannot be gone on from.
+        CheckpointError: If the checkpoint cannot be resumed.
 
     Examples:
         >>> import pointstamp as ps
@@ -144,13 +144,13 @@ class Interactive:
             processes: As for the class.
             config: As for the class, without a checkpoint.
             timeout: As for the class.
-            functions: Functions by the names of dataflows, which are called in place of those that the
-                checkpoint has: see `docs/recovery.md` on what a changed program may do.
+            functions: Functions by the names of dataflows, which are called in place of those in the
+                checkpoint: see `docs/recovery.md` on the permitted changes of a program.
 
         Raises:
             ConfigError: If the configuration cannot work.
-            CheckpointError: If the checkpoint cannot be gone on from: a function that is not found, a
-                changed dataflow, a damaged file.
+            CheckpointError: If the checkpoint cannot be resumed: a function that is not found, a changed
+                dataflow, a damaged file.
 
         Examples:
             >>> import tempfile
@@ -317,7 +317,7 @@ class Interactive:
             raise
 
     def _go_on(self, cluster: SessionWorkers) -> None:
-        """Builds the dataflows of the checkpoint that the workers go on from.
+        """Builds the dataflows of the checkpoint from which the workers resume.
 
         Raises:
             CheckpointError: If one cannot be built.
@@ -425,7 +425,7 @@ class Interactive:
     def restart(self) -> None:
         """Ends the workers with all dataflows, whatever they do, and starts new ones.
 
-        A session that makes checkpoints goes on from the last one, with its dataflows; handles of before are
+        A session that makes checkpoints resumes from the last one, with its dataflows; earlier handles are
         closed. The workers have a second for a checkpoint before they end.
 
         Workers that native code holds are waited for at most 2 seconds, and end when that returns; for 5
@@ -454,6 +454,9 @@ class Interactive:
 
         A session that makes checkpoints makes a last one, and waits for that.
 
+        Raises:
+            CheckpointError: If the last checkpoint could not be made. The session is closed all the same.
+
         Warns:
             UsageWarning: If commands were refused, or an operator has failed, and no call has raised that.
 
@@ -467,8 +470,12 @@ class Interactive:
         if self._ends.detach() is not None:
             if self._config.checkpoint is None:
                 _close(self._running, CLOSED)
-            else:
-                _close(self._running, CLOSED, leave=None)
+                return
+            clusters = list(self._running)
+            _close(self._running, CLOSED, leave=None)
+            for cluster in clusters:
+                if cluster.unrecorded is not None:
+                    raise cluster.unrecorded
 
     @property
     def closed(self) -> bool:

@@ -39,7 +39,7 @@ class Built(NamedTuple):
     Attributes:
         number: Its number on the workers.
         name: Its name.
-        dims: How many coordinates its times have.
+        dims: The number of coordinates of its times.
         function: The function that builds it, as `pointstamp.runtime.launcher.pickling.pack` returns it.
     """
 
@@ -58,8 +58,8 @@ class Stored:
     Attributes:
         built: The dataflows that there are, by their numbers.
         kept: The results of each that were not read.
-        restored: The dataflows of the checkpoint that the session goes on from; those of all workers.
-        begun: How many dataflows were begun by the checkpoint.
+        restored: The dataflows of the checkpoint from which the session resumes; those of all workers.
+        begun: The number of dataflows that were begun by the checkpoint.
     """
 
     division: Division = "parts"

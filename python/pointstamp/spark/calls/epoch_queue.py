@@ -1,4 +1,4 @@
-"""The input of a dataflow whose checkpoints have what was fed to it, micro-batch by micro-batch.
+"""The input of a dataflow whose checkpoints have its records, micro-batch by micro-batch.
 
 Checkpoints may be made at any moment, on several workers. So the state is in one operator, that of worker 0:
 the micro-batches that were fed and whose outputs are not stored, and the rows that the operator has yet to
@@ -51,7 +51,7 @@ class EpochQueue:
         schema: Of the rows.
 
     Attributes:
-        restored: What the checkpoint had that the dataflow goes on from; None where it begins.
+        restored: The input's part of the checkpoint from which the dataflow resumes; None where it begins.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -87,7 +87,7 @@ class EpochQueue:
         self.wake()
 
     def fed_by(self, query: str | None) -> None:
-        """Notes which query feeds it from now on."""
+        """Notes the query that feeds it."""
         with self._changed:
             self._standing = self._standing._replace(query=query)
 

@@ -66,15 +66,15 @@ class Epochs:
         time_column: Adds each output row's timestamp, which is the micro-batch's number, under this name.
         workers: Worker threads, where the dataflow runs in this process.
         cluster: The resident cluster to run it on, in place of this process.
-        checkpoint: Where checkpoints of the dataflow are kept: a folder that the driver reaches. Each
-            micro-batch ends with a checkpoint, and the inputs before it are deleted. A start then goes on
-            from there, whatever was killed, also with another number of `workers`. The folder goes with the
+        checkpoint: The location of the dataflow's checkpoints: a folder that the driver reaches. Each
+            micro-batch ends with a checkpoint, and the inputs before it are deleted. A start then resumes
+            from it, whatever was killed, also with another number of `workers`. The folder goes with the
             directory: remove both or neither. Of `build`, what `docs/recovery.md` says of changed programs.
 
     Raises:
         ConfigError: Over Spark Connect, for both `workers` and `cluster`, or for both `cluster` and
             `checkpoint`.
-        CheckpointError: If the checkpoint cannot be gone on from, or is not that of the directory.
+        CheckpointError: If the checkpoint cannot be resumed, or is not the directory's.
         GraphError: If a schema is invalid, or the directory has other schemas.
         ClusterError: If the cluster was shut down, or has failed earlier.
         BaseException: An exception of `build`.
@@ -154,7 +154,7 @@ class Epochs:
             raise
 
     def _go_on(self) -> int:
-        """Goes on from the checkpoint that there is; returns the last micro-batch that it has, or -1."""
+        """Resumes from the checkpoint, if there is one; returns its last micro-batch, or -1."""
         standing = None if self._recorded is None else self._recorded.standing
         if standing is None:
             return -1
@@ -186,7 +186,7 @@ class Epochs:
             what = "has no checkpoint" if known < 0 else f"has a checkpoint of micro-batch {known}"
             raise CheckpointError(
                 f"{self._location} {what}, and {self._store.directory} has sealed micro-batch "
-                f"{max(missing)}, without the rows of {min(gone)}, which a later checkpoint had: go on from "
+                f"{max(missing)}, without the rows of {min(gone)}, which a later checkpoint had: resume from "
                 f"the newest checkpoint of the location that was used with the directory. {_REMEDY}"
             )
         if missing and self._recorded is not None:

@@ -126,10 +126,11 @@ class Recorded(InProcess):
         checkpoint: Where checkpoints are kept.
 
     Attributes:
-        standing: The micro-batches that the checkpoint had that it goes on from; None where it begins.
+        standing: The micro-batches in the checkpoint from which it resumes; None where it begins.
 
     Raises:
-        BaseException: What ended the dataflow while it was built: a `CheckpointError` where it cannot go on.
+        BaseException: An exception that ended the dataflow during construction: a `CheckpointError` where it
+            cannot resume.
     """
 
     def __init__(self, plan: Plan, workers: int, checkpoint: Checkpoint) -> None:
@@ -186,7 +187,7 @@ class Recorded(InProcess):
         self._epochs.put(epoch, self._batches(rows))
 
     def fed_by(self, query: str | None) -> None:
-        """Notes Spark's identity of the query that feeds it from now on; None for something else."""
+        """Notes Spark's identity of the query that feeds it; None for something else."""
         self._epochs.fed_by(query)
 
     def stored(self, epoch: int) -> None:

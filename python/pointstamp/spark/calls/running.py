@@ -101,10 +101,10 @@ def run(
             has taken. It needs the package `tqdm`.
         stall_report: The seconds without movement, while something is outstanding, after which the driver
             reports the reason on standard error.
-        checkpoint: Where checkpoints of the barrier stage are kept while it runs: a folder that all executors
+        checkpoint: The location of the barrier stage's checkpoints while it runs: a folder that all executors
             reach. Where Spark runs the stage again, because a process or an executor was lost, the dataflow
-            goes on from the last one. The outputs are then written to files there before Spark gets them.
-            Operators of one's own say what their state is, as `docs/recovery.md` describes.
+            resumes from the last one. The outputs are then written to files there before Spark gets them.
+            Custom operators declare their state, as `docs/recovery.md` describes.
 
     Returns:
         A DataFrame; of several outputs, `Outputs`: a dict of DataFrames that share one run.
@@ -132,7 +132,7 @@ def run(
     given: Any = checkpoint
     if given is not None and (not isinstance(given, Checkpoint) or given.at is not None):
         raise ConfigError(
-            "checkpoint is a pointstamp.Checkpoint without at=, because a run goes on from its own "
+            "checkpoint is a pointstamp.Checkpoint without at=, because a run resumes from its own "
             f"checkpoints only, and is {checkpoint!r}"
         )
     several = isinstance(inputs, dict)

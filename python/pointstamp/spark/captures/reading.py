@@ -118,8 +118,7 @@ class Captures(NamedTuple):
         dims, columns = self._begin(path)[1:]
         if columns is None:
             raise GraphError(
-                f"{path} holds records, of which nothing tells the columns: give the schema, as in "
-                '.schema("word string, n bigint")'
+                f'{path} holds records, which have no schema: give it, as in .schema("word string, n bigint")'
             )
         schema = inferred(columns, path)
         if self.time_column is None:

@@ -35,7 +35,7 @@ class BarrierGroup(NamedTuple):
         listener: The socket on which it is to listen; None where it is alone.
         ready: Whether all of them are.
         attempt: The identity of this attempt: the least of its tasks' own numbers.
-        word: The word that the first task has told the others.
+        word: The word that the first task has sent the others.
     """
 
     config: Config
@@ -53,7 +53,7 @@ def gather(
     Args:
         context: Spark's.
         secret: The secret that the tasks share.
-        ready: Whether this one can go on. It must come even if not: the others would wait for it.
+        ready: Whether this one can continue. It must come even if not: the others would wait for it.
         word: A word for the others, without white space: that of the first task counts.
     """
     workers = max(1, context.cpus())

@@ -94,7 +94,7 @@ class Feed:
         self.end()
 
     def put(self, batch: Packed) -> bool:
-        """Queues a batch for one of the workers, who take turns; waits for space.
+        """Queues a batch for the next of the workers, in turn; waits for space.
 
         Returns:
             False once nothing is taken any more.

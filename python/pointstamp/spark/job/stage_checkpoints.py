@@ -1,13 +1,13 @@
-"""Checkpoints of a barrier stage: an attempt of Spark's goes on where the one before it was.
+"""Checkpoints of a barrier stage: an attempt of Spark's resumes from the previous one.
 
-An attempt reads its input from the beginning, in whichever order Spark's shuffle brings it, and leaves out
-what an earlier one had sent into the dataflow by the checkpoint. Each piece is known by the digest of its
-packed batch and by its time. The outputs of an attempt that fails are lost to Spark; so they are written to
-files, by the sink that shows each row once, and handed to Spark when the dataflow is complete.
+An attempt reads its input from the beginning, in whichever order Spark's shuffle brings it, and skips the
+pieces that an earlier one had sent into the dataflow by the checkpoint. Each piece is known by the digest of
+its packed batch and by its time. The outputs of an attempt that fails are lost to Spark; so they are written
+to files, by the sink that shows each row once, and passed to Spark when the dataflow is complete.
 
-Where an attempt cannot go on, because the stages before it have made other batches of the same rows, or a
-checkpoint is damaged, the next attempt starts anew. All is in a folder of the run and the stage, which is
-removed when the stage has ended.
+Where an attempt cannot resume, because the stages before it have made other batches of the same rows, or a
+checkpoint is damaged, the next attempt starts anew. All files are in a folder of the run and the stage, which
+is removed when the stage has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.errors import CheckpointError
+from pointstamp.errors import CheckpointError, ConfigError
 from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Pipeline
 from pointstamp.spark.job.feeding import Feed
@@ -42,27 +42,32 @@ if TYPE_CHECKING:
 __all__ = ["KeptFeed", "KeptOutputs", "StageFolder"]
 
 _ENDED = 2**64
-"""More than any time: what an operator has passed that has sent everything."""
+"""More than any time: passed by an operator that has sent everything."""
 
 
 class StageFolder:
     """The folder of a barrier stage, as one of its tasks sees it.
 
     Args:
-        checkpoint: What the program has asked for.
+        checkpoint: The program's settings.
         secret: The secret of the run: no other has it.
         stage: Spark's number of the stage, which its attempts share.
-        word: What the task that leads has found there, since another attempt may not have ended yet; None
-            for that task.
+        word: The state that the leading task has found there, since another attempt may not have ended yet;
+            None for that task.
 
     Attributes:
         checkpoint: Where the checkpoints of this stage are.
-        word: What this task tells the others.
+        word: This task's word for the others.
         complete: Whether an earlier attempt has computed everything.
         resumes: Whether there is a checkpoint.
     """
 
     def __init__(self, checkpoint: Checkpoint, secret: bytes, stage: int, word: str | None = None) -> None:
+        if "://" in checkpoint.location:
+            raise ConfigError(
+                f"checkpoint is at {checkpoint.location!r}, and those of a stage are kept beside its "
+                "outputs: give Checkpoint a folder that the driver and all executors reach"
+            )
         run = hashlib.sha256(secret).hexdigest()[:16]
         self._root = Path(checkpoint.location) / f"spark-{run}-{stage}"
         if word is None:
@@ -94,26 +99,27 @@ class StageFolder:
 
 
 class KeptFeed(Feed):
-    """The inputs of a dataflow in one process, of which checkpoints know what was sent.
+    """The inputs of a dataflow in one process, whose sent pieces checkpoints know.
 
-    Each operator keeps the digests of what it has sent at times that some operator of the process has yet to
-    pass. What was sent before those times needs no digest. An operator ends when all operators of its input
-    have sent everything.
+    Each operator keeps the digests of the pieces that it has sent at times that some operator of the process
+    has yet to pass. Pieces sent before those times need no digest. An operator ends when all operators of its
+    input have sent everything.
     """
 
     def __init__(self, schemas: list[pa.Schema], workers: int) -> None:
         super().__init__(schemas, workers)
         self._unbuilt = workers * len(schemas)
         self._built = threading.Event()
-        # By worker and stream: the time that the operator has passed, and the digests of what it has sent.
+        # By worker and stream: the time that the operator has passed, and the digests of its sent pieces.
         self._reached = dict.fromkeys(self._queues, 0)
         self._digests: dict[tuple[int, int], dict[int, list[bytes]]] = {place: {} for place in self._queues}
-        # Of the checkpoint: what was sent, by stream, time and digest; and what each operator had passed.
+        # From the checkpoint: sent pieces, by stream, time and digest; and the time that each operator had
+        # passed.
         self._before: Counter[tuple[int, int, bytes]] = Counter()
         self._begun: dict[tuple[int, int], int] = {}
 
     def unsent(self, batches: Iterable[Packed]) -> Iterator[Packed]:
-        """Leaves out what was sent by the checkpoint.
+        """Skips the pieces that were sent by the checkpoint.
 
         Raises:
             CheckpointError: If something is missing that was sent: the batches are others than before.
@@ -219,7 +225,7 @@ class KeptOutputs:
         declared: The outputs.
         folder: The stage's.
         task: The number of the task.
-        tasks: How many there are.
+        tasks: The number of tasks.
 
     Attributes:
         complete: Whether the dataflow is.

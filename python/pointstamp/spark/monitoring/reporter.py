@@ -241,7 +241,7 @@ class Teller:
                     channel.close()
                     join([answering], 0.1, patience=_LEAVING)
         except (ClusterError, OSError) as error:
-            _log.log(level, "the driver is not told of dataflow %s: %s", self._named.name, error)
+            _log.log(level, "the driver gets no report of dataflow %s: %s", self._named.name, error)
 
     def _answer(self, channel: MessageChannel) -> None:
         """Answers the driver's questions."""

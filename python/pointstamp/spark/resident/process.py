@@ -254,7 +254,7 @@ class Resident:
             )
             driver.send(("explained", Explained(number, text)))
         except Exception as error:  # it ends, or the driver has
-            _log.debug("the driver was not told what is waited for: %s", error)
+            _log.debug("the driver got no report of the holders: %s", error)
 
     def _start(self, number: int, pickled: bytes) -> None:
         from pyspark import cloudpickle

@@ -33,9 +33,9 @@ pub(crate) struct Child {
     pub(super) pauses: bool,
     /// The gate of a source, which decides whether it may run; present where it has no input.
     pub(super) gate: Option<Gate>,
-    /// By port, inputs then outputs: how many times are in its frontier.
+    /// The number of times in its frontier, by port: inputs, then outputs.
     pub(super) frontiers: Vec<i64>,
-    /// At how many ports a time may still appear.
+    /// The number of ports at which a time may still appear.
     pub(super) open_count: usize,
     pub(super) inputs: usize,
     /// For each output: its readers, and the number of copies of a record that arrive there.

@@ -30,7 +30,7 @@ pub fn collect(
     let kept: Vec<usize> = (0..result.fields().len()).collect();
     let unary = Unary::new(stream, "to_collection", Pact::Pipeline)?;
     if diffs {
-        unary.builder().retains_forever(); // changes of later times go on at the times of their batches
+        unary.builder().retains_forever(); // changes of later times are sent at the times of their batches
     }
     Ok(unary.on_messages(move |input, output| {
         while let Some((capability, batch)) = input.next()? {
@@ -78,7 +78,7 @@ pub fn collect_schema(
     Ok(result)
 }
 
-/// The schema without the two columns that say when and how often.
+/// The schema without the two columns of times and of numbers of occurrences.
 fn without_changes(schema: &SchemaRef, dims: usize) -> Result<SchemaRef, ColumnsError> {
     let (rows, changes) = schema
         .fields()

@@ -20,7 +20,7 @@ use crate::batch::Batch;
 use crate::bound::Home;
 
 /// Returns the state of the worker, as a `dict`.
-pub(crate) fn look(
+pub(crate) fn statistics(
     py: Python<'_>,
     home: &Arc<Home>,
     engine: &EngineWorker<Batch>,

@@ -14,23 +14,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The number of threads of one computation that call a listener.
 #[derive(Default)]
-pub(crate) struct Hearing {
+pub(crate) struct ReceiverThreads {
     count: Mutex<usize>,
     over: Condvar,
 }
 
 /// One of them, until it is dropped.
-pub(crate) struct Heard(Arc<Hearing>);
+pub(crate) struct ReceiverThread(Arc<ReceiverThreads>);
 
-impl Hearing {
+impl ReceiverThreads {
     fn count(&self) -> MutexGuard<'_, usize> {
         self.count.lock()
     }
 
     /// One more is about to begin.
-    pub(crate) fn begin(this: &Arc<Self>) -> Heard {
+    pub(crate) fn begin(this: &Arc<Self>) -> ReceiverThread {
         *this.count() += 1;
-        Heard(Arc::clone(this))
+        ReceiverThread(Arc::clone(this))
     }
 
     /// Waits until there is none; call it detached.
@@ -47,7 +47,7 @@ impl Hearing {
     }
 }
 
-impl Drop for Heard {
+impl Drop for ReceiverThread {
     fn drop(&mut self) {
         *self.0.count() -= 1;
         self.0.over.notify_all();

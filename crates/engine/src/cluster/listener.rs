@@ -14,7 +14,7 @@ pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 const KEPT: usize = 256;
 
 /// The messages of other processes, and their listener.
-pub(super) struct Hearing(Mutex<State>);
+pub(super) struct Listener(Mutex<State>);
 
 enum State {
     /// No listener is registered yet: the messages so far.
@@ -22,13 +22,13 @@ enum State {
     Listening(Arc<Hear>),
 }
 
-impl Default for Hearing {
+impl Default for Listener {
     fn default() -> Self {
-        Hearing(Mutex::new(State::Kept(Vec::new())))
+        Listener(Mutex::new(State::Kept(Vec::new())))
     }
 }
 
-impl Hearing {
+impl Listener {
     /// Registers the listener, which gets the messages so far and all later ones. Only the first registration
     /// has an effect.
     pub(super) fn register(&self, hear: Hear) {
@@ -45,7 +45,7 @@ impl Hearing {
     }
 
     /// Takes a message of a process.
-    pub(super) fn hear(&self, from: usize, what: Vec<u8>) {
+    pub(super) fn receive(&self, from: usize, what: Vec<u8>) {
         let hear = match &mut *self.0.lock() {
             State::Listening(hear) => Arc::clone(hear),
             State::Kept(kept) => {
@@ -65,18 +65,18 @@ mod tests {
 
     #[test]
     fn what_was_said_before_anyone_listened_is_heard_once() {
-        let (hearing, heard) = (Hearing::default(), Arc::new(Mutex::new(Vec::new())));
-        hearing.hear(1, vec![1]);
-        hearing.hear(2, vec![2]);
+        let (listener, heard) = (Listener::default(), Arc::new(Mutex::new(Vec::new())));
+        listener.receive(1, vec![1]);
+        listener.receive(2, vec![2]);
         let register = |number: usize| {
             let heard = Arc::clone(&heard);
-            hearing.register(Box::new(move |from, what| {
+            listener.register(Box::new(move |from, what| {
                 heard.lock().push((number, from, what));
             }));
         };
         register(0);
         register(1);
-        hearing.hear(1, vec![3]);
+        listener.receive(1, vec![3]);
         assert_eq!(
             *heard.lock(),
             [(0, 1, vec![1]), (0, 2, vec![2]), (0, 1, vec![3])]
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn what_nobody_listens_to_is_bounded() {
-        let hearing = Hearing::default();
+        let listener = Listener::default();
         for _ in 0..2 * KEPT {
-            hearing.hear(1, Vec::new());
+            listener.receive(1, Vec::new());
         }
-        let State::Kept(kept) = &*hearing.0.lock() else {
+        let State::Kept(kept) = &*listener.0.lock() else {
             panic!("nobody listens")
         };
         assert_eq!(kept.len(), KEPT);
