@@ -26,6 +26,7 @@ from pointstamp.logic.timed import map_timed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pointstamp.api.collection import How
     from pointstamp.api.scope import Scope
     from pointstamp.api.stream import Stream
     from pointstamp.expr.windows import WindowKind
@@ -40,8 +41,6 @@ T = TypeVar("T")
 U = TypeVar("U")
 S = TypeVar("S")
 R = TypeVar("R")
-
-How = Literal["inner", "left", "right", "full"]
 
 
 _RUNNING = {

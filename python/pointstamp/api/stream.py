@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pointstamp._core import ProbeHandle
     from pointstamp.api.arrow_stream import ArrowStream
-    from pointstamp.api.collection import Collection
+    from pointstamp.api.collection import Collection, How
     from pointstamp.api.keyed_stream import KeyedStream
     from pointstamp.api.loops import LoopHandle
     from pointstamp.api.scope import Scope
@@ -47,8 +47,6 @@ U = TypeVar("U")
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R")
-
-How = Literal["inner", "left", "right", "full"]
 
 
 class Stream(RecordOperators[T]):
