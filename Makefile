@@ -20,7 +20,8 @@
 #   make wheel-dist     the wheel as it is published, in target/dist
 #   make release-check  wheel and source as they are published, and whether they may be
 #
-# PYTHON=python3.12 takes another Python than `python3`; PROFILE=dist what is published in place of a quick build.
+# PYTHON=python3.12 takes another Python than `python3`; PROFILE=dist what is published in place of a quick build; FEATURES=cloud adds
+# checkpoints in buckets.
 #
 # Stamps under .venv say what has been installed, so an unchanged tree is not built again.
 
@@ -62,7 +63,9 @@ demo_stamp := $(VENV)/.dependencies-demo
 docs_stamp := $(VENV)/.dependencies-docs
 # `local` is what a person waits for, `dist` what is published (Cargo.toml says how they differ).
 PROFILE ?= local
-wheel_stamp := $(VENV)/.wheel-$(PROFILE)
+# FEATURES=cloud adds a client of S3, GCS and Azure, for checkpoints in buckets.
+FEATURES ?=
+wheel_stamp := $(VENV)/.wheel-$(PROFILE)$(FEATURES:%=-%)
 wheels := target/wheels
 dist := target/dist
 MINUTES ?= 10
@@ -233,6 +236,6 @@ $(docs_stamp): pyproject.toml $(venv_stamp)
 
 $(wheel_stamp): $(build_stamp) $(sources) Cargo.toml Cargo.lock pyproject.toml README.md LICENSE LICENSE-MIT LICENSE-APACHE
 	rm -rf $(wheels) $(VENV)/.wheel-*
-	$(BIN)/maturin build --profile $(PROFILE) --compression-level 9 --out $(wheels)
+	$(BIN)/maturin build --profile $(PROFILE) $(FEATURES:%=--features %) --compression-level 9 --out $(wheels)
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(wheels)/*.whl
 	@touch $@

@@ -104,6 +104,14 @@ def benches(wheel: Path | None) -> list[Bench]:
         Bench(
             "records", _python("run.py", *(["--wheel", str(wheel)] if wheel is not None else [])), ["--quick"]
         ),
+        Bench(
+            "recovery",
+            _python("recovery.py"),
+            [
+                *("--states", "20000", "--records", "200000", "--megabytes", "5", "--state", "5"),
+                *("--every", "0.5", "--rounds", "20", "--turns", "1"),
+            ],
+        ),
         # It needs Java: `make bench-spark` names it.
         Bench("spark", _python("bench_spark.py"), ["--scale", "0.001", "--turns", "1"], unnamed=False),
     ]

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "CheckpointHandle", "Position", "Resumed"]
 
 
+BUCKETS = ("s3", "gs", "az")
+"""Schemes of locations in buckets."""
+
+
 @dataclass(frozen=True, init=False)
 class Checkpoint:
     """The location of checkpoints, and their interval.
@@ -30,7 +34,10 @@ class Checkpoint:
     A location is trusted like code: checkpoints have pickles.
 
     Args:
-        location: A folder, which is made if it is not there. It belongs to one computation at a time.
+        location: A folder, which is made if it is not there; or a prefix in a bucket, such as
+            ``"s3://bucket/prefix"``, ``"gs://..."`` or ``"az://..."``, in a build with the feature ``cloud``.
+            Keys and regions are taken from the environment, such as ``AWS_ACCESS_KEY_ID``. A location belongs
+            to one computation at a time.
         every: Seconds between two checkpoints; None: only when `Worker.checkpoint` asks for one.
         keep: The number of complete checkpoints that are kept.
         at: The number of the checkpoint to go on from; None: the newest.
@@ -53,7 +60,7 @@ class Checkpoint:
     """
 
     location: str
-    """The folder."""
+    """The folder, or the URL of a prefix in a bucket."""
     every: float | None
     """Seconds between two checkpoints; None for none unless asked for."""
     keep: int
@@ -83,11 +90,11 @@ class Checkpoint:
     ) -> None:
         place: Any = os.fspath(location)
         if not isinstance(place, str) or not place:
-            raise ConfigError(f"location is a folder, and is {location!r}")
-        if "://" in place:
+            raise ConfigError(f"location is a folder or the URL of a bucket, and is {location!r}")
+        if "://" in place and place.partition("://")[0] not in BUCKETS:
             raise ConfigError(
-                f"location is {place!r}: checkpoints are kept in folders so far; give a folder that all "
-                "processes share"
+                f"location is {place!r}: checkpoints are kept in folders, and in buckets at s3://, gs:// and "
+                "az://"
             )
         checked = {
             "location": place,

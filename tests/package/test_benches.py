@@ -39,6 +39,16 @@ def test_the_benches_of_windows_run() -> None:
         assert name in result.stdout
 
 
+def test_the_bench_of_recovery_runs() -> None:
+    given = ["--states", "2000", "--records", "20000", "--megabytes", "1", "--state", "1"]
+    given += ["--every", "0.2", "--rounds", "3", "--turns", "1"]
+    command = [sys.executable, "-W", "error", str(RUN.parent / "recovery.py"), *given]
+    result = finished(command, 380)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("of without", "longest time", "1 MB of changes", "bytes written", "shown after", "a kill"):
+        assert name in result.stdout
+
+
 def of_spark(*names: str) -> str:
     """Returns the output of the benches of Spark, at a small size."""
     command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), *names]

@@ -312,12 +312,12 @@ class Source(ABC, Generic[T]):
             >>> reader.close()
         """
 
-    def recorded(self, partition: str, journal: Path) -> None:  # most have nothing to do
+    def recorded(self, partition: str, journal: Path | None) -> None:  # most have nothing to do
         """Notes that checkpoints have the records that this thread's worker reads of a partition.
 
         Args:
             partition: The partition.
-            journal: A folder beside the checkpoints, for a journal of the partition.
+            journal: A folder beside the checkpoints, for a journal of the partition; None in a bucket.
 
         Examples:
             >>> from pathlib import Path

@@ -227,9 +227,9 @@ class QueueSource(Source[T]):
             )
         return len(self._items) < self._size
 
-    def recorded(self, partition: str, journal: Path) -> None:
+    def recorded(self, partition: str, journal: Path | None) -> None:
         """Opens the journal, after which records can be put in."""
-        if self.journal:
+        if self.journal and journal is not None:
             with self._changed:
                 self._log = Journal(journal)
                 self._tell()

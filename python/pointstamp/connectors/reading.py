@@ -344,7 +344,7 @@ class Reading:
     def install(self, scope: BuildingScope, columns: _core.Schema | None) -> Output:
         """Adds the operator to a scope; returns its stream."""
         self._recording = scope._engine.recording
-        self._check_journal()
+        self._check_journal(scope._building.checkpoints)
         self._acknowledges = self._durable is not None or _has_durable(self._source)
         # Checkpoints determine the durable offsets: then no operator tracks the records that it needs.
         acknowledges = self._acknowledges and self._recording is None
@@ -424,7 +424,7 @@ class Reading:
                     "which is no plain JSON data: let the reader's offset be numbers, texts, lists and dicts"
                 )
 
-    def _check_journal(self) -> None:
+    def _check_journal(self, folder: Path | None) -> None:
         """Refuses a source whose records would be lost, or whose journal has no location.
 
         Raises:
@@ -436,6 +436,11 @@ class Reading:
                 f"source '{self._name}' has a journal, which lies beside checkpoints, and none are made: "
                 "give execute a config=Config(checkpoint=Checkpoint('state/')), or leave journal=True out"
             )
+        if source.journal and folder is None:
+            raise GraphError(
+                f"source '{self._name}' has a journal, which lies beside checkpoints in a folder, and these "
+                "are kept in a bucket: give Checkpoint a folder that all processes reach"
+            )
         if self._recording is not None and not source.rewinds and not source.journal:
             raise GraphError(
                 f"source '{self._name}' cannot be read again from an offset, and checkpoints are made: what "
@@ -443,9 +448,8 @@ class Reading:
                 "what comes before it is sent"
             )
 
-    def _journal_of(self, partition: str) -> Path:
-        assert self._location is not None
-        return folder_of(self._location, self._identity, partition)
+    def _journal_of(self, partition: str) -> Path | None:
+        return None if self._location is None else folder_of(self._location, self._identity, partition)
 
     def _take_back(self, pieces: list[dict[str, Any]]) -> None:
         """Resumes at the checkpoint, with the partitions that this worker owns now."""
@@ -531,7 +535,7 @@ class Reading:
     def _take(self, partition: str) -> None:
         """Says that this worker reads a partition."""
         self._source.taken(partition)
-        if self._location is not None:
+        if self._recording is not None:
             self._source.recorded(partition, self._journal_of(partition))
 
     def _reads(self, partition: str, in_turn: int) -> bool:

@@ -21,7 +21,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str]) -> int:
     """Runs the command; returns the exit code: 1 where something is damaged or cannot be read."""
     options = _parser().parse_args(argv)
-    if not os.path.isdir(options.location):
+    if "://" not in options.location and not os.path.isdir(options.location):
         print(f"{options.location} is no folder: give the location of Checkpoint(location)", file=sys.stderr)
         return 1
     try:
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         ("prune", "remove files that no kept checkpoint needs"),
     ):
         action = actions.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
-        action.add_argument("location", help="the folder of the checkpoints")
+        action.add_argument("location", help="the folder of the checkpoints, or their URL")
         action.add_argument("--json", action="store_true", help="write JSON")
         if name == "show":
             action.add_argument("--number", type=int, help="the checkpoint's number; left out, the newest")

@@ -48,10 +48,11 @@ def begin(asked: Checkpoint, process: int, turns: _core.WriterTurns | None = Non
 
 
 def place_of(config: Config) -> Path | None:
-    """Returns the folder of the checkpoints of a configuration; None where none are made."""
+    """Returns the folder of the checkpoints of a configuration; None where none are made, or in a bucket."""
     from pathlib import Path  # not with the package
 
-    return None if config.checkpoint is None else Path(config.checkpoint.location)
+    asked = config.checkpoint
+    return None if asked is None or "://" in asked.location else Path(asked.location)
 
 
 @contextmanager

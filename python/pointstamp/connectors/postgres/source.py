@@ -131,7 +131,7 @@ class PostgresSource(Source[Change]):
         """The slot."""
         return [self._slot]
 
-    def recorded(self, partition: str, journal: Path) -> None:
+    def recorded(self, partition: str, journal: Path | None) -> None:
         """Reads the existing rows as one batch: their snapshot cannot be resumed."""
         self._whole = True
 
