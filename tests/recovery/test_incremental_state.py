@@ -23,11 +23,10 @@ class Enough(Exception):
     """Ends the program where it has a checkpoint."""
 
 
-def note(seen: list[int] | None, number: int) -> tuple[list[int], list[int]]:
+def note(name: str, number: int, seen: list[int]) -> tuple[list[int], list[tuple[str, int]]]:
     """Adds a number in place, and emits the count."""
-    seen = seen if seen is not None else []
     seen.append(number)
-    return seen, [len(seen)]
+    return seen, [(name, len(seen))]
 
 
 class Program:
@@ -66,7 +65,7 @@ class Program:
                 source = JSONLinesSource(str(self.folder / "in.jsonl"), follow=not last)
                 read = scope.read(source, time=lambda record: record["day"]).inspect(self._took, name="took")
                 numbers = read.key_by(lambda record: record["name"], lambda record: record["number"])
-                seen = numbers.flat_map_with_state(note, name="seen")
+                seen = numbers.state_machine(note, default=list, name="seen")
                 seen.write(SQLiteSink(self.folder / "out.db", "seen", columns=["name", "count"]))
             if last:
                 return

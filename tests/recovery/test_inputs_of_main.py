@@ -11,6 +11,9 @@ import pytest
 import pointstamp as ps
 from resuming import Enough, Found, make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
+MANY = 100_000
+"""Items of an iterable: more than are taken until a checkpoint is made."""
+
 
 def history(seed: int) -> list[tuple[int, list[int]]]:
     """Draws times with their records; some times have none."""
@@ -165,6 +168,43 @@ def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_
     ]
 
 
+def test_other_numbers_of_workers_together_send_the_same_again(tmp_path: Path) -> None:
+    sent = 24
+
+    def main(worker: ps.Worker) -> list[tuple[int, int]]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input(name="bids")
+            other, _ = scope.new_input(name="empty")
+            found = Found(stream.exchange(lambda record: record))
+        made = number_of_checkpoints + 1
+        for time in range(8):
+            handle.advance_to(time)
+            other.advance_to(time)
+            if time == made + 2 and made <= stops:
+                stop_at_checkpoint(worker)
+            for record in range(worker.index, sent, worker.peers):
+                handle.send(record * (time + 1))
+        handle.close()
+        other.close()
+        worker.run()
+        return found.records
+
+    stops = 3
+    for number_of_checkpoints, workers in enumerate((2, 3, 3)):
+        run_until_stopped(main, settings(tmp_path, workers))
+    number_of_checkpoints = stops
+    for workers in (3, 1, 4):
+        sent = 23
+        said = "sent something else up to time 5" if workers == 3 else "'bids'.* by all workers together"
+        with pytest.raises(ps.CheckpointError, match=said):
+            ps.execute(main, config=settings(tmp_path, workers))
+    sent = 24
+    results = ps.execute(main, config=settings(tmp_path, 4))
+    assert sorted(one for result in results for one in result) == sorted(
+        (time, record * (time + 1)) for time in (5, 6, 7) for record in range(24)
+    )
+
+
 def rows(*numbers: int) -> pa.RecordBatch:
     return pa.record_batch({"n": pa.array(numbers, pa.int64())})
 
@@ -219,11 +259,11 @@ def test_a_batch_is_left_out_in_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["to_stream", "iterator_source"])
 def test_iterables_are_gone_on_with(tmp_path: Path, kind: str) -> None:
     def numbers() -> Iterator[int]:
-        for number in range(5000):
+        for number in range(MANY):
             yield number if number or not changed else 7
 
     def days() -> Iterator[tuple[int, list[int]]]:
-        for day in range(40):
+        for day in range(MANY):
             yield day, [day * 2, 1 if changed else 0]
 
     def main(worker: ps.Worker) -> list[Any]:
@@ -250,7 +290,7 @@ def test_iterables_are_gone_on_with(tmp_path: Path, kind: str) -> None:
     changed = False
     [rest] = ps.execute(main, config=settings(tmp_path))
     if kind == "to_stream":
-        everything = [(0, number) for number in range(5000)]
+        everything = [(0, number) for number in range(MANY)]
     else:
         everything = [(day, number) for day, given in days() for number in given]
     # The source has gone on between the cut and its end.

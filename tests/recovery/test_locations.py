@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: folders, and buckets in builds that have a client of object stores."""
+"""Locations of checkpoints: folders, and buckets in builds that have a client of object stores."""
 
 import pytest
 

@@ -19,6 +19,7 @@ use pointstamp_engine::operators::Input;
 use pointstamp_engine::port::SendError;
 use pointstamp_operators::Content;
 use pointstamp_order::Point;
+use pointstamp_recovery::Recording;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -110,7 +111,11 @@ impl Buffered {
 
     /// Resumes from a checkpoint, once the input is connected; returns whether `main` must repeat the records
     /// that it has sent.
-    pub(crate) fn resume(&self, repeats: bool) -> PyResult<bool> {
+    pub(crate) fn resume(
+        &self,
+        recording: Option<Rc<Recording<Batch>>>,
+        repeats: bool,
+    ) -> PyResult<bool> {
         let Some((time, standing)) = self.input.resumed() else {
             return Ok(false);
         };
@@ -118,7 +123,16 @@ impl Buffered {
         let Some(ledger) = ledger.as_mut() else {
             return Ok(false);
         };
-        ledger.resume(time, standing, repeats)?;
+        let compare = match recording {
+            Some(recording) if repeats => {
+                let (number, input) = (recording.number_input(), self.place.borrow().clone());
+                Some(Box::new(move |before, now| {
+                    recording.repeated(number, input.clone(), before, now);
+                }) as Box<dyn Fn(u64, u64)>)
+            }
+            _ => None,
+        };
+        ledger.resume(time, standing, compare)?;
         Ok(ledger.repeated().is_some())
     }
 

@@ -296,6 +296,13 @@ impl Driver {
         let _first = self.recording.set(recording);
     }
 
+    /// The worker's part in checkpoints.
+    pub(crate) fn engine_recording(&self) -> PyResult<Option<Rc<EngineRecording<Batch>>>> {
+        let recording = self.recording.get();
+        let recording = recording.map(|recording| recording.get().map(Rc::clone));
+        recording.transpose()
+    }
+
     /// The worker's part in checkpoints, if some are made.
     pub(crate) fn recording(&self) -> PyResult<Option<Recording>> {
         let Some(recording) = self.recording.get() else {

@@ -150,7 +150,7 @@ impl InputHandle {
             if !repeats && state.input.had_ended() {
                 state.input.close(); // main is told, and does not send again
             }
-            if state.resume(repeats)? {
+            if state.resume(driver.engine_recording()?, repeats)? {
                 let state = Rc::clone(state) as Rc<dyn Gathering>;
                 driver.repeat(state)?;
             }

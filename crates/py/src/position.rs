@@ -25,9 +25,9 @@ use crate::tools::Tools;
 /// The position up to which `main` repeats records.
 struct Until {
     time: Point,
-    sent: u64,
-    /// `None`: the records were divided among another number of workers.
-    digest: Option<u64>,
+    standing: Standing,
+    /// Compares the digests of all workers before the checkpoint and now, given this worker's shares.
+    compare: Box<dyn Fn(u64, u64)>,
 }
 
 /// The records that were given to an input.
@@ -35,6 +35,8 @@ pub(crate) struct Ledger {
     time: Point,
     sent: u64,
     digest: u64,
+    /// Whether the digest is that of this worker's records.
+    is_own: bool,
     until: Option<Until>,
     /// The standing for checkpoints.
     told: Rc<Cell<Standing>>,
@@ -47,29 +49,30 @@ impl Ledger {
             time,
             sent: 0,
             digest: 0,
+            is_own: true,
             until: None,
             told,
         }
     }
 
-    /// Resumes from a checkpoint: `main` repeats its records, or sends only the rest.
+    /// Resumes from a checkpoint: `main` repeats its records where there is a `compare`, or sends only the rest.
     pub(crate) fn resume(
         &mut self,
         time: Point,
         standing: Standing,
-        repeats: bool,
+        compare: Option<Box<dyn Fn(u64, u64)>>,
     ) -> PyResult<()> {
         self.told.set(standing);
-        if repeats {
+        if let Some(compare) = compare {
             self.until = Some(Until {
                 time,
-                sent: standing.sent,
-                digest: standing.digest,
+                standing,
+                compare,
             });
             return self.look();
         }
         (self.time, self.sent) = (time, standing.sent);
-        self.digest = standing.digest.unwrap_or(0);
+        (self.digest, self.is_own) = (standing.digest, standing.is_own);
         Ok(())
     }
 
@@ -81,7 +84,7 @@ impl Ledger {
     /// The time and how many records were given at it.
     pub(crate) fn position(&self) -> (Point, u64) {
         match &self.until {
-            Some(until) => (until.time.clone(), until.sent),
+            Some(until) => (until.time.clone(), until.standing.sent),
             None => (self.time.clone(), self.sent),
         }
     }
@@ -116,7 +119,7 @@ impl Ledger {
         {
             return Err(CheckpointError::new_err(format!(
                 "had been sent {} at time {}, and main goes on to time {time} after it has sent {} at time {}",
-                records(until.sent),
+                records(until.standing.sent),
                 until.time,
                 records(self.sent),
                 self.time
@@ -136,7 +139,8 @@ impl Ledger {
     fn tell(&self) {
         self.told.set(Standing {
             sent: self.sent,
-            digest: Some(self.digest),
+            digest: self.digest,
+            is_own: self.is_own,
         });
     }
 
@@ -145,10 +149,13 @@ impl Ledger {
         let Some(until) = &self.until else {
             return Ok(());
         };
-        if until.time != self.time || until.sent != self.sent {
+        let standing = until.standing;
+        if until.time != self.time || standing.sent != self.sent {
             return Ok(());
         }
-        if until.digest.is_some_and(|digest| digest != self.digest) {
+        if !standing.is_own {
+            (until.compare)(standing.digest, self.digest);
+        } else if standing.digest != self.digest {
             return Err(CheckpointError::new_err(format!(
                 "was sent something else up to time {} than before the checkpoint, by as many records at that time",
                 until.time

@@ -53,6 +53,15 @@ pub enum Error {
         place: String,
     },
 
+    /// An input of `main` was sent other records than before the checkpoint, by another number of workers.
+    #[error(
+        "input {input} was sent something else than before the checkpoint, by all workers together: after a resumption, main sends the same again, up to where the input stood, also on another number of workers. Let it not depend on a clock, random numbers, changed files or the number of workers; or take new_input(resume=\"continue\"), and send only what comes after its position"
+    )]
+    SentOtherwise {
+        /// The input.
+        input: String,
+    },
+
     /// Failures in a row.
     #[error(
         "{count} checkpoints in a row have failed, the last one because {last}. Make room, or see to the store, and run the program again: it goes on from the last checkpoint. tolerate= says how many failures in a row are borne"

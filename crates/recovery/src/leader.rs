@@ -55,6 +55,9 @@ pub(crate) struct Leader {
     due: Option<Instant>,
     /// By worker, the last request that came before the cut was requested, and the last request of all.
     requests: BTreeMap<usize, (u64, u64)>,
+    /// By input: the number of workers that have repeated its records, and the sums of their shares of the digests
+    /// before the checkpoint and now.
+    repeated: BTreeMap<u64, (usize, u64, u64)>,
     stopping: Stopping,
     /// Failures in a row.
     failures: u32,
@@ -74,6 +77,7 @@ impl Leader {
             phase: Phase::Idle,
             due: options.every.map(|every| Instant::now() + every),
             requests: BTreeMap::new(),
+            repeated: BTreeMap::new(),
             stopping: Stopping::No,
             failures: 0,
             given_up: 0,
@@ -215,6 +219,21 @@ impl Leader {
                     if left.is_empty() {
                         self.covered(number);
                     }
+                }
+                Ok(())
+            }
+            Word::Repeated {
+                number,
+                input,
+                before,
+                now,
+            } => {
+                let (count, all_before, all_now) = self.repeated.entry(number).or_default();
+                *count += 1;
+                *all_before = all_before.wrapping_add(before);
+                *all_now = all_now.wrapping_add(now);
+                if *count == self.cluster.peers() && all_before != all_now {
+                    return Err(Error::SentOtherwise { input });
                 }
                 Ok(())
             }

@@ -112,6 +112,7 @@ impl<P: Payload> Recorder<P> {
             reader,
             known: None,
             latest: BTreeMap::new(),
+            failed: None,
         };
         let thread = std::thread::Builder::new().name("pointstamp-checkpoints".to_owned());
         let thread = thread
@@ -176,6 +177,8 @@ struct Writing<P: Payload> {
     known: Option<BTreeMap<usize, Known>>,
     /// By worker, the pieces of the current attempt.
     latest: BTreeMap<usize, Known>,
+    /// The first error of this thread, which ends the computation.
+    failed: Option<String>,
 }
 
 impl<P: Payload> Writing<P> {
@@ -194,8 +197,10 @@ impl<P: Payload> Writing<P> {
             };
             let done = match job {
                 Ok(Job::End { whole, reply }) => {
-                    let ended = match &mut self.leader {
-                        Some(leader) if whole => leader.end(&self.location),
+                    let ended = match (&mut self.leader, self.failed.take()) {
+                        // The workers had come to their end before they heard of it.
+                        (_, Some(failed)) if whole => Err(Error::Malformed(failed)),
+                        (Some(leader), None) if whole => leader.end(&self.location),
                         _ => Ok(()),
                     };
                     let _nobody_waits = reply.send(ended);
@@ -233,8 +238,9 @@ impl<P: Payload> Writing<P> {
     }
 
     /// Ends the computation.
-    fn fail(&self, error: Error) {
+    fn fail(&mut self, error: Error) {
         let text = error.to_string();
+        self.failed.get_or_insert_with(|| text.clone());
         let cluster = &self.shared.cluster;
         let error = EngineError::Host {
             cause: Box::new(error),

@@ -33,6 +33,8 @@ pub struct Recording<P: Payload> {
     sinks: RefCell<Vec<Weak<Sink<P>>>>,
     /// Operators that run when a checkpoint is covered.
     hears: RefCell<Vec<Activator>>,
+    /// The number of inputs that have a number.
+    inputs: Cell<u64>,
     asked: Cell<u64>,
     answered: Cell<u64>,
     /// Why the last attempt came to nothing.
@@ -85,6 +87,7 @@ impl<P: Payload> Recording<P> {
             covered: Cell::default(),
             sinks: RefCell::default(),
             hears: RefCell::default(),
+            inputs: Cell::default(),
             asked: Cell::default(),
             answered: Cell::default(),
             failed: RefCell::default(),
@@ -165,6 +168,23 @@ impl<P: Payload> Recording<P> {
         self.asked.set(request);
         self.say(Word::Wanted(request));
         request
+    }
+
+    /// Returns the number of an input of which `main` repeats its records. It is the same on all workers, which
+    /// connect inputs in one order.
+    pub fn number_input(&self) -> u64 {
+        self.inputs.replace(self.inputs.get() + 1)
+    }
+
+    /// Has the leader compare the records that all workers together have repeated to an input with those from before
+    /// the checkpoint. `before` and `now` are this worker's shares of both digests.
+    pub fn repeated(&self, number: u64, input: String, before: u64, now: u64) {
+        self.say(Word::Repeated {
+            number,
+            input,
+            before,
+            now,
+        });
     }
 
     /// Requests a checkpoint after which all workers end.
@@ -258,6 +278,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
             Word::Stop if from == 0 => self.shared.cluster.ending().stop(),
             Word::Stop
             | Word::Wanted(_)
+            | Word::Repeated { .. }
             | Word::Packed { .. }
             | Word::Failed { .. }
             | Word::Shown { .. } => {

@@ -11,6 +11,14 @@ pub(crate) enum Word {
     Begun(Begun),
     /// A checkpoint is wanted. The request has a number of the worker's.
     Wanted(u64),
+    /// `main` has repeated the records of an input. `before` and `now` are the worker's shares of the digests, which
+    /// add up over workers. Inputs are numbered in the order in which they were connected.
+    Repeated {
+        number: u64,
+        input: String,
+        before: u64,
+        now: u64,
+    },
     /// The computation is to end after the next checkpoint; of the leader: it ends now.
     Stop,
     /// The pack of a worker is written.

@@ -17,37 +17,54 @@ use crate::run::port::{OutputPort, SendError};
 use crate::worker::Worker;
 
 /// The records that `main` has sent to an input.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// The number of records at the input's time.
     pub sent: u64,
-    /// A digest of all records, which is a sum; `None` where it is not known.
-    pub digest: Option<u64>,
+    /// A digest of records. The digests of all workers add up to that of all records.
+    pub digest: u64,
+    /// Whether the digest is that of this worker's records. Otherwise, another number of workers has sent them, and
+    /// only the sum counts.
+    pub is_own: bool,
+}
+
+impl Default for Standing {
+    /// Nothing was sent.
+    fn default() -> Self {
+        Standing {
+            sent: 0,
+            digest: 0,
+            is_own: true,
+        }
+    }
 }
 
 impl Standing {
     fn to_bytes(self, peers: usize) -> Vec<u8> {
-        let known = u64::from(self.digest.is_some());
-        let words = [peers as u64, known, self.digest.unwrap_or(0)];
+        let words = [peers as u64, u64::from(self.is_own), self.digest];
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// The standing at a checkpoint, where the number of workers is unchanged.
+    /// The standing at a checkpoint: this worker's, or its share of that of another number of workers.
     fn restored(restored: &Restored, peers: usize) -> Self {
-        let sent = restored.position.unwrap_or(0);
-        let words = match restored.state.pieces() {
-            [piece] => piece.to_bytes().ok().and_then(|bytes| {
-                let words = bytes.chunks_exact(8);
-                let words = words.map(|word| word.try_into().map(u64::from_le_bytes));
-                words.collect::<Result<Vec<_>, _>>().ok()
-            }),
-            _ => None,
+        let pieces = restored.state.pieces();
+        let mut standing = Standing {
+            sent: restored.position.unwrap_or(0),
+            digest: 0,
+            is_own: pieces.len() == 1,
         };
-        let digest = match words.as_deref() {
-            Some(&[before, 1, digest]) if before == peers as u64 => Some(digest),
-            _ => None,
-        };
-        Standing { sent, digest }
+        for piece in pieces {
+            let bytes = piece.to_bytes().unwrap_or_default();
+            let words = bytes
+                .chunks_exact(8)
+                .filter_map(|word| word.try_into().ok());
+            let words: Vec<_> = words.map(u64::from_le_bytes).collect();
+            if let [before, own, digest] = words[..] {
+                standing.digest = standing.digest.wrapping_add(digest);
+                standing.is_own &= before == peers as u64 && own == 1;
+            }
+        }
+        standing
     }
 }
 

@@ -367,7 +367,6 @@ proptest! {
     #![proptest_config(cases(10))]
 
     #[test]
-    #[ignore = "takes minutes: `cargo test -p pointstamp-operators --lib interleaving -- --ignored`"]
     fn a_cut_in_any_interleaving_goes_on(
         bytes in bytes(), shape in (1..3_usize, 1..3_usize), seeds: (u64, u64), round in 0..=COORDS,
     ) {

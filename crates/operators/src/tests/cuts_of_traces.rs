@@ -365,7 +365,6 @@ proptest! {
     #![proptest_config(cases(10))]
 
     #[test]
-    #[ignore = "takes minutes: `cargo test -p pointstamp-operators --lib interleaving -- --ignored`"]
     fn traces_of_a_cut_in_any_interleaving_go_on(
         bytes in bytes(), shape in (1..3_usize, 1..3_usize), seeds: (u64, u64), amid in (0..=ROUNDS, 0..12_usize),
     ) {

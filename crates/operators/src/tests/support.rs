@@ -112,6 +112,10 @@ impl Host for Turns {
         turn.map_err(|_| format!("worker {} and all others wait for ever", self.worker).into())
     }
 
+    fn while_held(&self) -> Result<(), BoxError> {
+        self.before_step() // the others have the turn, too
+    }
+
     fn before_end(&self) -> Result<(), BoxError> {
         Ok(())
     }

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
-from pointstamp.errors import CheckpointError
+from pointstamp.errors import CheckpointError, ConfigError
 from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Pipeline
 from pointstamp.spark.job.feeding import Feed
@@ -63,6 +63,11 @@ class StageFolder:
     """
 
     def __init__(self, checkpoint: Checkpoint, secret: bytes, stage: int, word: str | None = None) -> None:
+        if "://" in checkpoint.location:
+            raise ConfigError(
+                f"checkpoint is at {checkpoint.location!r}, and the checkpoints of a stage are kept beside its "
+                "outputs: give Checkpoint a folder that the driver and all executors reach"
+            )
         run = hashlib.sha256(secret).hexdigest()[:16]
         self._root = Path(checkpoint.location) / f"spark-{run}-{stage}"
         if word is None:
