@@ -78,12 +78,11 @@ impl<P: Payload> Recorder<P> {
         turns: Option<Box<dyn Turns>>,
     ) -> Result<Self, Error> {
         let (jobs, received) = channel();
-        let (location, execution, reader) = match opened {
-            Some(opened) => (opened.location, Some(opened.execution), opened.from),
-            None => {
-                let location = location(&options.place, options.faults.as_ref())?;
-                (location, None, None)
-            }
+        let (location, execution, reader) = if let Some(opened) = opened {
+            (opened.location, Some(opened.execution), opened.from)
+        } else {
+            let location = location(&options.place, options.faults.as_ref())?;
+            (location, None, None)
         };
         let begun = execution.as_ref().map(|execution| Begun {
             execution: execution.number(),

@@ -364,7 +364,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10))]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn a_cut_in_any_interleaving_goes_on(

@@ -362,7 +362,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10))]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn traces_of_a_cut_in_any_interleaving_go_on(

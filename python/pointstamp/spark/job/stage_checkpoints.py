@@ -65,7 +65,7 @@ class StageFolder:
     def __init__(self, checkpoint: Checkpoint, secret: bytes, stage: int, word: str | None = None) -> None:
         if "://" in checkpoint.location:
             raise ConfigError(
-                f"checkpoint is at {checkpoint.location!r}, and the checkpoints of a stage are kept beside its "
+                f"checkpoint is at {checkpoint.location!r}, and those of a stage are kept beside its "
                 "outputs: give Checkpoint a folder that the driver and all executors reach"
             )
         run = hashlib.sha256(secret).hexdigest()[:16]
