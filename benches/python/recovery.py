@@ -157,7 +157,7 @@ class Run:
         self.settle(self.final)
         return time.perf_counter() - begin
 
-    def settle(self, probe: ps.Probe) -> None:
+    def settle(self, probe: ps.ProbeHandle) -> None:
         """Steps until the times of all batches but the last are closed."""
         feed = self.feed
         self.worker.step_while(lambda: feed._next < feed.until or probe.less_than(feed.batches - 1))
