@@ -93,11 +93,11 @@ class Feed(PartitionReader[tuple[int, int, Any]]):
 
     @property
     def offset(self) -> list[int]:
-        """The number of records read, and of their batches."""
+        """The number of records that were read, and of batches."""
         return [self._next, self.batches]
 
     def seek(self, offset: list[int]) -> None:
-        """Seeks to a number of records."""
+        """Goes on behind so many."""
         self._next, self.batches = offset
         self.until = max(self.until, self._next)
 
@@ -157,7 +157,7 @@ class Run:
         self.settle(self.final)
         return time.perf_counter() - begin
 
-    def settle(self, probe: ps.Probe) -> None:
+    def settle(self, probe: ps.ProbeHandle) -> None:
         """Steps until the times of all batches but the last are closed."""
         feed = self.feed
         self.worker.step_while(lambda: feed._next < feed.until or probe.less_than(feed.batches - 1))
@@ -263,7 +263,7 @@ def packs(folder: Path) -> dict[str, int]:
 
 
 def sizes(megabytes: int, rounds: int) -> None:
-    """Measures the time of a checkpoint of changes, its files, and its bytes."""
+    """Measures a checkpoint of changes: seconds, files, and bytes."""
     states = 3 * megabytes * 10**6 // LENGTH
     some = states // 3
 
@@ -292,7 +292,7 @@ def sizes(megabytes: int, rounds: int) -> None:
 
 
 def written(states: int, rounds: int) -> None:
-    """Measures the bytes that checkpoints write for each byte that has changed."""
+    """Measures the bytes that checkpoints write for bytes that have changed."""
 
     def main(worker: ps.Worker) -> tuple[int, int]:
         run = Run(worker, Feed(states, large=True))
@@ -320,7 +320,7 @@ def written(states: int, rounds: int) -> None:
 
 
 def late(every: float) -> None:
-    """Measures the time from a final result to its appearance in the sink."""
+    """Measures the time from a final result to its rows in the target."""
 
     def main(worker: ps.Worker) -> list[float]:
         run = Run(worker, Feed(1000), Path(folder) / "states.db")
