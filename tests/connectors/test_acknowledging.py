@@ -316,7 +316,7 @@ MOVED: dict[str, Build] = {
 BOUNDED = {
     f"by key: {name}": by_key(name)
     for name in [
-        *("tumbling", "early", "sliding", "session", "window sum", "window fold", "window join"),
+        *("tumbling", "early", "sliding", "session", "window sum", "window aggregate", "window join"),
         *("interval join", "another lower", "within", "table ttl"),
     ]
 }
@@ -365,7 +365,7 @@ def test_a_stop_may_be_at_any_step(seed: int) -> None:
 FOREVER = {
     f"by key: {name}": by_key(name)
     for name in [
-        *("counted", "as-of join", "table join", "scan", "running", "state_machine by key"),
+        *("counted", "as-of join", "table join", "scan", "running", "state_machine"),
         *("dedup", "top_k", "process"),
     ]
 }

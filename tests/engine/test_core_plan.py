@@ -88,6 +88,7 @@ def test_operators_get_the_name_and_the_line_of_the_node_that_is_lowered() -> No
         ("how many", here),
         ("how many: total", here),
         ("count", here),
+        ("count: total", here),
         ("each", f"test_core_plan.py:{line_of('no line of its own')}"),
         ("empty", f"test_core_plan.py:{line_of('after it')}"),
     ]
@@ -101,7 +102,7 @@ def test_an_operator_that_is_not_called_as_its_node_has_the_given_name_in_front(
         scope.empty()
 
     _, operators = built(build)
-    assert [name for name, _ in operators] == ["how many: to_stream", "how many", "empty"]
+    assert [name for name, _ in operators] == ["how many: to_stream", "how many", "how many: total", "empty"]
 
 
 # ------------------------------------------------------------ probes

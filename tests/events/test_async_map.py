@@ -369,7 +369,7 @@ def test_a_source_in_another_process_waits_for_calls() -> None:
         with worker.dataflow() as scope:
             moved = scope.iterator_source("numbers", numbers(), in_flight=10**6).exchange(lambda _: 1)
             results, _ = moved.async_map(call, capacity=50)
-            return_ = results.count().capture()
+            return_ = results.capture()
         worker.run()
         return len(return_.extract())
 

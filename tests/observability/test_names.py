@@ -48,10 +48,14 @@ NO_OPERATOR = {
 }
 
 
+INTERNAL = ("pointstamp.spark", "pointstamp.__main__", "pointstamp.connectors", "pointstamp.logic")
+"""Modules whose classes have no methods that make operators; `Collection` is `collections.abc`'s in some."""
+
+
 def classes() -> Iterator[type]:
     """The classes of the package that have operators as methods."""
     for module in pkgutil.walk_packages(ps.__path__, "pointstamp."):
-        if module.name.startswith(("pointstamp.spark", "pointstamp.__main__", "pointstamp.connectors")):
+        if module.name.startswith(INTERNAL):
             continue
         loaded = importlib.import_module(module.name)
         for kind in vars(loaded).values():

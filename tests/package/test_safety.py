@@ -56,7 +56,7 @@ def checks() -> list[str]:
     assert all(named(step) or "explorer" in step for step in steps)
     assert all(named(cell) or "explorer" in cell or "the same tests" in cell for cell in cells)
     cut = re.findall(r"^\*The checks\.\*(.*?)(?:\n\n|\Z)", CUT, re.MULTILINE | re.DOTALL)
-    assert len(cut) == 9
+    assert len(cut) == 11
     return named("\n".join(steps + cells + cut))
 
 

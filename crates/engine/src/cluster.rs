@@ -30,7 +30,7 @@ use agreement::Agreement;
 use blueprint::Blueprint;
 use control::Control;
 use cut_inboxes::CutInboxes;
-use listener::Listener;
+use listener::MessageListener;
 
 pub(crate) use cut_messages::LEADER;
 
@@ -48,7 +48,7 @@ pub struct Cluster {
     agreement: Agreement,
     /// Whether some worker dropped a dataflow: workers that wait for the end of one check again.
     dropped: AtomicBool,
-    listener: Listener,
+    listener: MessageListener,
     cut_inboxes: CutInboxes,
 }
 
@@ -124,7 +124,7 @@ impl Cluster {
             ending: Arc::new(Ending::new(Arc::clone(&fabric))),
             agreement: Agreement::new(fabric.peers()),
             dropped: AtomicBool::new(false),
-            listener: Listener::default(),
+            listener: MessageListener::default(),
             cut_inboxes: CutInboxes::new(fabric.here().len()),
             fabric,
         });

@@ -14,7 +14,7 @@ pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 const KEPT: usize = 256;
 
 /// The messages of other processes, and their listener.
-pub(super) struct Listener(Mutex<State>);
+pub(super) struct MessageListener(Mutex<State>);
 
 enum State {
     /// No listener is registered yet: the messages so far.
@@ -22,13 +22,13 @@ enum State {
     Listening(Arc<Hear>),
 }
 
-impl Default for Listener {
+impl Default for MessageListener {
     fn default() -> Self {
-        Listener(Mutex::new(State::Kept(Vec::new())))
+        MessageListener(Mutex::new(State::Kept(Vec::new())))
     }
 }
 
-impl Listener {
+impl MessageListener {
     /// Registers the listener, which gets the messages so far and all later ones. Only the first registration
     /// has an effect.
     pub(super) fn register(&self, hear: Hear) {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_was_said_before_anyone_listened_is_heard_once() {
-        let (listener, heard) = (Listener::default(), Arc::new(Mutex::new(Vec::new())));
+        let (listener, heard) = (MessageListener::default(), Arc::new(Mutex::new(Vec::new())));
         listener.receive(1, vec![1]);
         listener.receive(2, vec![2]);
         let register = |number: usize| {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_nobody_listens_to_is_bounded() {
-        let listener = Listener::default();
+        let listener = MessageListener::default();
         for _ in 0..2 * KEPT {
             listener.receive(1, Vec::new());
         }
