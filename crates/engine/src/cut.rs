@@ -94,7 +94,7 @@ pub struct Held {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Form {
     /// Its kind and types, from [`Host::describes`](crate::host::Host::describes); empty where there is no
-    /// description. The digest of its functions may follow in a line of its own: see [`Form::functions`].
+    /// description. The digest of its functions may follow in a line of its own: see `Form::functions`.
     pub kind: String,
     /// For each input, the identity and the output of the operator that it reads.
     pub inputs: Vec<String>,
