@@ -215,6 +215,18 @@ class Collect(Reducer):
         return list(state)
 
 
+class Values(set[Any]):
+    """Different values. Unpickled, they contain the one NaN that keys and values of this process contain."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the values as a list."""
+        return _values_of, (list(self),)
+
+
+def _values_of(values: list[Any]) -> Values:
+    return Values(with_one_nan(values))
+
+
 class Distinct(Reducer):
     """Counts different values."""
 
@@ -227,7 +239,7 @@ class Distinct(Reducer):
     def step(self, state: Any, value: Any) -> Any:
         """See `Reducer`."""
         if state is _MISSING:
-            return {value}
+            return Values([value])
         state.add(value)
         return state
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import pairs_with_one_nan
+from pointstamp._core import pairs_with_one_nan, with_one_nan
 from pointstamp.logic.arrivals import Arrivals
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.timed_rows import Results, Rows
@@ -278,7 +278,8 @@ class InTurns:
         for others, kept, arrived, held in taken:
             turn = self._turn(others)
             _give_back(turn.state, kept, restored)
-            for times, keys, values in arrived:
+            for times, unpickled, values in arrived:
+                keys = with_one_nan(unpickled)
                 places = [at for at, key in enumerate(keys) if restored.is_mine(key)]
                 if isinstance(times, list):
                     times = [times[at] for at in places]

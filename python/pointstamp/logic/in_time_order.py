@@ -177,7 +177,8 @@ class KeptInOrder:
                 f"operator '{self._name}' {now}, and in the checkpoint it {was}: give it another name, "
                 "and say what becomes of the state: Checkpoint(..., new=, drop=)"
             )
-        for times, keys, values in arrived:
+        for times, unpickled, values in arrived:
+            keys = with_one_nan(unpickled)
             places = [at for at, key in enumerate(keys) if restored.is_mine(key)]
             if isinstance(times, list):
                 times = [times[at] for at in places]
