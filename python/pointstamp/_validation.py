@@ -488,7 +488,7 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
         elif "distinct_count" in known and name in _OF_RESULTS:
             message += (
                 f": choose the result of each window first, as in count().{name}: count, sum, collect, "
-                "fold and others"
+                "aggregate and others"
             )
         elif close := difflib.get_close_matches(name, known, n=2):
             message += f": there is {' and '.join(close)}"

@@ -70,7 +70,9 @@ def test_windows_say_that_something_is_made_of_them_first(name: str) -> None:
         getattr(windows.count(), name)  # which is what is advised
         getattr(windows, name)
 
-    with pytest.raises(AttributeError, match=rf"'{name}': say first what .* as in count\(\).{name}: there"):
+    with pytest.raises(
+        AttributeError, match=rf"'{name}': choose the result of each window first, as in count\(\).{name}: "
+    ):
         ps.example(build)
 
 
