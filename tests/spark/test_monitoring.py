@@ -302,14 +302,23 @@ def test_a_driver_that_waits_is_asked_by_a_signal(tmp_path: Path, number: str) -
                 assert line, said
                 said += line
             said = ""
-            while "at <string>:" not in said:
-                process.send_signal(signal.SIGUSR1)
-                said = ""
-                # At first its task may not have told the driver of itself.
-                while not ("at <string>:" in said or "have not said anything yet" in said):
+            answered = threading.Event()
+
+            def ask() -> None:
+                """Asks again and again: at first its task may not have told the driver of itself."""
+                while not answered.wait(1):
+                    process.send_signal(signal.SIGUSR1)
+
+            asking = threading.Thread(target=ask)
+            asking.start()
+            try:
+                while "at <string>:" not in said:
                     line = process.stderr.readline()
                     assert line, said
                     said += line
+            finally:
+                answered.set()
+                asking.join()
             if number == "SIGINT":
                 process.send_signal(signal.SIGINT)
                 said = ""
