@@ -1,9 +1,9 @@
 """A barrier stage that Spark tries again goes on where it was."""
 
 import os
-import time
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress

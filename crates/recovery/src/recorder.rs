@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pointstamp_engine::cluster::Cluster;
@@ -91,6 +91,7 @@ impl<P: Payload> Recorder<P> {
             from: reader.as_ref().map(|reader| reader.manifest().number),
         });
         let limits = Limits {
+            ready: Duration::from_millis(500), // workers in processes of Spark answer later than the engine's default
             drain: options.drain,
             ..Limits::default()
         };
