@@ -76,22 +76,13 @@ pub enum Heard {
     Complete,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Phase {
-    Idle,
-    Ready,
-    Hold,
-    Count(u32),
-    Freeze(u32),
-    Take,
-}
-
 /// Leads attempts, one at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader<S> {
     attempt: u64,
-    phase: Phase,
-    /// The description that the members must share, from the first answer of a phase on.
+    /// The last order of the current attempt; `None` between attempts.
+    ordered: Option<Order>,
+    /// The description that the members must share, from the first answer to an order on.
     common: Option<S>,
     answered: Vec<bool>,
     sum: Counts,
@@ -102,7 +93,7 @@ impl<S: PartialEq> Leader<S> {
     pub fn new(peers: usize) -> Self {
         Self {
             attempt: 0,
-            phase: Phase::Idle,
+            ordered: None,
             common: None,
             answered: vec![false; peers],
             sum: Counts::default(),
@@ -111,37 +102,35 @@ impl<S: PartialEq> Leader<S> {
 
     /// Begins another attempt: its number, and the order to every member. `None` while one is in progress.
     pub fn begin(&mut self) -> Option<(u64, Order)> {
-        if self.phase != Phase::Idle {
+        if self.ordered.is_some() {
             return None;
         }
         self.attempt += 1;
-        Some((self.attempt, self.enter(Phase::Ready, Order::Ready)))
+        Some((self.attempt, self.enter(Order::Ready)))
     }
 
     /// The number of the current attempt.
     pub fn attempt(&self) -> Option<u64> {
-        (self.phase != Phase::Idle).then_some(self.attempt)
+        self.ordered.map(|_| self.attempt)
     }
 
-    /// Whether every member has said that it can take part, so that sources are being held, or were.
-    pub fn is_holding(&self) -> bool {
-        !matches!(self.phase, Phase::Idle | Phase::Ready)
-    }
-
-    /// Whether sources are to be held and some member has not done so yet.
-    pub fn waits_for_hold(&self) -> bool {
-        self.phase == Phase::Hold
+    /// Whether the computation drains: every member holds its sources.
+    pub fn drains(&self) -> bool {
+        matches!(
+            self.ordered,
+            Some(Order::Count(_) | Order::Freeze(_) | Order::Take)
+        )
     }
 
     /// Whether the attempt can still be given up: members have not been ordered to take their state.
     pub fn may_give_up(&self) -> bool {
-        !matches!(self.phase, Phase::Idle | Phase::Take)
+        !matches!(self.ordered, None | Some(Order::Take))
     }
 
     /// The rounds of counting so far.
     pub fn rounds(&self) -> u32 {
-        match self.phase {
-            Phase::Count(round) | Phase::Freeze(round) => round,
+        match self.ordered {
+            Some(Order::Count(round) | Order::Freeze(round)) => round,
             _ => 0,
         }
     }
@@ -156,12 +145,12 @@ impl<S: PartialEq> Leader<S> {
 
     /// Takes an answer. Answers to another attempt, or to an order that is not the last, are ignored.
     pub fn hear(&mut self, attempt: u64, member: usize, answer: Answer<S>) -> Heard {
-        let fits = match (&answer, self.phase) {
-            (Answer::Ready(_), Phase::Ready)
-            | (Answer::Held(_), Phase::Hold)
-            | (Answer::Taken, Phase::Take) => true,
-            (Answer::Counted(round, _), Phase::Count(now))
-            | (Answer::Frozen(round, _), Phase::Freeze(now)) => *round == now,
+        let fits = match (&answer, self.ordered) {
+            (Answer::Ready(_), Some(Order::Ready))
+            | (Answer::Held(_), Some(Order::Hold))
+            | (Answer::Taken, Some(Order::Take)) => true,
+            (Answer::Counted(round, _), Some(Order::Count(now)))
+            | (Answer::Frozen(round, _), Some(Order::Freeze(now))) => *round == now,
             _ => false,
         };
         let known = self.answered.get(member).copied();
@@ -172,7 +161,7 @@ impl<S: PartialEq> Leader<S> {
         match answer {
             Answer::Ready(standing) | Answer::Held(standing) => match &self.common {
                 Some(common) if *common != standing => {
-                    self.phase = Phase::Idle;
+                    self.ordered = None;
                     return Heard::Unlike;
                 }
                 Some(_) => {}
@@ -188,35 +177,31 @@ impl<S: PartialEq> Leader<S> {
             return Heard::Nothing;
         }
         let balanced = self.sum.sent == self.sum.taken;
-        let order = match self.phase {
-            Phase::Ready => self.enter(Phase::Hold, Order::Hold),
-            Phase::Hold => self.enter(Phase::Count(1), Order::Count(1)),
-            Phase::Count(round) if balanced => {
-                self.enter(Phase::Freeze(round), Order::Freeze(round))
-            }
-            Phase::Freeze(_) if balanced => self.enter(Phase::Take, Order::Take),
-            Phase::Count(round) | Phase::Freeze(round) => {
-                self.enter(Phase::Count(round + 1), Order::Count(round + 1))
-            }
-            Phase::Idle | Phase::Take => {
-                self.phase = Phase::Idle;
+        let next = match self.ordered {
+            Some(Order::Ready) => Order::Hold,
+            Some(Order::Hold) => Order::Count(1),
+            Some(Order::Count(round)) if balanced => Order::Freeze(round),
+            Some(Order::Freeze(_)) if balanced => Order::Take,
+            Some(Order::Count(round) | Order::Freeze(round)) => Order::Count(round + 1),
+            None | Some(Order::Take | Order::GiveUp) => {
+                self.ordered = None;
                 return Heard::Complete;
             }
         };
-        Heard::Order(order)
+        Heard::Order(self.enter(next))
     }
 
     /// Gives the attempt up: the order to every member. `None` where there is none to give up, or members are already
     /// taking their state.
     pub fn give_up(&mut self) -> Option<Order> {
         self.may_give_up().then(|| {
-            self.phase = Phase::Idle;
+            self.ordered = None;
             Order::GiveUp
         })
     }
 
-    fn enter(&mut self, phase: Phase, order: Order) -> Order {
-        self.phase = phase;
+    fn enter(&mut self, order: Order) -> Order {
+        self.ordered = Some(order);
         self.common = None;
         self.answered.fill(false);
         self.sum = Counts::default();

@@ -137,7 +137,7 @@ impl<P: Payload> Worker<P> {
             return;
         }
         let missing: Vec<_> = leader.missing().collect();
-        if !leader.is_holding() || leader.waits_for_hold() {
+        if !leader.drains() {
             cutting
                 .unanswered
                 .set(cutting.unanswered.get().saturating_add(1));

@@ -105,7 +105,6 @@ impl<P: Payload> Worker<P> {
 
     /// Sleeps and steps; only sleeps where it was time to check for an interruption before there was work.
     fn sleep_and_step(&self, sleep: Sleep, patience: Option<Duration>) -> Result<Turned, Error> {
-        let attends = matches!(sleep, Sleep::Attending);
         let waits = match sleep {
             Sleep::Held => true,
             Sleep::Attending => !self.0.cluster.all_finished(),
@@ -119,10 +118,7 @@ impl<P: Payload> Worker<P> {
             };
             let slice = patience.map(|patience| Instant::now() + patience);
             self.park([deadline, slice].into_iter().flatten().min());
-            let over = || {
-                deadline.is_some_and(|end| Instant::now() >= end)
-                    || (attends && self.0.cluster.all_finished())
-            };
+            let over = || deadline.is_some_and(|end| Instant::now() >= end);
             let called = self.0.host.is_called();
             if slice.is_some() && !called && !self.has_work() && !over() && self.check().is_ok() {
                 let due = [deadline, self.0.wakeups.next_timer()];
