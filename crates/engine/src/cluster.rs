@@ -17,6 +17,7 @@ mod ending;
 mod hold;
 mod listener;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -154,6 +155,11 @@ impl Cluster {
     /// The number of workers in all processes.
     pub fn peers(&self) -> usize {
         self.fabric.peers()
+    }
+
+    /// The workers of this process, by their numbers among all.
+    pub fn workers(&self) -> Range<usize> {
+        self.fabric.here()
     }
 
     /// The number of this process.

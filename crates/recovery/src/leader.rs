@@ -203,10 +203,7 @@ impl Leader {
                 }
                 self.execution.abandon()?;
                 self.abandoned = attempt;
-                self.tell_all(&Word::Abandoned {
-                    attempt,
-                    why: why.clone(),
-                });
+                self.tell_all(&Word::Abandoned { why: why.clone() });
                 self.failed(why)?;
                 self.again(self.failures);
                 Ok(())

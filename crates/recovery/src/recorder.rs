@@ -102,7 +102,7 @@ impl<P: Payload> Recorder<P> {
             options.changes.clone(),
             location.clone(),
             begun,
-            reader.clone(),
+            reader,
         ));
         let leader = execution.map(|execution| Leader::new(cluster, options, execution));
         let writing = Writing {
@@ -110,7 +110,7 @@ impl<P: Payload> Recorder<P> {
             location,
             jobs: received,
             leader,
-            reader,
+            reader: None,
             known: None,
             latest: BTreeMap::new(),
             failed: None,
@@ -137,13 +137,8 @@ impl<P: Payload> Recorder<P> {
 
     /// Requests, on any thread, a checkpoint after which all workers end.
     pub fn stop(&self) {
-        let cluster = &self.shared.cluster;
-        let here = cluster.process() * (cluster.peers() / cluster.processes());
-        if here == 0 {
-            let _the_process_ends = self.shared.jobs.send(Job::Hear(0, Word::Stop));
-        } else {
-            cluster.say_to(here, 0, Word::Stop.to_bytes());
-        }
+        let first = self.shared.cluster.workers().start;
+        self.shared.tell_leader(first, Word::Stop);
     }
 
     /// Ends the thread. Where the `whole` computation has come to its end, the last checkpoint says so.
@@ -175,9 +170,9 @@ struct Writing<P: Payload> {
     /// from it.
     reader: Option<Reader>,
     /// By worker, the pieces of the last checkpoint; `None` before the first.
-    known: Option<BTreeMap<usize, Known>>,
+    known: Option<BTreeMap<usize, Arc<Known>>>,
     /// By worker, the pieces of the current attempt.
-    latest: BTreeMap<usize, Known>,
+    latest: BTreeMap<usize, Arc<Known>>,
     /// The first error of this thread, which ends the computation.
     failed: Option<String>,
 }
@@ -246,7 +241,7 @@ impl<P: Payload> Writing<P> {
         let error = EngineError::Host {
             cause: Box::new(error),
         };
-        let worker = cluster.process() * (cluster.peers() / cluster.processes());
+        let worker = cluster.workers().start;
         cluster.ending().fail_because(worker, error, text);
     }
 
@@ -288,18 +283,18 @@ impl<P: Payload> Writing<P> {
         if self.known.is_none() {
             let (known, reader) = self.shared.take_known();
             self.known = Some(known);
-            self.reader = self.reader.take().or(reader);
+            self.reader = reader;
         }
-        let nothing = Known::new();
         let known = self.known.as_ref().and_then(|known| known.get(&worker));
+        let known = known.map(Arc::clone).unwrap_or_default();
         let number = u32::try_from(worker).unwrap_or(u32::MAX);
         let written = attempt.writer(self.location.store(), number);
-        let written = written.map_err(Error::from).and_then(|pack| {
-            part::write(pack, part, known.unwrap_or(&nothing), self.reader.as_ref())
-        });
+        let written = written
+            .map_err(Error::from)
+            .and_then(|pack| part::write(pack, part, &known, self.reader.as_ref()));
         let word = match written {
             Ok((packed, now)) => {
-                self.latest.insert(worker, now);
+                self.latest.insert(worker, Arc::new(now));
                 Word::Packed {
                     attempt: part.attempt,
                     packed,
@@ -320,10 +315,10 @@ impl<P: Payload> Writing<P> {
     }
 
     /// Notes in the pieces that are new in the last checkpoint that it has them.
-    fn settle_pieces(&self, before: &BTreeMap<usize, Known>) {
+    fn settle_pieces(&self, before: &BTreeMap<usize, Arc<Known>>) {
         for (worker, pieces) in self.known.iter().flatten() {
             let before = before.get(worker);
-            for (number, (piece, _)) in pieces {
+            for (number, (piece, _)) in pieces.iter() {
                 if before.is_none_or(|before| !before.contains_key(number)) {
                     piece.settle();
                 }

@@ -121,8 +121,7 @@ impl<P: Payload> Recording<P> {
         };
         let bytes = Word::Begun(begun).to_bytes();
         let cluster = &self.shared.cluster;
-        let here = cluster.peers() / cluster.processes();
-        for worker in here..cluster.peers() {
+        for worker in cluster.workers().end..cluster.peers() {
             cluster.say_to(0, worker, bytes.clone());
         }
     }
@@ -166,7 +165,7 @@ impl<P: Payload> Recording<P> {
     pub fn ask(&self) -> u64 {
         let request = self.asked.get() + 1;
         self.asked.set(request);
-        self.say(Word::Wanted(request));
+        self.shared.tell_leader(self.index, Word::Wanted(request));
         request
     }
 
@@ -179,17 +178,20 @@ impl<P: Payload> Recording<P> {
     /// Has the leader compare the records that all workers together have repeated to an input with those from before
     /// the checkpoint. `before` and `now` are this worker's shares of both digests.
     pub fn repeated(&self, number: u64, input: String, before: u64, now: u64) {
-        self.say(Word::Repeated {
-            number,
-            input,
-            before,
-            now,
-        });
+        self.shared.tell_leader(
+            self.index,
+            Word::Repeated {
+                number,
+                input,
+                before,
+                now,
+            },
+        );
     }
 
     /// Requests a checkpoint after which all workers end.
     pub fn stop(&self) {
-        self.say(Word::Stop);
+        self.shared.tell_leader(self.index, Word::Stop);
     }
 
     /// The last request that a checkpoint has answered.
@@ -202,19 +204,6 @@ impl<P: Payload> Recording<P> {
         self.failed.borrow().clone()
     }
 
-    /// Says something to the leader.
-    fn say(&self, word: Word) {
-        if self.index < self.shared.cluster.peers() / self.shared.cluster.processes() {
-            self.job(|| Job::Hear(self.index, word));
-        } else {
-            self.shared.cluster.say_to(self.index, 0, word.to_bytes());
-        }
-    }
-
-    fn job(&self, job: impl FnOnce() -> Job<P>) {
-        let _the_process_ends = self.shared.jobs.send(job());
-    }
-
     /// Reports to the leader once all sinks have shown the last checkpoint.
     fn check_shown(&self) {
         let number = self.committed.get();
@@ -225,7 +214,7 @@ impl<P: Payload> Recording<P> {
         let mut live = sinks.iter().filter_map(Weak::upgrade);
         if live.all(|sink| sink.shown.get() >= number) {
             self.shown.set(number);
-            self.say(Word::Shown { number });
+            self.shared.tell_leader(self.index, Word::Shown { number });
         }
     }
 }
@@ -235,7 +224,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
         if let Some(objection) = part.objections().into_iter().next() {
             return Err(Box::new(Error::Objection(objection)));
         }
-        self.job(|| Job::Write(Box::new(part)));
+        self.shared.give(Job::Write(Box::new(part)));
         Ok(())
     }
 
@@ -246,7 +235,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
             Word::Committed { number, rewrites } => {
                 self.failed.replace(None);
                 self.committed.set(number);
-                self.job(|| Job::Settled {
+                self.shared.give(Job::Settled {
                     number: Some(number),
                     rewrites,
                 });
@@ -261,9 +250,9 @@ impl<P: Payload> Cuts<P> for Recording<P> {
                 }
                 self.check_shown();
             }
-            Word::Abandoned { why, .. } => {
+            Word::Abandoned { why } => {
                 self.failed.replace(Some(why));
-                self.job(|| Job::Settled {
+                self.shared.give(Job::Settled {
                     number: None,
                     rewrites: false,
                 });
@@ -282,7 +271,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
             | Word::Packed { .. }
             | Word::Failed { .. }
             | Word::Shown { .. } => {
-                self.job(|| Job::Hear(from, word));
+                self.shared.give(Job::Hear(from, word));
             }
         }
         Ok(())
@@ -290,7 +279,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
 
     fn given_up(&self, given_up: GivenUp) {
         if self.index == 0 {
-            self.job(|| Job::GivenUp(given_up));
+            self.shared.give(Job::GivenUp(given_up));
         }
     }
 }

@@ -45,11 +45,10 @@ pub(crate) struct Shared<P: Payload> {
 /// The state with which the workers of a process begin.
 struct Beginning<P: Payload> {
     begun: Option<Begun>,
-    resumed: Option<Resumed>,
     /// The shares of workers that have not taken theirs, once the checkpoint was read.
     shares: Option<BTreeMap<usize, Share<P>>>,
     /// For the thread: by worker, the pieces of the checkpoint.
-    known: BTreeMap<usize, Known>,
+    known: BTreeMap<usize, Arc<Known>>,
     reader: Option<Reader>,
 }
 
@@ -71,7 +70,6 @@ impl<P: Payload> Shared<P> {
             location,
             beginning: Mutex::new(Beginning {
                 begun,
-                resumed: None,
                 shares: None,
                 known: BTreeMap::new(),
                 reader,
@@ -79,8 +77,22 @@ impl<P: Payload> Shared<P> {
         }
     }
 
+    /// Gives the process's thread a job.
+    pub(crate) fn give(&self, job: Job<P>) {
+        let _the_process_ends = self.jobs.send(job);
+    }
+
+    /// Says something to the leader, from a worker of this process.
+    pub(crate) fn tell_leader(&self, from: usize, word: Word) {
+        if self.cluster.process() == 0 {
+            self.give(Job::Hear(from, word));
+        } else {
+            self.cluster.say_to(from, 0, word.to_bytes());
+        }
+    }
+
     /// Takes out, for the thread, the pieces of the checkpoint from which the execution resumes.
-    pub(crate) fn take_known(&self) -> (BTreeMap<usize, Known>, Option<Reader>) {
+    pub(crate) fn take_known(&self) -> (BTreeMap<usize, Arc<Known>>, Option<Reader>) {
         let mut beginning = self.beginning.lock();
         (
             std::mem::take(&mut beginning.known),
@@ -119,13 +131,14 @@ impl<P: Payload> Shared<P> {
             let (parts, known) = part::read::<P>(&reader)?;
             let parts = rescale(parts, peers)?;
             // Which pieces a worker takes up is not known: all are known to all.
-            beginning.known = (0..peers).map(|worker| (worker, known.clone())).collect();
+            let known = Arc::new(known);
+            let of_worker = |worker| (worker, Arc::clone(&known));
+            beginning.known = (0..peers).map(of_worker).collect();
             let shares = Share::of(parts).into_iter().enumerate();
             beginning.shares = Some(shares.collect());
-            beginning.resumed = Some(Resumed::of(&reader));
             beginning.reader = Some(reader);
         }
-        let resumed = beginning.resumed;
+        let resumed = beginning.reader.as_ref().map(Resumed::of);
         let share = beginning
             .shares
             .as_mut()

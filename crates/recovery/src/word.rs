@@ -28,7 +28,7 @@ pub(crate) enum Word {
     /// From the leader: the checkpoint exists. Some packs may be worth writing again.
     Committed { number: u64, rewrites: bool },
     /// From the leader: the attempt has failed.
-    Abandoned { attempt: u64, why: String },
+    Abandoned { why: String },
     /// The sinks of the worker have shown the results that the checkpoint covers.
     Shown { number: u64 },
     /// From the leader: all sinks have. Each worker gets the number of its last request that the checkpoint
