@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["make_folder", "open_plain", "written_whole"]
+__all__ = ["make_durable", "make_folder", "open_plain", "written_whole"]
 
 
 def open_plain(path: str | os.PathLike[str], *, empty: bool = True) -> BinaryIO:
@@ -98,3 +98,12 @@ def _refused(path: str | os.PathLike[str], what: str) -> OSError:
         f"It is {what}, which is not written to: name the file itself, or remove it",
         os.fspath(path),
     )
+
+
+def make_durable(path: str | os.PathLike[str]) -> None:
+    """Has a file, or the names in a folder, outlive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

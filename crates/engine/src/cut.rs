@@ -158,8 +158,6 @@ pub struct OperatorPart<P: Payload> {
     pub name: String,
     /// Its kind and inputs.
     pub form: Arc<Form>,
-    /// Its number in this execution.
-    pub id: OperatorId,
     /// Whether it has ended: only state that others read is left of it, and it does not run again. It may
     /// stand for a scope with everything inside, and without an identity for the dataflow.
     pub finished: bool,
@@ -239,10 +237,6 @@ impl<P: Payload> OperatorPart<P> {
             identity,
             name,
             form: Arc::default(),
-            id: OperatorId {
-                dataflow: 0,
-                operator: 0,
-            },
             finished: false,
             held: Vec::new(),
             latest: Vec::new(),
@@ -540,14 +534,13 @@ fn divide<P: Payload>(
     }
     let position = first.position.map(|_| 0);
     let (held, latest) = (common_times(&instances), latest_of(&instances));
-    let (id, finished) = (first.id, first.finished);
+    let finished = first.finished;
     let emptied = state.map(State::emptied);
     let mut divided: Vec<_> = (0..peers)
         .map(|_| OperatorPart {
             identity: identity.clone(),
             name: name.clone(),
             form: Arc::clone(&first.form),
-            id,
             finished,
             held: held.clone(),
             latest: latest.clone(),

@@ -12,7 +12,6 @@ use pointstamp_engine::cut::{
     Content, DataflowPart, Form, Held, OperatorPart, Part, Piece, Queued, State,
 };
 use pointstamp_engine::error::UserResult;
-use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::PactKind;
 use pointstamp_engine::payload::Payload;
 use pointstamp_order::Point;
@@ -339,10 +338,6 @@ impl Reading<'_> {
                 kind: outline.kind,
                 inputs: outline.inputs,
             }),
-            id: OperatorId {
-                dataflow: 0,
-                operator: 0,
-            }, // of another execution
             finished: outline.finished,
             held: held.collect(),
             latest: outline.latest,

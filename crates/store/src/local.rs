@@ -137,36 +137,21 @@ impl Folder {
     }
 
     /// Repeats a write whose temporary file another process removed: an execution that starts at the same time sweeps the folder.
-    fn unless_swept<T>(&self, path: &Path, write: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    fn unless_swept<T>(
+        &self,
+        path: &Path,
+        write: impl Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let folder = path.parent().unwrap_or(&self.root);
         let mut left = SWEPT;
         loop {
             match write() {
-                Err(error)
-                    if error.kind() == io::ErrorKind::NotFound
-                        && left > 0
-                        && self.disk.list(folder).is_ok() =>
-                {
+                Err(error) if error.is_missing() && left > 0 && self.disk.list(folder).is_ok() => {
                     left -= 1;
                 }
                 other => return other,
             }
         }
-    }
-
-    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let (temporary, mut file) = self.begin(path)?;
-        let renamed = file
-            .write(bytes)
-            .and_then(|()| file.sync())
-            .and_then(|()| self.disk.rename(&temporary, path));
-        drop(file);
-        if renamed.is_err() {
-            // A file that stays is swept later.
-            let _ = self.disk.remove(&temporary);
-        }
-        renamed?;
-        self.disk.sync_folder(path.parent().unwrap_or(&self.root))
     }
 
     fn create(&self, path: &Path, bytes: &[u8]) -> io::Result<Creation> {
@@ -238,15 +223,19 @@ impl Store for Local {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let path = self.0.path(name);
-        let put = self.0.unless_swept(&path, || self.0.put(&path, bytes));
-        put.map_err(self.0.error("write", name))
+        self.0.unless_swept(&self.0.path(name), || {
+            let mut upload = self.upload(name)?;
+            upload.write(bytes)?;
+            upload.finish()
+        })
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Creation, StoreError> {
         let path = self.0.path(name);
-        let created = self.0.unless_swept(&path, || self.0.create(&path, bytes));
-        created.map_err(self.0.error("creation", name))
+        self.0.unless_swept(&path, || {
+            let created = self.0.create(&path, bytes);
+            created.map_err(self.0.error("creation", name))
+        })
     }
 
     fn get(&self, name: &str) -> Result<Bytes, StoreError> {

@@ -32,10 +32,12 @@ POSITIONS = "pointstamp_times"
 CHECKPOINTS = "pointstamp_checkpoints"
 """The table that says which checkpoint's results each table has, by name, sink and part."""
 
-CHECKPOINT_COLUMNS = (
-    "(name text, sink text, part bigint, lineage text, number bigint, primary key (name, sink, part))"
-)
-"""Its columns. A row is a position."""
+TABLES = {
+    POSITIONS: "(name text primary key, time bigint)",
+    CHECKPOINTS: "(name text, sink text, part bigint, lineage text, number bigint, "
+    "primary key (name, sink, part))",
+}
+"""The tables of positions, and their columns."""
 
 
 def _quoted(name: str) -> str:
@@ -253,9 +255,8 @@ class _Writer(SinkWriter):
         what = f"a sink of {self._path!r} under the name {self._name!r}"
         self._claim = Claim(("database", os.path.realpath(self._path), self._name), what)
         self._database = self._connect()
-        place = "(name text primary key, time bigint)"
-        self._database.execute(f"create table if not exists {POSITIONS} {place}")
-        self._database.execute(f"create table if not exists {CHECKPOINTS} {CHECKPOINT_COLUMNS}")
+        for table, columns in TABLES.items():
+            self._database.execute(f"create table if not exists {table} {columns}")
         found = self._database.execute(f"select time from {POSITIONS} where name = ?", [self._name])
         row = found.fetchone()
         self._found = self._written = -1 if row is None else row[0]

@@ -21,7 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from pointstamp._files import make_folder
+from pointstamp._files import make_durable, make_folder
 from pointstamp.connectors.protocol import PartitionReader, number_of
 from pointstamp.errors import CheckpointError
 
@@ -120,7 +120,7 @@ class Journal:
             file: Any = open(self._path(number), "xb", buffering=0)  # noqa: SIM115  # until `close`
         except FileExistsError:
             return None
-        _keep(self._folder)
+        make_durable(self._folder)
         return file  # type: ignore[no-any-return]
 
     def _begin(self) -> None:
@@ -341,7 +341,7 @@ def _make_folders(folder: Path) -> None:
         at = at.parent
     for one in reversed(missing):
         make_folder(one)
-        _keep(one.parent)
+        make_durable(one.parent)
 
 
 def pickled(records: Iterable[Any]) -> list[bytes]:
@@ -360,15 +360,6 @@ def _write(file: BinaryIO, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
-
-
-def _keep(folder: Path) -> None:
-    """Has the names in a folder outlive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _damaged(path: Path, at: int) -> CheckpointError:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.connectors.naming import identity_of
 from pointstamp.connectors.positions import numbers_of
 from pointstamp.connectors.protocol import Position, SinkWriter
-from pointstamp.errors import CheckpointError, GraphError, add_note
+from pointstamp.connectors.writing import end_failed
+from pointstamp.errors import CheckpointError, GraphError
 from pointstamp.logic.pickled_state import dumps
 from pointstamp.logic.planned import PlannedOperator
 from pointstamp.pacts import pact_of
@@ -159,18 +160,12 @@ class Outbox:
 
     def _ask(self, *, ended: bool) -> None:
         """Asks for a checkpoint where nothing else makes one soon."""
-        if ended or self._bytes >= LARGE:
-            if not self._waits:
-                self._waits = True
-                self._shows.ask()
-            return
-        if self._looked == self._news:
-            if not self._waits:
-                self._waits = True
-                self._shows.ask()
-        else:
+        if not ended and self._bytes < LARGE and self._looked != self._news:
             self._looked = self._news
             self._info.activator.activate_after(QUIET)
+        elif not self._waits:
+            self._waits = True
+            self._shows.ask()
 
     def _show(self, writer: SinkWriter, output: OutputPort[Any], number: int) -> None:
         """Shows the rows that the last cut has."""
@@ -203,21 +198,9 @@ class Outbox:
                 session.give(time)
 
     def fail(self, because: BaseException | None = None) -> None:
-        """Closes the writer, whatever it raises.
-
-        Args:
-            because: The exception that is being raised; an exception of the writer is noted on it.
-        """
+        """Closes the writer, see `end_failed`."""
         writer, self._writer = self._writer, None
-        if writer is None:
-            return
-        for end in (writer.abort, writer.close):
-            try:
-                end()
-            except BaseException as error:
-                if because is None:
-                    raise
-                add_note(because, f"and when its sink was to end: {type(error).__name__}: {error}")
+        end_failed(writer, because)
 
     def __del__(self) -> None:
         self.fail()

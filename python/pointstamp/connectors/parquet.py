@@ -19,7 +19,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._files import make_folder, open_plain
+from pointstamp._files import make_durable, make_folder, open_plain
 from pointstamp.connectors.claims import Claim, warn_of
 from pointstamp.connectors.positions import has_other_results
 from pointstamp.connectors.protocol import Position, Sink, SinkWriter
@@ -201,12 +201,12 @@ class _Writer(SinkWriter):
             with parquet.ParquetWriter(hidden, batches[0].schema, compression=self._compression) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
-            _keep(hidden)
+            make_durable(hidden)
             os.rename(hidden, final)
         except BaseException:
             hidden.unlink(missing_ok=True)
             raise
-        _keep(self._directory)
+        make_durable(self._directory)
 
     def _what(self) -> str:
         return f"the sink of {str(self._directory)!r} under the name {self._prefix[:-1]!r}"
@@ -215,8 +215,8 @@ class _Writer(SinkWriter):
         if time in self._there:
             return
         self._open.pop(time).close()
-        _keep(self._hidden(time) / self._name)
-        _keep(self._hidden(time))
+        make_durable(self._hidden(time) / self._name)
+        make_durable(self._hidden(time))
 
     def commit(self, time: Time) -> None:
         if time in self._there:
@@ -231,7 +231,7 @@ class _Writer(SinkWriter):
         except OSError:
             if not final.exists():
                 raise
-        _keep(self._directory)  # the name, too: a source may delete records once they are committed
+        make_durable(self._directory)  # the name, too: a source may delete records once they are committed
 
     def abort(self) -> None:
         for time, writer in self._open.items():
@@ -257,15 +257,6 @@ def _position(prefix: str) -> str:
         rf"{re.escape(prefix)}(?P<number>[0-9]{{20}})-(?P<part>[0-9]{{5,}})-(?P<lineage>[0-9a-f]+)-"
         r"(?P<sink>[0-9a-f]{16})"
     )
-
-
-def _keep(path: Path) -> None:
-    """Makes a file, or the names in a directory, durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _written(time: Time) -> str:

@@ -145,21 +145,34 @@ class Writing:
             BaseException: The writer's first exception, where nothing else is being raised.
         """
         writer, self._writer = self._writer, None
-        if writer is None:
-            return
-        errors: list[BaseException] = []
-        for end in (writer.abort, writer.close):
-            try:
-                end()
-            except BaseException as error:
-                errors.append(error)
-        for other in errors:
-            if because is None:
-                raise other
-            add_note(because, f"and when its sink was to end: {type(other).__name__}: {other}")
+        end_failed(writer, because)
 
     def __del__(self) -> None:
         self.fail()
+
+
+def end_failed(writer: SinkWriter | None, because: BaseException | None) -> None:
+    """Drops the uncommitted records of a writer, if there is one, and closes it, whatever it raises.
+
+    Args:
+        writer: The writer.
+        because: The exception that is being raised; an exception of the writer is noted on it.
+
+    Raises:
+        BaseException: The writer's first exception, where nothing else is being raised.
+    """
+    if writer is None:
+        return
+    errors: list[BaseException] = []
+    for end in (writer.abort, writer.close):
+        try:
+            end()
+        except BaseException as error:
+            errors.append(error)
+    for other in errors:
+        if because is None:
+            raise other
+        add_note(because, f"and when its sink was to end: {type(other).__name__}: {other}")
 
 
 def writing(scope: BuildingScope, read: Output, sink: Sink, pact: Pact, name: str) -> Output:

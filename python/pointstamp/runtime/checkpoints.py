@@ -49,10 +49,12 @@ def begin(asked: Checkpoint, process: int, turns: _core.WriterTurns | None = Non
 
 def place_of(config: Config) -> Path | None:
     """Returns the folder of the checkpoints of a configuration; None where none are made, or in a bucket."""
-    from pathlib import Path  # not with the package
-
     asked = config.checkpoint
-    return None if asked is None or "://" in asked.location else Path(asked.location)
+    if asked is None or "://" in asked.location:
+        return None
+    from pathlib import Path  # not without checkpoints
+
+    return Path(asked.location)
 
 
 @contextmanager

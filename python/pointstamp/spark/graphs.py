@@ -82,10 +82,11 @@ def bfs(
     def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.bfs(pairs, _once(pairs.scope, given))
 
-    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
-        return _distances(rows, given, _schema(node, {"node": None, "hops": "int64"}), None)
-
     columns = {"node": None, "hops": "int64"}
+
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        return _distances(rows, given, _schema(node, columns), None)
+
     return _call("bfs", edges, build, columns, _changes(changes, time), num_workers, batch=batch)
 
 
@@ -123,10 +124,11 @@ def shortest_paths(
         lengths = graphs.shortest_paths(weighted, _once(weighted.scope, given))
         return lengths.map(lambda pair: (pair[0], float(pair[1])))
 
-    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
-        return _distances(rows, given, _schema(node, {"node": None, "distance": "float64"}), weight)
-
     columns = {"node": None, "distance": "float64"}
+
+    def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
+        return _distances(rows, given, _schema(node, columns), weight)
+
     named = _changes(changes, time)
     return _call("shortest_paths", edges, build, columns, named, num_workers, weight=weight, batch=batch)
 

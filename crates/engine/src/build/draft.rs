@@ -130,7 +130,6 @@ impl<P: Payload> Draft<P> {
         {
             self.tray.lend(Lent {
                 dataflow: self.dataflow,
-                id: self.site.id,
                 identity: self.identity.clone(),
                 name: self.name.clone(),
                 lends,

@@ -51,7 +51,6 @@ pub trait Lends {
 /// State that others read, with the operator that it belongs to.
 pub(crate) struct Lent {
     pub(crate) dataflow: usize,
-    pub(crate) id: OperatorId,
     pub(crate) identity: String,
     pub(crate) name: String,
     pub(crate) lends: Box<dyn Lends>,

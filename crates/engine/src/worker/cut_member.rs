@@ -9,7 +9,6 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
 use pointstamp_progress::drain::{Answer, Counts, Due, Heard, Order};
@@ -277,25 +276,22 @@ impl<P: Payload> Worker<P> {
                         .held
                         .into_iter()
                         .map(|(port, time, count)| Held { port, time, count });
-                let (mut queued, mut state, mut latest, mut position) =
-                    (Vec::new(), None, Vec::new(), None);
-                let mut form = Arc::default();
-                if let Some(kept) = kept {
-                    (queued, state) = (kept.queued, kept.state);
-                    (latest, position) = (kept.latest, kept.position);
-                    form = kept.form;
-                }
-                OperatorPart {
-                    identity: found.identity,
-                    name: found.name,
-                    form,
-                    id: found.id,
+                let part = OperatorPart {
                     finished: found.finished,
                     held: held.collect(),
-                    latest,
-                    queued,
-                    state,
-                    position,
+                    state: None,
+                    ..OperatorPart::empty(found.identity, found.name)
+                };
+                match kept {
+                    Some(kept) => OperatorPart {
+                        form: kept.form,
+                        latest: kept.latest,
+                        queued: kept.queued,
+                        state: kept.state,
+                        position: kept.position,
+                        ..part
+                    },
+                    None => part,
                 }
             });
             let operators = operators.collect();
@@ -315,16 +311,9 @@ impl<P: Payload> Worker<P> {
     fn take_lent(&self, dataflows: &mut Vec<DataflowPart<P>>) -> Result<(), Error> {
         let mut lent = self.0.tray.lent();
         let finished = |one: &Lent, identity: &str, state| OperatorPart {
-            form: Arc::default(),
-            identity: identity.to_owned(),
-            name: one.name.clone(),
-            id: one.id,
             finished: true,
-            held: Vec::new(),
-            latest: Vec::new(),
-            queued: Vec::new(),
             state,
-            position: None,
+            ..OperatorPart::empty(identity.to_owned(), one.name.clone())
         };
         for one in &mut lent {
             let there = dataflows.iter().position(|it| it.index == one.dataflow);

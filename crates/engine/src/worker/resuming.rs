@@ -106,29 +106,19 @@ impl<P: Payload> Worker<P> {
         let Some(operators) = restoring.dataflows.get_mut(&dataflow) else {
             return Beginning::Ended(None);
         };
-        let ended = |scope: &&str| operators.get(*scope).is_some_and(|it| it.finished);
-        let in_ended = ended(&WHOLE) || scopes.iter().any(ended);
-        if in_ended {
+        let ended = |scope: &str| operators.get(scope).is_some_and(|it| it.finished);
+        if ended(WHOLE) || ended(identity) || scopes.iter().any(|scope| ended(scope)) {
+            // The part stays, where it is a scope, for the operators inside.
             let lent = operators.get_mut(identity);
             return Beginning::Ended(lent.and_then(|part| part.state.take()));
         }
-        match operators.remove(identity) {
-            Some(mut part) if part.finished => {
-                let lent = part.state.take();
-                // It stays, where it is a scope, for the operators inside.
-                operators.insert(identity.to_owned(), part);
-                Beginning::Ended(lent)
-            }
-            Some(part) => {
-                let totals = restoring.totals.outstanding(dataflow, identity);
-                Beginning::Goes(Box::new(part), totals)
-            }
-            None => {
-                let said = restoring.changes.new.contains(identity);
-                let part = OperatorPart::empty(identity.to_owned(), name.to_owned());
-                Beginning::New(Box::new(part), said)
-            }
+        if let Some(part) = operators.remove(identity) {
+            let totals = restoring.totals.outstanding(dataflow, identity);
+            return Beginning::Goes(Box::new(part), totals);
         }
+        let said = restoring.changes.new.contains(identity);
+        let part = OperatorPart::empty(identity.to_owned(), name.to_owned());
+        Beginning::New(Box::new(part), said)
     }
 
     /// Whether the checkpoint has several operators in a scope of this one's name.

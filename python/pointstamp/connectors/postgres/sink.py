@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._validation import names_of
 from pointstamp.connectors.claims import warn_of
-from pointstamp.connectors.databases import CHECKPOINT_COLUMNS, CHECKPOINTS, POSITIONS, rows_of
+from pointstamp.connectors.databases import CHECKPOINTS, POSITIONS, TABLES, rows_of
 from pointstamp.connectors.positions import has_other_results, is_shown
 from pointstamp.connectors.postgres.stream import checked_patience, client, connected
 from pointstamp.connectors.protocol import Position, Sink, SinkWriter
@@ -333,9 +333,6 @@ class _Writer(SinkWriter):
             sql.SQL(insert).format(table=table, listed=listed, keys=keys, own=own, number=number, then=then)
         )
 
-
-TABLES = {POSITIONS: "(name text primary key, time bigint)", CHECKPOINTS: CHECKPOINT_COLUMNS}
-"""The tables of positions, and their columns."""
 
 COLUMNS = """
 select attname::text from pg_attribute where attrelid = %s::oid and attnum > 0 and not attisdropped

@@ -197,7 +197,7 @@ class Epochs:
 
     def _store_again(self, epoch: int) -> None:
         """Drops the outputs of a micro-batch, which are stored."""
-        self._dataflow.outputs(epoch, self._session, self._schemas)
+        self._dataflow.wait(epoch)
         self._dataflow.forget(epoch)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:

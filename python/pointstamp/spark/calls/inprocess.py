@@ -57,14 +57,14 @@ class InProcess:
                 self._results.connect(self._plan.built(scope, self._streams))
             self._drive(worker)
 
+        ended: BaseException = RuntimeError("the dataflow was closed")
         try:
             execute(main, config=config, stall_report=False)
         except _Closed:
-            self._fail(RuntimeError("the dataflow was closed"))
+            pass
         except BaseException as error:
-            self._fail(error)
-        else:
-            self._fail(RuntimeError("the dataflow was closed"))
+            ended = error
+        self._fail(ended)
 
     def _drive(self, worker: Worker) -> None:
         """Drives a worker until its dataflow is complete."""
@@ -88,6 +88,14 @@ class InProcess:
             self._feed.put(Packed(0, epoch, batch))
         self._feed.advance_to(epoch + 1)
 
+    def wait(self, epoch: int) -> None:
+        """Returns once the output at or before an epoch is complete.
+
+        Raises:
+            BaseException: The exception that ended the dataflow.
+        """
+        self._results.wait(epoch)
+
     def outputs(
         self, epoch: int, session: SparkSession, schemas: dict[str, StructType]
     ) -> dict[str, DataFrame]:
@@ -98,7 +106,7 @@ class InProcess:
         """
         import pyarrow as pa
 
-        self._results.wait(epoch)
+        self.wait(epoch)
         return {
             output.name: session.createDataFrame(
                 pa.Table.from_batches(batches, output.rows), schemas[output.name]

@@ -175,12 +175,9 @@ class KeptFeed(Feed):
     def _sent(self, worker: int, stream: int, batch: Packed) -> None:
         with self._changed:
             self._digests[worker, stream].setdefault(batch.low, []).append(batch.digest)
-            if self._ended and not any(self._queues[n, stream] for n in range(self._workers)):
-                activators = list(self._activators)
-            else:
-                activators = []
-        for activator in activators:  # all of them end
-            activator.activate()
+            ends = self._ends(worker, stream)
+        if ends:
+            self._activate()  # all of them end
 
     def _passes(self, worker: int, stream: int, time: int) -> None:
         with self._changed:

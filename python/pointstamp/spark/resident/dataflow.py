@@ -53,6 +53,14 @@ class Dataflow:
         counted = [Part(row.partition, row.attempt) for row in brought]
         self._link.ask("commit", self._number, counted, times, epoch)
 
+    def wait(self, epoch: int | None) -> None:
+        """Returns once the output at or before an epoch is complete; None: all.
+
+        Raises:
+            BaseException: The exception that ended the dataflow.
+        """
+        self._link.ask("wait", self._number, epoch)
+
     def outputs(
         self, epoch: int | None, session: SparkSession, schemas: dict[str, StructType]
     ) -> dict[str, DataFrame]:
@@ -61,7 +69,7 @@ class Dataflow:
         Raises:
             BaseException: The exception that ended the dataflow.
         """
-        self._link.ask("wait", self._number, epoch)
+        self.wait(epoch)
         count = self._link.processes
         outputs = {}
         for number, (name, schema) in enumerate(schemas.items()):
