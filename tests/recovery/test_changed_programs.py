@@ -13,12 +13,9 @@ import pytest
 import pointstamp as ps
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
 from pointstamp.logic import declared_state
+from resuming import run_until_stopped, settings, stop_at_checkpoint
 
 Build = Callable[[ps.Stream[Any]], ps.Stream[Any]]
-
-
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
 
 
 def named(records: ps.Stream[Any]) -> ps.KeyedStream[Any, Any]:
@@ -35,7 +32,6 @@ def ignore(key: Any, record: Any, state: Any) -> tuple[Any, list[Any]]:
 
 def run(folder: Path, build: Build, *, follows: bool = False, **options: Any) -> None:
     """Runs a program to its end, or, where it follows its files, until it has a checkpoint."""
-    checkpoint = ps.Checkpoint(folder / "state", every=None, **options)
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -46,16 +42,13 @@ def run(folder: Path, build: Build, *, follows: bool = False, **options: Any) ->
         if follows:
             while not shown(folder):
                 worker.step()
-            made = worker.checkpoint()
-            while not made.done:
-                worker.step()
-            raise Enough
+            stop_at_checkpoint(worker)
 
+    config = settings(folder, **options)
     if follows:
-        with pytest.raises(Enough):
-            ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+        run_until_stopped(main, config)
     else:
-        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+        ps.execute(main, config=config)
 
 
 def write(folder: Path, *days: int) -> None:

@@ -14,13 +14,10 @@ from effort import EFFORT
 from killing import rows
 from pointstamp import _core
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
+from resuming import Enough, run_until_stopped, stop_at_checkpoint
 
 SAMPLED = 150
 """Bytes that are changed in `make test`; `make check-deep` changes all."""
-
-
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
 
 
 def run(folder: Path, state: Path, *, begins: bool) -> None:
@@ -40,13 +37,10 @@ def run(folder: Path, state: Path, *, begins: bool) -> None:
             raise Enough
         while len(shown(folder)) < 2:
             worker.step_or_park(0.01)
-        made = worker.checkpoint()
-        worker.step_while(lambda: not made.done)
-        raise Enough
+        stop_at_checkpoint(worker)
 
     checkpoint = ps.Checkpoint(state, every=None, keep=1)
-    with pytest.raises(Enough):
-        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    run_until_stopped(main, ps.Config(checkpoint=checkpoint))
 
 
 def shown(folder: Path) -> list[int]:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.recovery.cutting import Enough, in_parts, outs
+from tests.recovery.cutting import in_parts, outs
 from tests.recovery.operator_programs import PROGRAMS, RESCALED
 
 import pointstamp as ps
 from pointstamp.logic import frames
+from resuming import Enough, make_checkpoint, run_until_stopped, settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 STATES: dict[str, Any] = runpy.run_path(
@@ -67,17 +68,14 @@ def test_a_frame_goes_on_behind_the_batches_that_were_sent(
         if not goes_on:
             while len(out.made) < 5:
                 worker.step()
-            asked = worker.checkpoint()
-            while not asked.done:
-                worker.step()
+            make_checkpoint(worker)
             made.extend(record for *_, record in out.made[: out.until])
             raise Enough
         worker.run()
         made.extend(record for *_, record in out.made)
 
-    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=None))
-    with pytest.raises(Enough):
-        ps.execute(main, config=config)
+    config = settings(tmp_path)
+    run_until_stopped(main, config)
     assert 5 <= len(made) < ROWS
     ps.execute(main, config=config)
     assert made == [repr({"n": n}) for n in range(ROWS)]

@@ -38,15 +38,12 @@ from pointstamp.connectors.network import (
     WebSocketSource,
 )
 from pointstamp.connectors.reading import Reading
+from resuming import Enough, make_checkpoint, settings
 
 # Tests look at what one execution has read.
 pytestmark = pytest.mark.filterwarnings("ignore:the function of inspect changes:pointstamp.UsageWarning")
 
 POSTGRES, KAFKA = postgres_server.missing(), kafka_broker.missing()
-
-
-class Crash(Exception):
-    """Ends an execution where a test wants it."""
 
 
 Read = Callable[[ps.Scope], ps.Stream[int]]
@@ -68,8 +65,7 @@ def run(folder: Path, read: Read, drive: Driver | None = None, *, workers: int =
         if drive is not None:
             drive(worker, lambda: seen)
 
-    checkpoint = ps.Checkpoint(folder / "state", every=None)
-    ps.execute(main, config=ps.Config(workers=workers, checkpoint=checkpoint))
+    ps.execute(main, config=settings(folder, workers))
 
 
 def shown(folder: Path) -> Counter[int]:
@@ -78,22 +74,16 @@ def shown(folder: Path) -> Counter[int]:
         return Counter(n for (n,) in database.execute("select n from numbers"))
 
 
-def checkpoint(worker: ps.Worker) -> None:
-    made = worker.checkpoint()
-    while not made.done:
-        worker.step()
-
-
 def cut_and_crash(least: int) -> Driver:
     """Makes a checkpoint when so many records were read, reads on, and crashes."""
 
     def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
         if worker.index == 0:
             worker.step_while(lambda: sum(seen().values()) < least, timeout=60)
-            checkpoint(worker)
+            make_checkpoint(worker)
             for _ in range(20):
                 worker.step()
-            raise Crash
+            raise Enough
         worker.step_while(lambda: True, timeout=100)  # until the other one crashes
 
     return drive
@@ -166,7 +156,7 @@ def test_files_are_gone_on_with(
             parquet.write_table(table, tmp_path / f"{part}.parquet")
     read = {"json": json_lines, "csv": csv, "parquet": parquet_rows}[kind](tmp_path)
     for least in (30, 40):
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, cut_and_crash(least), workers=workers)
     run(tmp_path, read, workers=workers)
     assert shown(tmp_path) == Counter(range(600))
@@ -176,7 +166,7 @@ def test_a_file_that_is_added_takes_no_file_from_another_worker(tmp_path: Path) 
     """Files are dealt out in the order of their names, and the new one is the first."""
     for part in (1, 2):
         write_lines(tmp_path / f"{part}.jsonl", range(100 * part, 100 * part + 100))
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, json_lines(tmp_path, follow=True), cut_and_crash(50), workers=2)
     write_lines(tmp_path / "0.jsonl", range(100))
     run(tmp_path, json_lines(tmp_path), workers=2)
@@ -186,7 +176,7 @@ def test_a_file_that_is_added_takes_no_file_from_another_worker(tmp_path: Path) 
 def test_a_rotated_file_is_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     write_lines(path, range(50))
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, json_lines(tmp_path, follow=True), cut_and_crash(50))
     write_lines(path, range(50, 70))
     os.rename(path, tmp_path / "log.jsonl.1")
@@ -196,10 +186,10 @@ def test_a_rotated_file_is_gone_on_with(tmp_path: Path) -> None:
         worker.step_while(lambda: sum(seen().values()) < 40, timeout=60)
         write_lines(path, [100])  # after which day 8 is complete
         worker.step_while(lambda: sum(seen().values()) < 41, timeout=60)
-        checkpoint(worker)
-        raise Crash
+        make_checkpoint(worker)
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, json_lines(tmp_path, follow=True), until_all)
     run(tmp_path, json_lines(tmp_path))
     assert shown(tmp_path) == Counter([*range(90), 100])
@@ -230,7 +220,7 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
 
     go = threading.Event()
     try:
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, drive)
     finally:
         go.set()
@@ -267,15 +257,15 @@ def test_records_whose_times_are_not_deterministic_come_once(times: str, tmp_pat
             # Fewer come where the last run made another checkpoint, as an idle computation does.
             end = time.monotonic() + (60 if turn == 0 else 2)
             worker.step_while(lambda: sum(seen().values()) < enough and time.monotonic() < end)
-            checkpoint(worker)
+            make_checkpoint(worker)
             # Behind the frontier; read by this run, too, in part, and again by the next.
             write_lines(tmp_path / "b.jsonl", [turn])
             write_lines(tmp_path / "a.jsonl", [700 + 100 * turn])
             for _ in range(10 * turn):
                 worker.step_or_park(0.01)
-            raise Crash
+            raise Enough
 
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, drive)
 
     expected = Counter([500, 510, 400, 0, 1, 2, 700, 800, 900])
@@ -284,9 +274,9 @@ def test_records_whose_times_are_not_deterministic_come_once(times: str, tmp_pat
         write_lines(tmp_path / "a.jsonl", [9000])
         write_lines(tmp_path / "b.jsonl", [9001])
         worker.step_while(lambda: not expected <= shown(tmp_path), timeout=60)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, until_shown)
     assert Counter({n: count for n, count in shown(tmp_path).items() if n < 9000}) == expected
 
@@ -346,7 +336,7 @@ def test_offsets_are_acknowledged_when_a_checkpoint_covers_them(
         before.extend(told)
         cut_and_crash(10)(worker, seen)
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, drive)
     assert before == []
     last = max(told)
@@ -398,22 +388,22 @@ def test_what_is_put_into_a_queue_is_read_once(tmp_path: Path) -> None:
     def first(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
         queues[0].put_many(range(3000))
         worker.step_while(lambda: sum(seen().values()) < 1500, timeout=60)
-        raise Crash  # before there is a checkpoint
+        raise Enough  # before there is a checkpoint
 
     def second(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
         worker.step_while(lambda: sum(seen().values()) < 3000, timeout=60)
         queues[1].put_many(range(3000, 3100))
         worker.step_while(lambda: sum(seen().values()) < 3100, timeout=60)
-        checkpoint(worker)
+        make_checkpoint(worker)
         queues[1].put(3100)
-        raise Crash
+        raise Enough
 
     def third(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
         queues[2].put_many([3101, 3102])
         queues[2].close()
 
     for queue, drive in zip(queues, (first, second), strict=False):
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, reading(queue), drive)
     run(tmp_path, reading(queues[2]), third)
     assert shown(tmp_path) == Counter(range(3103))
@@ -440,26 +430,26 @@ def test_what_was_received_is_read_once(tmp_path: Path) -> None:
         def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
             worker.step_while(lambda: sum(seen().values()) < enough, timeout=60)
             if covered:
-                checkpoint(worker)
-            raise Crash
+                make_checkpoint(worker)
+            raise Enough
 
         for turn in range(3):
             enough, covered = [(100, False), (200, True), (100, False)][turn]
             numbers = range(100 * turn, 100 * turn + 100)
             thread = threading.Thread(target=serve, args=(listener, numbers))
             thread.start()
-            with pytest.raises(Crash):
+            with pytest.raises(Enough):
                 run(tmp_path, read, drive)
             gc.collect()  # the error keeps the frames of the execution, and so its connection
             thread.join()
 
         def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
             worker.step_while(lambda: len(shown(tmp_path)) < 300, timeout=60)
-            raise Crash
+            raise Enough
 
         thread = threading.Thread(target=serve, args=(listener, []))
         thread.start()
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, until_shown)
         gc.collect()
         thread.join()
@@ -599,19 +589,19 @@ def test_a_table_is_gone_on_with_in_a_snapshot_and_in_a_transaction(
             server.do(f"insert into {table} select generate_series(500, 999)")
         cut_and_crash(10)(worker, seen)
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, begin)
     if snapshot:
         server.do(f"insert into {table} select generate_series(500, 999)")
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, cut_and_crash(10))
     server.do(f"insert into {table} values (1000)")
 
     def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
         worker.step_while(lambda: 1000 not in shown(tmp_path), timeout=60)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, until_shown)
     assert shown(tmp_path) == Counter(range(0 if snapshot else 500, 1001))
 
@@ -646,7 +636,7 @@ def test_partitions_are_gone_on_with_by_other_workers(broker: Any, tmp_path: Pat
         return read
 
     for turn, workers in enumerate((1, 3, 2)):
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read_of(False), cut_and_crash(20), workers=workers)
         added = range(300 + 90 * turn, 300 + 90 * (turn + 1))
         broker.send(topic, [(n % 3, str(n).encode()) for n in added])
@@ -678,17 +668,17 @@ def test_the_latest_message_is_looked_up_once(broker: Any, tmp_path: Path) -> No
             n += 1
             worker.step_or_park(0.1)
         worker.step_or_park(2.0)
-        checkpoint(worker)
-        raise Crash
+        make_checkpoint(worker)
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, first)
     broker.send(topic, [(1, b"1000")])
 
     def second(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
         worker.step_while(lambda: 1000 not in shown(tmp_path), timeout=60)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, second)
     assert set(shown(tmp_path).values()) == {1}
