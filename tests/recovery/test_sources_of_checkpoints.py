@@ -38,10 +38,7 @@ from pointstamp.connectors.network import (
     WebSocketSource,
 )
 from pointstamp.connectors.reading import Reading
-from resuming import Enough, make_checkpoint, settings
-
-# Tests look at what one execution has read.
-pytestmark = pytest.mark.filterwarnings("ignore:the function of inspect changes:pointstamp.UsageWarning")
+from resuming import Enough, Found, make_checkpoint, settings
 
 POSTGRES, KAFKA = postgres_server.missing(), kafka_broker.missing()
 
@@ -49,8 +46,8 @@ POSTGRES, KAFKA = postgres_server.missing(), kafka_broker.missing()
 Read = Callable[[ps.Scope], ps.Stream[int]]
 """Reads a source; the records are numbers."""
 
-Driver = Callable[[ps.Worker, Callable[[], Counter[int]]], None]
-"""Drives a worker; it is given what was worked on so far."""
+Driver = Callable[[ps.Worker, list[Any]], None]
+"""Drives a worker; gets the records that this execution has worked on so far, with their times."""
 
 
 def run(folder: Path, read: Read, drive: Driver | None = None, *, workers: int = 1) -> None:
@@ -60,10 +57,9 @@ def run(folder: Path, read: Read, drive: Driver | None = None, *, workers: int =
         with worker.dataflow() as scope:
             numbers = read(scope)
             numbers.map(lambda n: (n,)).write(SQLiteSink(folder / "out.db", "numbers", columns=["n"]))
-            seen: Counter[int] = Counter()
-            numbers.inspect(lambda n: seen.update([n]))
+            seen = Found(numbers).records
         if drive is not None:
-            drive(worker, lambda: seen)
+            drive(worker, seen)
 
     ps.execute(main, config=settings(folder, workers))
 
@@ -77,9 +73,9 @@ def shown(folder: Path) -> Counter[int]:
 def cut_and_crash(least: int) -> Driver:
     """Makes a checkpoint when so many records were read, reads on, and crashes."""
 
-    def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
         if worker.index == 0:
-            worker.step_while(lambda: sum(seen().values()) < least, timeout=60)
+            worker.step_while(lambda: len(seen) < least, timeout=60)
             make_checkpoint(worker)
             for _ in range(20):
                 worker.step()
@@ -182,10 +178,10 @@ def test_a_rotated_file_is_gone_on_with(tmp_path: Path) -> None:
     os.rename(path, tmp_path / "log.jsonl.1")
     write_lines(path, range(70, 90))
 
-    def until_all(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-        worker.step_while(lambda: sum(seen().values()) < 40, timeout=60)
+    def until_all(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: len(seen) < 40, timeout=60)
         write_lines(path, [100])  # after which day 8 is complete
-        worker.step_while(lambda: sum(seen().values()) < 41, timeout=60)
+        worker.step_while(lambda: len(seen) < 41, timeout=60)
         make_checkpoint(worker)
         raise Enough
 
@@ -212,7 +208,7 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
         records: ps.Stream[Any] = scope.read(Slow(tmp_path / "*.jsonl"), time=lambda record: record["day"])
         return records.map(lambda record: record["n"])
 
-    def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
         try:
             cut_and_crash(10)(worker, seen)
         finally:
@@ -252,11 +248,11 @@ def test_records_whose_times_are_not_deterministic_come_once(times: str, tmp_pat
 
     for turn in range(3):
 
-        def drive(worker: ps.Worker, seen: Callable[[], Counter[int]], turn: int = turn) -> None:
+        def drive(worker: ps.Worker, seen: list[Any], turn: int = turn) -> None:
             enough = 3 if turn == 0 else 2
             # Fewer come where the last run made another checkpoint, as an idle computation does.
             end = time.monotonic() + (60 if turn == 0 else 2)
-            worker.step_while(lambda: sum(seen().values()) < enough and time.monotonic() < end)
+            worker.step_while(lambda: len(seen) < enough and time.monotonic() < end)
             make_checkpoint(worker)
             # Behind the frontier; read by this run, too, in part, and again by the next.
             write_lines(tmp_path / "b.jsonl", [turn])
@@ -270,7 +266,7 @@ def test_records_whose_times_are_not_deterministic_come_once(times: str, tmp_pat
 
     expected = Counter([500, 510, 400, 0, 1, 2, 700, 800, 900])
 
-    def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def until_shown(worker: ps.Worker, seen: list[Any]) -> None:
         write_lines(tmp_path / "a.jsonl", [9000])
         write_lines(tmp_path / "b.jsonl", [9001])
         worker.step_while(lambda: not expected <= shown(tmp_path), timeout=60)
@@ -331,8 +327,8 @@ def test_offsets_are_acknowledged_when_a_checkpoint_covers_them(
 
     before = []
 
-    def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-        worker.step_while(lambda: sum(seen().values()) < 10)
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: len(seen) < 10)
         before.extend(told)
         cut_and_crash(10)(worker, seen)
 
@@ -385,20 +381,20 @@ def test_what_is_put_into_a_queue_is_read_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="put records in once that is built"):
         queues[0].put(1)
 
-    def first(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def first(worker: ps.Worker, seen: list[Any]) -> None:
         queues[0].put_many(range(3000))
-        worker.step_while(lambda: sum(seen().values()) < 1500, timeout=60)
+        worker.step_while(lambda: len(seen) < 1500, timeout=60)
         raise Enough  # before there is a checkpoint
 
-    def second(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-        worker.step_while(lambda: sum(seen().values()) < 3000, timeout=60)
+    def second(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: len(seen) < 3000, timeout=60)
         queues[1].put_many(range(3000, 3100))
-        worker.step_while(lambda: sum(seen().values()) < 3100, timeout=60)
+        worker.step_while(lambda: len(seen) < 3100, timeout=60)
         make_checkpoint(worker)
         queues[1].put(3100)
         raise Enough
 
-    def third(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def third(worker: ps.Worker, seen: list[Any]) -> None:
         queues[2].put_many([3101, 3102])
         queues[2].close()
 
@@ -427,8 +423,8 @@ def test_what_was_received_is_read_once(tmp_path: Path) -> None:
             lines: ps.Stream[str] = scope.read(TCPLineSource(address, journal=True), every=0.01)
             return lines.map(int)
 
-        def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-            worker.step_while(lambda: sum(seen().values()) < enough, timeout=60)
+        def drive(worker: ps.Worker, seen: list[Any]) -> None:
+            worker.step_while(lambda: len(seen) < enough, timeout=60)
             if covered:
                 make_checkpoint(worker)
             raise Enough
@@ -443,7 +439,7 @@ def test_what_was_received_is_read_once(tmp_path: Path) -> None:
             gc.collect()  # the error keeps the frames of the execution, and so its connection
             thread.join()
 
-        def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+        def until_shown(worker: ps.Worker, seen: list[Any]) -> None:
             worker.step_while(lambda: len(shown(tmp_path)) < 300, timeout=60)
             raise Enough
 
@@ -583,7 +579,7 @@ def test_a_table_is_gone_on_with_in_a_snapshot_and_in_a_transaction(
         changes: ps.Stream[Any] = scope.read(source, every=0.001)
         return changes.map(lambda change: change.row["n"])
 
-    def begin(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def begin(worker: ps.Worker, seen: list[Any]) -> None:
         if not snapshot:
             worker.step_while(lambda: not slots(server, table), timeout=60)
             server.do(f"insert into {table} select generate_series(500, 999)")
@@ -597,7 +593,7 @@ def test_a_table_is_gone_on_with_in_a_snapshot_and_in_a_transaction(
             run(tmp_path, read, cut_and_crash(10))
     server.do(f"insert into {table} values (1000)")
 
-    def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def until_shown(worker: ps.Worker, seen: list[Any]) -> None:
         worker.step_while(lambda: 1000 not in shown(tmp_path), timeout=60)
         raise Enough
 
@@ -661,9 +657,9 @@ def test_the_latest_message_is_looked_up_once(broker: Any, tmp_path: Path) -> No
         )
         return scope.read(source, every=0.01)  # type: ignore[no-any-return]
 
-    def first(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def first(worker: ps.Worker, seen: list[Any]) -> None:
         n = 0
-        while not seen():  # until the first partition is read at its end, and in all likelihood the second
+        while not seen:  # until the first partition is read at its end, and in all likelihood the second
             broker.send(topic, [(0, str(n).encode())])
             n += 1
             worker.step_or_park(0.1)
@@ -675,7 +671,7 @@ def test_the_latest_message_is_looked_up_once(broker: Any, tmp_path: Path) -> No
         run(tmp_path, read, first)
     broker.send(topic, [(1, b"1000")])
 
-    def second(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def second(worker: ps.Worker, seen: list[Any]) -> None:
         worker.step_while(lambda: 1000 not in shown(tmp_path), timeout=60)
         raise Enough
 
