@@ -1,9 +1,7 @@
 """A program that has changed since its checkpoint goes on where nothing is lost, and is refused else."""
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from killing import rows
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
 from pointstamp.logic import declared_state
 from resuming import run_until_stopped, settings, stop_at_checkpoint
@@ -60,11 +59,7 @@ def write(folder: Path, *days: int) -> None:
 
 def shown(folder: Path) -> list[int]:
     """The totals that were shown."""
-    with closing(sqlite3.connect(folder / "out.db")) as connection:
-        try:
-            return [total for (total,) in connection.execute("select total from totals order by rowid")]
-        except sqlite3.OperationalError:
-            return []  # there is no table yet
+    return [total for (total,) in rows(folder / "out.db", "select total from totals order by rowid")]
 
 
 def test_operators_without_state_come_and_go(tmp_path: Path) -> None:

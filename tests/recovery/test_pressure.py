@@ -30,7 +30,6 @@ class Slow(Sink):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.rows: list[Any] = []
-        self.most = 0
         self.positions_shown: dict[int, Position] = {}
 
     def open(self, worker: int, workers: int) -> SinkWriter:
@@ -52,9 +51,7 @@ class _SlowWriter(SinkWriter):
 
     def show(self, position: Position, rows: Sequence[tuple[ps.Time, Any]]) -> None:
         time.sleep(self._sink.seconds)
-        shown = [row for _, batch in rows for row in batch]
-        self._sink.most = max(self._sink.most, len(shown))
-        self._sink.rows += shown
+        self._sink.rows += [row for _, batch in rows for row in batch]
         self._sink.positions_shown[position.part] = position
 
 

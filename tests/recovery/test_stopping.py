@@ -3,18 +3,18 @@
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
+from killing import rows
 from pointstamp.__main__ import main as command
 from resuming import Found, make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
@@ -32,11 +32,7 @@ def write(folder: Path, count: int) -> None:
 
 
 def shown(folder: Path) -> list[int]:
-    try:
-        with closing(sqlite3.connect(folder / "out.db")) as connection:
-            return [total for (total,) in connection.execute("select total from totals order by rowid")]
-    except sqlite3.OperationalError:
-        return []
+    return [total for (total,) in rows(folder / "out.db", "select total from totals order by rowid")]
 
 
 @contextmanager
