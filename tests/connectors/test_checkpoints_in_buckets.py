@@ -17,10 +17,7 @@ import pytest
 import pointstamp as ps
 from killing import rows
 from pointstamp.connectors import JSONLinesSource, QueueSource, SQLiteSink
-
-
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
+from resuming import run_until_stopped, stop_at_checkpoint
 
 
 def has_clouds() -> bool:
@@ -92,16 +89,13 @@ def run(folder: Path, location: str, *, goes_on: bool) -> None:
             return
         while len(shown(folder)) < 4:
             worker.step_or_park(0.01)
-        made = worker.checkpoint()
-        worker.step_while(lambda: not made.done)
-        raise Enough
+        stop_at_checkpoint(worker)
 
     config = ps.Config(checkpoint=ps.Checkpoint(location, every=None))
     if goes_on:
         ps.execute(main, config=config)
     else:
-        with pytest.raises(Enough):
-            ps.execute(main, config=config)
+        run_until_stopped(main, config)
 
 
 def shown(folder: Path) -> list[tuple[str, int]]:

@@ -16,13 +16,10 @@ import pointstamp as ps
 from pointstamp.connectors import JSONLinesSource
 from pointstamp.logic.declared_state import Division, Restored
 from pointstamp.logic.planned import single_output
+from resuming import Enough, make_checkpoint, settings
 
 Build = Callable[[ps.Stream[Any]], Any]
 Records = list[tuple[int, Any, str]]
-
-
-class Enough(Exception):
-    """Ends a program where it has a checkpoint."""
 
 
 def records(count: int = 100) -> list[dict[str, Any]]:
@@ -87,17 +84,14 @@ class Cut:
             while self.taken < wanted:
                 worker.step()
             if worker.index == 0:
-                made = worker.checkpoint()
-                while not made.done:
-                    worker.step()
+                make_checkpoint(worker)
                 is_done = True
             while not is_done:
                 worker.step()
             raise Enough
 
-        place = ps.Checkpoint(self.folder / "state", every=None)
         try:
-            ps.execute(main, config=ps.Config(workers=workers, checkpoint=place))
+            ps.execute(main, config=settings(self.folder, workers))
         except Enough:
             assert not last
         else:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pointstamp as ps
-from killing import check_folder, newest, rows
+from killing import LIMIT, check_folder, newest, rows
 from pointstamp.cluster import bind
 from pointstamp.connectors import PartitionReader, Source, SQLiteSink
 
@@ -27,9 +27,6 @@ BATCHES = 3
 """Batches of each partition."""
 
 NAMES = ["ann", "bob", "cyd"]
-
-LIMIT = 300.0
-"""Seconds that a run may take: a limit against hangs."""
 
 
 @dataclass

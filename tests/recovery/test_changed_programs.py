@@ -1,9 +1,7 @@
 """A program that has changed since its checkpoint goes on where nothing is lost, and is refused else."""
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,12 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from killing import rows
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
 from pointstamp.logic import declared_state
+from resuming import run_until_stopped, settings, stop_at_checkpoint
 
 Build = Callable[[ps.Stream[Any]], ps.Stream[Any]]
-
-
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
 
 
 def named(records: ps.Stream[Any]) -> ps.KeyedStream[Any, Any]:
@@ -35,7 +31,6 @@ def ignore(key: Any, record: Any, state: Any) -> tuple[Any, list[Any]]:
 
 def run(folder: Path, build: Build, *, follows: bool = False, **options: Any) -> None:
     """Runs a program to its end, or, where it follows its files, until it has a checkpoint."""
-    checkpoint = ps.Checkpoint(folder / "state", every=None, **options)
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -46,16 +41,13 @@ def run(folder: Path, build: Build, *, follows: bool = False, **options: Any) ->
         if follows:
             while not shown(folder):
                 worker.step()
-            made = worker.checkpoint()
-            while not made.done:
-                worker.step()
-            raise Enough
+            stop_at_checkpoint(worker)
 
+    config = settings(folder, **options)
     if follows:
-        with pytest.raises(Enough):
-            ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+        run_until_stopped(main, config)
     else:
-        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+        ps.execute(main, config=config)
 
 
 def write(folder: Path, *days: int) -> None:
@@ -67,11 +59,7 @@ def write(folder: Path, *days: int) -> None:
 
 def shown(folder: Path) -> list[int]:
     """The totals that were shown."""
-    with closing(sqlite3.connect(folder / "out.db")) as connection:
-        try:
-            return [total for (total,) in connection.execute("select total from totals order by rowid")]
-        except sqlite3.OperationalError:
-            return []  # there is no table yet
+    return [total for (total,) in rows(folder / "out.db", "select total from totals order by rowid")]
 
 
 def test_operators_without_state_come_and_go(tmp_path: Path) -> None:

@@ -11,16 +11,13 @@ import pytest
 
 import pointstamp as ps
 from effort import EFFORT
-from killing import rows
+from killing import entry, newest, rows
 from pointstamp import _core
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
+from resuming import Enough, run_until_stopped, stop_at_checkpoint
 
 SAMPLED = 150
 """Bytes that are changed in `make test`; `make check-deep` changes all."""
-
-
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
 
 
 def run(folder: Path, state: Path, *, begins: bool) -> None:
@@ -40,13 +37,10 @@ def run(folder: Path, state: Path, *, begins: bool) -> None:
             raise Enough
         while len(shown(folder)) < 2:
             worker.step_or_park(0.01)
-        made = worker.checkpoint()
-        worker.step_while(lambda: not made.done)
-        raise Enough
+        stop_at_checkpoint(worker)
 
     checkpoint = ps.Checkpoint(state, every=None, keep=1)
-    with pytest.raises(Enough):
-        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    run_until_stopped(main, ps.Config(checkpoint=checkpoint))
 
 
 def shown(folder: Path) -> list[int]:
@@ -69,11 +63,18 @@ def objects(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(state)) for path in state.rglob("*") if path.is_file())
 
 
+def is_older_pack(folder: Path, name: str) -> bool:
+    """Whether an object is a pack of an earlier attempt than the newest checkpoint."""
+    state = folder / "state"
+    turn = entry(state, newest(state))["manifest"]["turn"]
+    return name.startswith("packs/") and not name.startswith(f"packs/{turn['execution']}.{turn['attempt']}.")
+
+
 def refused(folder: Path, name: str, contents: bytes | None) -> str:
     """Returns the error of a run where an object has other contents, or is missing.
 
-    A pack may have sections that the checkpoint does not need. Where the run resumes, `verify` has to find
-    it.
+    An older pack is kept for some of its sections. Where the run resumes, since it needs no others, `verify`
+    has to find it.
     """
     state = folder / "damaged"
     shutil.copytree(folder / "state", state)
@@ -85,9 +86,11 @@ def refused(folder: Path, name: str, contents: bytes | None) -> str:
         *_, damage = _core.checkpoints_verify(str(state))
         try:
             run(folder, state, begins=False)
-            said = "\n".join(damage)
         except ps.CheckpointError as error:
             said = str(error)
+        else:
+            assert is_older_pack(folder, name), f"the run resumes, and {name} is damaged: {damage}"
+            said = "\n".join(damage)
     finally:
         shutil.rmtree(state)
     assert shown(folder) == [1, 2]

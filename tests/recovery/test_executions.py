@@ -16,6 +16,7 @@ import pytest
 import pointstamp as ps
 from killing import LIMIT, PROGRAMS, check_folder, entries, kills, newest, rows, run
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
+from resuming import run_until_stopped, stop_at_checkpoint
 
 LINES = 8_000
 
@@ -108,10 +109,6 @@ def test_of_programs_that_start_together_one_goes_on(tmp_path: Path) -> None:
 # ------------------------------------------------------------ targets that are ahead
 
 
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
-
-
 def follow(folder: Path, *, days: int, workers: int = 1, state: str = "state", **options: Any) -> None:
     """Runs a program that follows its file, a day at a time, until so many days are shown."""
     file = folder / "in.jsonl"
@@ -135,16 +132,12 @@ def follow(folder: Path, *, days: int, workers: int = 1, state: str = "state", *
             worker.step_while(lambda: time.monotonic() < until)
             assert time.monotonic() < end
         if worker.index == 0:
-            made = worker.checkpoint()
-            while not made.done:
-                worker.step()
-            raise Enough
+            stop_at_checkpoint(worker)
         worker.run()
 
     file.touch()
     checkpoint = ps.Checkpoint(folder / state, every=0.01, keep=50, **options)
-    with pytest.raises(Enough):
-        ps.execute(main, config=ps.Config(workers=workers, checkpoint=checkpoint))
+    run_until_stopped(main, ps.Config(workers=workers, checkpoint=checkpoint))
 
 
 def manifests(state: Path) -> list[int]:

@@ -12,15 +12,12 @@ import pointstamp as ps
 from killing import rows
 from pointstamp import _core
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
+from resuming import Enough, make_checkpoint, run_until_stopped, settings
 
 NAMES = 400
 
 FOOTER = 36
 """Bytes of a pack's footer, which begins with the length of its sections."""
-
-
-class Enough(Exception):
-    """Ends the program where it has a checkpoint."""
 
 
 def note(name: str, number: int, seen: list[int]) -> tuple[list[int], list[tuple[str, int]]]:
@@ -74,20 +71,17 @@ class Program:
                     self.add(names)
                     while self.taken < len(self.given):
                         worker.step_or_park(0.01)
-                    asked = worker.checkpoint()
-                    while not asked.done:
-                        worker.step_or_park(0.01)
+                    make_checkpoint(worker)
                     made = number
                 while made < number:
                     worker.step_or_park(0.01)
             raise Enough
 
-        config = ps.Config(workers=workers, checkpoint=ps.Checkpoint(self.state, every=None, keep=self.keep))
+        config = settings(self.folder, workers, keep=self.keep)
         if last:
             ps.execute(main, config=config)
-            return
-        with pytest.raises(Enough):
-            ps.execute(main, config=config)
+        else:
+            run_until_stopped(main, config)
 
     def _took(self, _record: object) -> None:
         self.taken += 1
@@ -191,9 +185,7 @@ def test_state_that_cannot_be_pickled_ends_the_computation(tmp_path: Path) -> No
             keyed.scan(lambda: lambda: 0, lambda state, number: state, name="functions").probe()
         handle.send(1)
         handle.advance_to(1)
-        asked = worker.checkpoint()
-        while not asked.done:
-            worker.step_or_park(0.01)
+        make_checkpoint(worker)
 
     with pytest.raises(ps.CheckpointError, match="the state of operator 'functions' cannot be pickled"):
-        ps.execute(main, config=ps.Config(checkpoint=ps.Checkpoint(tmp_path, every=None)))
+        ps.execute(main, config=settings(tmp_path))

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -243,7 +244,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
             session.dataflow(words)
         flow.close()
         flow = session.dataflow(words)
-        lock = __import__("threading").Lock()
+        lock = threading.Lock()
         with pytest.raises(ps.ConfigError, match="lock"):
             session.dataflow(lambda scope: scope.to_stream([lock]), name="locks")
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.recovery.cutting import Enough, in_parts, outs
+from tests.recovery.cutting import Build, Records, in_parts, outs
 from tests.recovery.operator_programs import PROGRAMS, RESCALED
 
 import pointstamp as ps
 from pointstamp.logic import frames
+from resuming import Enough, make_checkpoint, run_until_stopped, settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 STATES: dict[str, Any] = runpy.run_path(
@@ -23,24 +26,45 @@ ROWS = 20_000
 
 SAME, REFUSED = STATES["SAME"], STATES["REFUSED"]
 
+DIVISIONS = {name: division for name, (_, division) in STATES["states"]().items()}
+"""The division of each operator's state among workers, by class and method."""
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_an_operator_goes_on_where_it_was(tmp_path: Path, name: str) -> None:
-    if STATES["states"]()[name][1] == REFUSED:
-        with pytest.raises(ps.GraphError, match="has no part in checkpoints"):
-            in_parts(tmp_path / "parts", PROGRAMS[name], [1, 1])
-        return
-    through = in_parts(tmp_path / "through", PROGRAMS[name], [1])
+KEPT = [name for name in PROGRAMS if DIVISIONS.get(name) != REFUSED]
+"""The programs that can be cut."""
+
+
+@pytest.fixture(scope="module")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Build], Records]:
+    """Returns a function that returns the results of a program in one run of one worker."""
+
+    @cache
+    def run(program: Build) -> Records:
+        return in_parts(tmp_path_factory.mktemp("uncut") / "through", program, [1])
+
+    return run
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in KEPT])
+def test_an_operator_that_has_no_part_in_checkpoints_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ps.GraphError, match="has no part in checkpoints"):
+        in_parts(tmp_path / "parts", PROGRAMS[name], [1, 1])
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_operator_goes_on_where_it_was(
+    tmp_path: Path, name: str, uncut: Callable[[Build], Records]
+) -> None:
+    through = uncut(PROGRAMS[name])
     assert through
     assert in_parts(tmp_path / "parts", PROGRAMS[name], [1, 1]) == through
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", KEPT)
+def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(
+    tmp_path: Path, name: str, uncut: Callable[[Build], Records]
+) -> None:
     program = RESCALED.get(name, PROGRAMS[name])
-    if STATES["states"]()[name][1] == REFUSED:
-        return
-    if STATES["states"]()[name][1] == SAME:
+    if DIVISIONS[name] == SAME:
         with pytest.raises(
             ps.CheckpointError, match=f"'{name.split('.')[1]}'.* go on with 2 workers, as before"
         ):
@@ -48,8 +72,7 @@ def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(tmp_path:
         through = in_parts(tmp_path / "through", program, [2], files=4)
         assert in_parts(tmp_path / "same", program, [2, 2], files=4) == through
     else:
-        through = in_parts(tmp_path / "through", program, [1])
-        assert in_parts(tmp_path / "parts", program, [1, 3, 2], files=4) == through
+        assert in_parts(tmp_path / "parts", program, [1, 3, 2], files=4) == uncut(program)
 
 
 def test_a_frame_goes_on_behind_the_batches_that_were_sent(
@@ -67,17 +90,14 @@ def test_a_frame_goes_on_behind_the_batches_that_were_sent(
         if not goes_on:
             while len(out.made) < 5:
                 worker.step()
-            asked = worker.checkpoint()
-            while not asked.done:
-                worker.step()
+            make_checkpoint(worker)
             made.extend(record for *_, record in out.made[: out.until])
             raise Enough
         worker.run()
         made.extend(record for *_, record in out.made)
 
-    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=None))
-    with pytest.raises(Enough):
-        ps.execute(main, config=config)
+    config = settings(tmp_path)
+    run_until_stopped(main, config)
     assert 5 <= len(made) < ROWS
     ps.execute(main, config=config)
     assert made == [repr({"n": n}) for n in range(ROWS)]
@@ -87,6 +107,6 @@ def test_the_table_has_each_operator_and_is_the_books() -> None:
     for kind, verbs in STATES["CLASSES"].items():
         methods = {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
         assert methods - STATES["OTHERS"] == set(verbs), kind
-    assert set(PROGRAMS) == set(STATES["states"]())
+    assert set(PROGRAMS) == set(DIVISIONS)
     written = (DOCS / "operator-state.md").read_text(encoding="utf-8")
     assert STATES["page"]() == written, "write it again: python docs/states.py"

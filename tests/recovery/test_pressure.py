@@ -19,6 +19,7 @@ from pointstamp.connectors import (
     SQLiteSink,
 )
 from pointstamp.connectors.protocol import Position
+from resuming import make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
 
 class Slow(Sink):
@@ -29,7 +30,6 @@ class Slow(Sink):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.rows: list[Any] = []
-        self.most = 0
         self.positions_shown: dict[int, Position] = {}
 
     def open(self, worker: int, workers: int) -> SinkWriter:
@@ -51,9 +51,7 @@ class _SlowWriter(SinkWriter):
 
     def show(self, position: Position, rows: Sequence[tuple[ps.Time, Any]]) -> None:
         time.sleep(self._sink.seconds)
-        shown = [row for _, batch in rows for row in batch]
-        self._sink.most = max(self._sink.most, len(shown))
-        self._sink.rows += shown
+        self._sink.rows += [row for _, batch in rows for row in batch]
         self._sink.positions_shown[position.part] = position
 
 
@@ -87,16 +85,12 @@ def test_a_source_that_waits_holds_no_checkpoint_up(tmp_path: Path) -> None:
         for number in range(5):
             if number == 2:
                 queue.put(7)
-            handle = worker.checkpoint()
-            worker.step_while(lambda: not handle.done)
-            assert handle.number is not None
-            made.append(handle.number)
+            made.append(make_checkpoint(worker))
         queue.close()
         worker.run()
         return made
 
-    checkpoint = ps.Checkpoint(tmp_path / "state", every=None)
-    [made] = ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    [made] = ps.execute(main, config=settings(tmp_path))
     assert made == sorted(set(made))
     assert sink.rows == [7]
 
@@ -139,16 +133,12 @@ def test_a_large_outbox_is_shown_without_an_interval(tmp_path: Path) -> None:
         feeding.start()  # the journal is there now
 
     feeding = threading.Thread(target=feed)
-    checkpoint = ps.Checkpoint(tmp_path / "state", every=None)
-    ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    ps.execute(main, config=settings(tmp_path))
     feeding.join()
     assert sorted(sink.rows) == list(range(count))
 
 
 def test_dataflows_that_were_dropped_and_finished_before_stay_so(tmp_path: Path) -> None:
-    class Enough(Exception):
-        """Ends the program where it has a checkpoint."""
-
     (tmp_path / "in.jsonl").write_text('{"day": 1, "n": 1}\n{"day": 2, "n": 2}\n')
 
     def main(worker: ps.Worker) -> None:
@@ -168,21 +158,15 @@ def test_dataflows_that_were_dropped_and_finished_before_stay_so(tmp_path: Path)
             ):
                 worker.step_or_park(0.01)
                 assert time.monotonic() < end
-            handle = worker.checkpoint()
-            worker.step_while(lambda: not handle.done)
-            raise Enough
+            stop_at_checkpoint(worker)
 
-    def run() -> None:
-        checkpoint = ps.Checkpoint(tmp_path / "state", every=0.05)
-        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
-
-    with pytest.raises(Enough):
-        run()
-    run()
+    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=0.05))
+    run_until_stopped(main, config)
+    ps.execute(main, config=config)
     assert sorted(rows(tmp_path / "a.db", "select n from t")) == [(1,), (2,)]
     assert sorted(rows(tmp_path / "b.db", "select n from t")) == [(1,), (2,)]
     with pytest.raises(ps.CheckpointError, match="has ended"):
-        run()
+        ps.execute(main, config=config)
     check_folder(tmp_path / "state")
 
 
@@ -197,13 +181,11 @@ def test_many_checkpoints_leave_no_more_than_a_few(tmp_path: Path) -> None:
         for number in range(100):
             input_.send({"n": number})
             input_.advance_to(number + 1)
-            handle = worker.checkpoint()
-            worker.step_while(lambda: not handle.done)
+            make_checkpoint(worker)
             most = max(most, sum(1 for path in state.rglob("*") if path.is_file()))
         return most
 
-    checkpoint = ps.Checkpoint(state, every=None, keep=2)
-    [most] = ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+    [most] = ps.execute(main, config=settings(tmp_path, keep=2))
     assert most < 30
     assert len(rows(tmp_path / "out.db", "select n from t")) == 100
     check_folder(state)

@@ -27,15 +27,12 @@ from pointstamp.connectors import (
 )
 from pointstamp.connectors.outbox import size_of
 from pointstamp.connectors.protocol import Position
+from resuming import Enough, make_checkpoint, settings
 
 COLUMNS = ["day", "n"]
 LINEAGE, OTHER = "0" * 32, "1" * 32
 ONE, TWO = "a" * 16, "b" * 16
 Row = tuple[int, int]
-
-
-class Crash(Exception):
-    """Ends an execution where a test wants it."""
 
 
 class Target(ABC):
@@ -194,10 +191,10 @@ class CrashingWriter(SinkWriter):
 
     def show(self, position: Position, rows: Sequence[tuple[ps.Time, Any]]) -> None:
         if self.when == "before":
-            raise Crash
+            raise Enough
         self.inner.show(position, rows)
         if self.when == "after":
-            raise Crash
+            raise Enough
 
 
 def write_days(folder: Path, *days: int) -> list[Row]:
@@ -218,7 +215,7 @@ def run(
     commit: Any = None,
     **options: Any,
 ) -> None:
-    """Runs the program to its end, or, where it follows its file, until a function raises `Crash`."""
+    """Runs the program to its end, or, where it follows its file, until a function raises `Enough`."""
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -229,17 +226,7 @@ def run(
         if until is not None:
             until(worker, probe)
 
-    checkpoint = ps.Checkpoint(folder / "state", every=None, **options)
-    ps.execute(main, config=ps.Config(workers=workers, checkpoint=checkpoint))
-
-
-def checkpoint(worker: ps.Worker) -> int:
-    """Makes a checkpoint; returns its number."""
-    made = worker.checkpoint()
-    while not made.done:
-        worker.step()
-    assert made.number is not None
-    return made.number
+    ps.execute(main, config=settings(folder, workers, **options))
 
 
 def step_until_shown(worker: ps.Worker, probe: ps.ProbeHandle, day: int) -> None:
@@ -261,10 +248,10 @@ def plain(rows: Sequence[tuple[ps.Time, Any]]) -> list[Row]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_crash_before_and_after_results_are_shown(target: Target, workers: int, tmp_path: Path) -> None:
     expected = write_days(tmp_path, 1, 2, 3)
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, Crashing(target.sink(), "before"), workers=workers)
     assert target.rows() == []
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, Crashing(target.sink(), "after"), workers=workers)
     run(tmp_path, Crashing(target.sink(), None), workers=workers)
     assert target.rows() == expected
@@ -276,7 +263,7 @@ def test_another_number_of_workers_shows_what_waits(tmp_path: Path) -> None:
         folder.mkdir()
         target = Parquet(folder)
         expected = write_days(folder, 1, 2, 3)
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(folder, Crashing(target.sink(), "before"), workers=before)
         run(folder, target.sink(), workers=after)
         assert target.rows() == expected
@@ -325,12 +312,12 @@ def test_a_target_that_is_ahead_is_refused(target: Target, tmp_path: Path) -> No
 
     def until(worker: ps.Worker, probe: ps.ProbeHandle) -> None:
         step_until_shown(worker, probe, 2)
-        numbers.append(checkpoint(worker))
+        numbers.append(make_checkpoint(worker))
         expected.extend(write_days(tmp_path, 3))
         step_until_shown(worker, probe, 3)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, target.sink(), until=until)
     shown = [row for row in expected if row[0] < 3]
     assert target.rows() == shown
@@ -367,12 +354,12 @@ def test_times_are_shown_as_they_end(target: Target, workers: int, tmp_path: Pat
     def until(worker: ps.Worker, probe: ps.ProbeHandle) -> None:
         step_until_shown(worker, probe, 2)
         if worker.index == 0:
-            checkpoint(worker)  # which has the records of day 2
+            make_checkpoint(worker)  # which has the records of day 2
             expected.extend(write_days(tmp_path, 3, 4))
         step_until_shown(worker, probe, 4)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, target.sink(), until=until, commit="time", workers=workers)
     assert target.rows() == [row for row in expected if row[0] < 4]
     with pytest.warns(ps.WrittenBefore):
@@ -421,7 +408,7 @@ def test_rows_that_cannot_be_pickled_are_named(tmp_path: Path) -> None:
             rows = scope.read(JSONLinesSource(str(tmp_path / "in.jsonl")))
             rows.map(lambda row: lambda: row).write(SQLite(tmp_path).sink())
 
-    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=None))
+    config = settings(tmp_path)
     with pytest.raises(ps.CheckpointError, match="rows that wait for 'write' cannot be pickled"):
         ps.execute(main, config=config)
 

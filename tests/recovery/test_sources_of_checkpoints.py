@@ -38,22 +38,16 @@ from pointstamp.connectors.network import (
     WebSocketSource,
 )
 from pointstamp.connectors.reading import Reading
-
-# Tests look at what one execution has read.
-pytestmark = pytest.mark.filterwarnings("ignore:the function of inspect changes:pointstamp.UsageWarning")
+from resuming import Enough, Found, make_checkpoint, settings
 
 POSTGRES, KAFKA = postgres_server.missing(), kafka_broker.missing()
-
-
-class Crash(Exception):
-    """Ends an execution where a test wants it."""
 
 
 Read = Callable[[ps.Scope], ps.Stream[int]]
 """Reads a source; the records are numbers."""
 
-Driver = Callable[[ps.Worker, Callable[[], Counter[int]]], None]
-"""Drives a worker; it is given what was worked on so far."""
+Driver = Callable[[ps.Worker, list[Any]], None]
+"""Drives a worker; gets the records that this execution has worked on so far, with their times."""
 
 
 def run(folder: Path, read: Read, drive: Driver | None = None, *, workers: int = 1) -> None:
@@ -63,13 +57,11 @@ def run(folder: Path, read: Read, drive: Driver | None = None, *, workers: int =
         with worker.dataflow() as scope:
             numbers = read(scope)
             numbers.map(lambda n: (n,)).write(SQLiteSink(folder / "out.db", "numbers", columns=["n"]))
-            seen: Counter[int] = Counter()
-            numbers.inspect(lambda n: seen.update([n]))
+            seen = Found(numbers).records
         if drive is not None:
-            drive(worker, lambda: seen)
+            drive(worker, seen)
 
-    checkpoint = ps.Checkpoint(folder / "state", every=None)
-    ps.execute(main, config=ps.Config(workers=workers, checkpoint=checkpoint))
+    ps.execute(main, config=settings(folder, workers))
 
 
 def shown(folder: Path) -> Counter[int]:
@@ -78,22 +70,16 @@ def shown(folder: Path) -> Counter[int]:
         return Counter(n for (n,) in database.execute("select n from numbers"))
 
 
-def checkpoint(worker: ps.Worker) -> None:
-    made = worker.checkpoint()
-    while not made.done:
-        worker.step()
-
-
 def cut_and_crash(least: int) -> Driver:
     """Makes a checkpoint when so many records were read, reads on, and crashes."""
 
-    def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
         if worker.index == 0:
-            worker.step_while(lambda: sum(seen().values()) < least, timeout=60)
-            checkpoint(worker)
+            worker.step_while(lambda: len(seen) < least, timeout=60)
+            make_checkpoint(worker)
             for _ in range(20):
                 worker.step()
-            raise Crash
+            raise Enough
         worker.step_while(lambda: True, timeout=100)  # until the other one crashes
 
     return drive
@@ -166,7 +152,7 @@ def test_files_are_gone_on_with(
             parquet.write_table(table, tmp_path / f"{part}.parquet")
     read = {"json": json_lines, "csv": csv, "parquet": parquet_rows}[kind](tmp_path)
     for least in (30, 40):
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, cut_and_crash(least), workers=workers)
     run(tmp_path, read, workers=workers)
     assert shown(tmp_path) == Counter(range(600))
@@ -176,7 +162,7 @@ def test_a_file_that_is_added_takes_no_file_from_another_worker(tmp_path: Path) 
     """Files are dealt out in the order of their names, and the new one is the first."""
     for part in (1, 2):
         write_lines(tmp_path / f"{part}.jsonl", range(100 * part, 100 * part + 100))
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, json_lines(tmp_path, follow=True), cut_and_crash(50), workers=2)
     write_lines(tmp_path / "0.jsonl", range(100))
     run(tmp_path, json_lines(tmp_path), workers=2)
@@ -186,20 +172,20 @@ def test_a_file_that_is_added_takes_no_file_from_another_worker(tmp_path: Path) 
 def test_a_rotated_file_is_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     write_lines(path, range(50))
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, json_lines(tmp_path, follow=True), cut_and_crash(50))
     write_lines(path, range(50, 70))
     os.rename(path, tmp_path / "log.jsonl.1")
     write_lines(path, range(70, 90))
 
-    def until_all(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-        worker.step_while(lambda: sum(seen().values()) < 40, timeout=60)
+    def until_all(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: len(seen) < 40, timeout=60)
         write_lines(path, [100])  # after which day 8 is complete
-        worker.step_while(lambda: sum(seen().values()) < 41, timeout=60)
-        checkpoint(worker)
-        raise Crash
+        worker.step_while(lambda: len(seen) < 41, timeout=60)
+        make_checkpoint(worker)
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, json_lines(tmp_path, follow=True), until_all)
     run(tmp_path, json_lines(tmp_path))
     assert shown(tmp_path) == Counter([*range(90), 100])
@@ -222,7 +208,7 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
         records: ps.Stream[Any] = scope.read(Slow(tmp_path / "*.jsonl"), time=lambda record: record["day"])
         return records.map(lambda record: record["n"])
 
-    def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
         try:
             cut_and_crash(10)(worker, seen)
         finally:
@@ -230,7 +216,7 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
 
     go = threading.Event()
     try:
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, drive)
     finally:
         go.set()
@@ -262,31 +248,31 @@ def test_records_whose_times_are_not_deterministic_come_once(times: str, tmp_pat
 
     for turn in range(3):
 
-        def drive(worker: ps.Worker, seen: Callable[[], Counter[int]], turn: int = turn) -> None:
+        def drive(worker: ps.Worker, seen: list[Any], turn: int = turn) -> None:
             enough = 3 if turn == 0 else 2
             # Fewer come where the last run made another checkpoint, as an idle computation does.
             end = time.monotonic() + (60 if turn == 0 else 2)
-            worker.step_while(lambda: sum(seen().values()) < enough and time.monotonic() < end)
-            checkpoint(worker)
+            worker.step_while(lambda: len(seen) < enough and time.monotonic() < end)
+            make_checkpoint(worker)
             # Behind the frontier; read by this run, too, in part, and again by the next.
             write_lines(tmp_path / "b.jsonl", [turn])
             write_lines(tmp_path / "a.jsonl", [700 + 100 * turn])
             for _ in range(10 * turn):
                 worker.step_or_park(0.01)
-            raise Crash
+            raise Enough
 
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, drive)
 
     expected = Counter([500, 510, 400, 0, 1, 2, 700, 800, 900])
 
-    def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def until_shown(worker: ps.Worker, seen: list[Any]) -> None:
         write_lines(tmp_path / "a.jsonl", [9000])
         write_lines(tmp_path / "b.jsonl", [9001])
         worker.step_while(lambda: not expected <= shown(tmp_path), timeout=60)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, until_shown)
     assert Counter({n: count for n, count in shown(tmp_path).items() if n < 9000}) == expected
 
@@ -341,12 +327,12 @@ def test_offsets_are_acknowledged_when_a_checkpoint_covers_them(
 
     before = []
 
-    def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-        worker.step_while(lambda: sum(seen().values()) < 10)
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: len(seen) < 10)
         before.extend(told)
         cut_and_crash(10)(worker, seen)
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, drive)
     assert before == []
     last = max(told)
@@ -395,25 +381,25 @@ def test_what_is_put_into_a_queue_is_read_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="put records in once that is built"):
         queues[0].put(1)
 
-    def first(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def first(worker: ps.Worker, seen: list[Any]) -> None:
         queues[0].put_many(range(3000))
-        worker.step_while(lambda: sum(seen().values()) < 1500, timeout=60)
-        raise Crash  # before there is a checkpoint
+        worker.step_while(lambda: len(seen) < 1500, timeout=60)
+        raise Enough  # before there is a checkpoint
 
-    def second(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-        worker.step_while(lambda: sum(seen().values()) < 3000, timeout=60)
+    def second(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: len(seen) < 3000, timeout=60)
         queues[1].put_many(range(3000, 3100))
-        worker.step_while(lambda: sum(seen().values()) < 3100, timeout=60)
-        checkpoint(worker)
+        worker.step_while(lambda: len(seen) < 3100, timeout=60)
+        make_checkpoint(worker)
         queues[1].put(3100)
-        raise Crash
+        raise Enough
 
-    def third(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def third(worker: ps.Worker, seen: list[Any]) -> None:
         queues[2].put_many([3101, 3102])
         queues[2].close()
 
     for queue, drive in zip(queues, (first, second), strict=False):
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, reading(queue), drive)
     run(tmp_path, reading(queues[2]), third)
     assert shown(tmp_path) == Counter(range(3103))
@@ -437,29 +423,29 @@ def test_what_was_received_is_read_once(tmp_path: Path) -> None:
             lines: ps.Stream[str] = scope.read(TCPLineSource(address, journal=True), every=0.01)
             return lines.map(int)
 
-        def drive(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
-            worker.step_while(lambda: sum(seen().values()) < enough, timeout=60)
+        def drive(worker: ps.Worker, seen: list[Any]) -> None:
+            worker.step_while(lambda: len(seen) < enough, timeout=60)
             if covered:
-                checkpoint(worker)
-            raise Crash
+                make_checkpoint(worker)
+            raise Enough
 
         for turn in range(3):
             enough, covered = [(100, False), (200, True), (100, False)][turn]
             numbers = range(100 * turn, 100 * turn + 100)
             thread = threading.Thread(target=serve, args=(listener, numbers))
             thread.start()
-            with pytest.raises(Crash):
+            with pytest.raises(Enough):
                 run(tmp_path, read, drive)
             gc.collect()  # the error keeps the frames of the execution, and so its connection
             thread.join()
 
-        def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+        def until_shown(worker: ps.Worker, seen: list[Any]) -> None:
             worker.step_while(lambda: len(shown(tmp_path)) < 300, timeout=60)
-            raise Crash
+            raise Enough
 
         thread = threading.Thread(target=serve, args=(listener, []))
         thread.start()
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, until_shown)
         gc.collect()
         thread.join()
@@ -593,25 +579,25 @@ def test_a_table_is_gone_on_with_in_a_snapshot_and_in_a_transaction(
         changes: ps.Stream[Any] = scope.read(source, every=0.001)
         return changes.map(lambda change: change.row["n"])
 
-    def begin(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def begin(worker: ps.Worker, seen: list[Any]) -> None:
         if not snapshot:
             worker.step_while(lambda: not slots(server, table), timeout=60)
             server.do(f"insert into {table} select generate_series(500, 999)")
         cut_and_crash(10)(worker, seen)
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, begin)
     if snapshot:
         server.do(f"insert into {table} select generate_series(500, 999)")
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read, cut_and_crash(10))
     server.do(f"insert into {table} values (1000)")
 
-    def until_shown(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def until_shown(worker: ps.Worker, seen: list[Any]) -> None:
         worker.step_while(lambda: 1000 not in shown(tmp_path), timeout=60)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, until_shown)
     assert shown(tmp_path) == Counter(range(0 if snapshot else 500, 1001))
 
@@ -646,7 +632,7 @@ def test_partitions_are_gone_on_with_by_other_workers(broker: Any, tmp_path: Pat
         return read
 
     for turn, workers in enumerate((1, 3, 2)):
-        with pytest.raises(Crash):
+        with pytest.raises(Enough):
             run(tmp_path, read_of(False), cut_and_crash(20), workers=workers)
         added = range(300 + 90 * turn, 300 + 90 * (turn + 1))
         broker.send(topic, [(n % 3, str(n).encode()) for n in added])
@@ -671,24 +657,24 @@ def test_the_latest_message_is_looked_up_once(broker: Any, tmp_path: Path) -> No
         )
         return scope.read(source, every=0.01)  # type: ignore[no-any-return]
 
-    def first(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def first(worker: ps.Worker, seen: list[Any]) -> None:
         n = 0
-        while not seen():  # until the first partition is read at its end, and in all likelihood the second
+        while not seen:  # until the first partition is read at its end, and in all likelihood the second
             broker.send(topic, [(0, str(n).encode())])
             n += 1
             worker.step_or_park(0.1)
         worker.step_or_park(2.0)
-        checkpoint(worker)
-        raise Crash
+        make_checkpoint(worker)
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, first)
     broker.send(topic, [(1, b"1000")])
 
-    def second(worker: ps.Worker, seen: Callable[[], Counter[int]]) -> None:
+    def second(worker: ps.Worker, seen: list[Any]) -> None:
         worker.step_while(lambda: 1000 not in shown(tmp_path), timeout=60)
-        raise Crash
+        raise Enough
 
-    with pytest.raises(Crash):
+    with pytest.raises(Enough):
         run(tmp_path, read, second)
     assert set(shown(tmp_path).values()) == {1}

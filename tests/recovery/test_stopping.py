@@ -3,17 +3,18 @@
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
+from killing import rows
 from pointstamp.__main__ import main as command
 from resuming import Found, make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
@@ -31,21 +32,26 @@ def write(folder: Path, count: int) -> None:
 
 
 def shown(folder: Path) -> list[int]:
-    try:
-        with closing(sqlite3.connect(folder / "out.db")) as connection:
-            return [total for (total,) in connection.execute("select total from totals order by rowid")]
-    except sqlite3.OperationalError:
-        return []
+    return [total for (total,) in rows(folder / "out.db", "select total from totals order by rowid")]
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def start(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Runs a program; at the end, kills what is left of it and of the processes that it started."""
+    with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as program:
+        try:
+            yield program
+        finally:
+            try:
+                os.killpg(program.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # all have ended
 
 
 def wait_for(folder: Path, count: int, program: subprocess.Popen[str]) -> None:
@@ -57,12 +63,7 @@ def wait_for(folder: Path, count: int, program: subprocess.Popen[str]) -> None:
 
 
 def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
-    try:
-        out, said = program.communicate(timeout=LIMIT)
-    finally:
-        if program.poll() is None:
-            os.killpg(program.pid, signal.SIGKILL)
-            program.wait()
+    out, said = program.communicate(timeout=LIMIT)
     return program.returncode, out, said
 
 
@@ -71,13 +72,13 @@ def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
 def test_a_program_that_stops_goes_on(tmp_path: Path, how: str, processes: int) -> None:
     for turn in range(1, 3):
         write(tmp_path, 3)
-        program = start(PROGRAM, tmp_path, processes)
-        wait_for(tmp_path, 3 * turn, program)
-        if how == "SIGTERM":
-            program.send_signal(signal.SIGTERM)
-        else:
-            (tmp_path / "stop").touch()
-        code, out, said = ended(program)
+        with start(PROGRAM, tmp_path, processes) as program:
+            wait_for(tmp_path, 3 * turn, program)
+            if how == "SIGTERM":
+                program.send_signal(signal.SIGTERM)
+            else:
+                (tmp_path / "stop").touch()
+            code, out, said = ended(program)
         assert code == 0, said
         assert ("went on" in out) == (how != "SIGTERM")
     assert shown(tmp_path) == [1, 2, 3, 4, 5, 6]
@@ -85,14 +86,14 @@ def test_a_program_that_stops_goes_on(tmp_path: Path, how: str, processes: int) 
 
 def test_lost_processes_are_started_again(tmp_path: Path) -> None:
     write(tmp_path, 3)
-    program = start(PROGRAM, tmp_path, 2)
-    for turn in range(1, 3):
-        wait_for(tmp_path, 3 * turn, program)
-        (tmp_path / "kill").touch()
-        write(tmp_path, 3)
-    wait_for(tmp_path, 9, program)
-    (tmp_path / "stop").touch()
-    code, _, said = ended(program)
+    with start(PROGRAM, tmp_path, 2) as program:
+        for turn in range(1, 3):
+            wait_for(tmp_path, 3 * turn, program)
+            (tmp_path / "kill").touch()
+            write(tmp_path, 3)
+        wait_for(tmp_path, 9, program)
+        (tmp_path / "stop").touch()
+        code, _, said = ended(program)
     assert code == 0, said
     assert said.count("all start again from the last checkpoint") == 2
     assert shown(tmp_path) == list(range(1, 10))
@@ -103,14 +104,14 @@ def test_an_exception_of_the_program_ends_it_unless_it_is_to_be_retried(
     tmp_path: Path, retries: bool
 ) -> None:
     write(tmp_path, 3)
-    program = start(PROGRAM, tmp_path, 2, *(["retry"] if retries else []))
-    wait_for(tmp_path, 3, program)
-    (tmp_path / "raise").touch()
-    if retries:
-        write(tmp_path, 1)
-        wait_for(tmp_path, 4, program)
-        (tmp_path / "stop").touch()
-    code, _, said = ended(program)
+    with start(PROGRAM, tmp_path, 2, *(["retry"] if retries else [])) as program:
+        wait_for(tmp_path, 3, program)
+        (tmp_path / "raise").touch()
+        if retries:
+            write(tmp_path, 1)
+            wait_for(tmp_path, 4, program)
+            (tmp_path / "stop").touch()
+        code, _, said = ended(program)
     assert ("all start again" in said) == retries
     assert code == (0 if retries else 1)
     assert ("OSError: the network is away" in said.partition("all start again")[0]) or not retries
@@ -119,13 +120,13 @@ def test_an_exception_of_the_program_ends_it_unless_it_is_to_be_retried(
 def test_the_command_line_makes_checkpoints_and_restarts(tmp_path: Path) -> None:
     write(tmp_path, 3)
     recovery = ("--checkpoint", tmp_path / "state", "--every", "0.05", "--restart", "3")
-    program = start("-m", "pointstamp", "run", "-n", 2, *recovery, f"{PROGRAM}:main", tmp_path)
-    wait_for(tmp_path, 3, program)
-    (tmp_path / "kill").touch()
-    write(tmp_path, 3)
-    wait_for(tmp_path, 6, program)
-    program.send_signal(signal.SIGTERM)
-    code, _, said = ended(program)
+    with start("-m", "pointstamp", "run", "-n", 2, *recovery, f"{PROGRAM}:main", tmp_path) as program:
+        wait_for(tmp_path, 3, program)
+        (tmp_path / "kill").touch()
+        write(tmp_path, 3)
+        wait_for(tmp_path, 6, program)
+        program.send_signal(signal.SIGTERM)
+        code, _, said = ended(program)
     assert code == 0, said
     assert said.count("all start again from the last checkpoint") == 1
     assert shown(tmp_path) == [1, 2, 3, 4, 5, 6]

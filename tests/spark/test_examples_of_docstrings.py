@@ -10,7 +10,8 @@ import pytest
 import pointstamp.spark
 from effort import EFFORT
 
-pytestmark = pytest.mark.skipif(EFFORT == 1, reason="takes minutes: POINTSTAMP_EFFORT=2 runs it")
+if EFFORT == 1:
+    pytest.skip("takes minutes: POINTSTAMP_EFFORT=2 runs it", allow_module_level=True)
 
 FINDER = doctest.DocTestFinder(exclude_empty=True)
 

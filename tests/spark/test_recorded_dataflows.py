@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from micro_batches import wait_for_checkpoints
+from micro_batches import first_seen, wait_for_checkpoints
 from pointstamp.spark.calls.inprocess import Recorded
 from pointstamp.spark.job.outputs import Declared
 from pointstamp.spark.job.plan import Plan
@@ -40,11 +40,7 @@ class Session:
         return sorted(tuple(row.values()) for row in table.to_pylist())
 
 
-def build(_scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
-    return {"words": rows.distinct_so_far("word"), "sums": rows.aggregate("word", n_sum=ps.col("n").sum())}
-
-
-def plan(function: Any = build) -> Any:
+def plan(function: Any = first_seen) -> Any:
     declared = Declared({"words": ROWS, "sums": SUMS}, False, "epoch")
     return Plan(function, {"input": ROWS}, False, declared, Named)  # type: ignore[arg-type]
 
@@ -105,7 +101,7 @@ def test_an_operator_that_raises_ends_it_and_the_next_goes_on(tmp_path: Path) ->
                 raise LookupError("no such word")
             return batch
 
-        return build(scope, rows.map_batches(passing))
+        return first_seen(scope, rows.map_batches(passing))
 
     right = expected(tmp_path, 2)
     fails = True
@@ -131,7 +127,7 @@ def test_a_mistake_in_build_is_raised(tmp_path: Path) -> None:
         def logic(capability: Any, info: Any) -> Any:
             return lambda port, output: None
 
-        return build(scope, rows.unary(ps.Pipeline(), "silent", logic, schema=ROWS))
+        return first_seen(scope, rows.unary(ps.Pipeline(), "silent", logic, schema=ROWS))
 
     with pytest.raises(ps.GraphError, match=r"'silent' .* does not say what its state is"):
         Recorded(plan(silent), 2, ps.Checkpoint(tmp_path / "state"))

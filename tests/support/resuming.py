@@ -1,5 +1,6 @@
 """Runs programs that are stopped at a checkpoint, and run again: helpers of the tests of recovery."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import pointstamp as ps
 
 Main = Callable[[ps.Worker], Any]
 
+LIMIT = 60.0
+"""Seconds that a checkpoint may take: a limit against hangs."""
+
 
 class Enough(Exception):
-    """Ends a program after its checkpoint."""
+    """Ends a program where a test wants it."""
 
 
 def settings(folder: Path, workers: int = 1, **options: Any) -> ps.Config:
@@ -21,10 +25,15 @@ def settings(folder: Path, workers: int = 1, **options: Any) -> ps.Config:
     return ps.Config(workers=workers, checkpoint=checkpoint)
 
 
-def make_checkpoint(worker: ps.Worker) -> None:
-    """Makes a checkpoint, which all workers ask for."""
+def make_checkpoint(worker: ps.Worker) -> int:
+    """Makes a checkpoint, also where all dataflows end before it; returns its number."""
     made = worker.checkpoint()
-    worker.step_while(lambda: not made.done, timeout=30)
+    end = time.monotonic() + LIMIT
+    while not made.done:  # not `step_while`, which returns when no dataflow is left
+        assert time.monotonic() < end, made.failed
+        worker.step_or_park(0.01)
+    assert made.number is not None
+    return made.number
 
 
 def stop_at_checkpoint(worker: ps.Worker) -> None:
@@ -34,7 +43,7 @@ def stop_at_checkpoint(worker: ps.Worker) -> None:
 
 
 def run_until_stopped(main: Main, config: ps.Config) -> None:
-    """Runs a program that ends by `stop_at_checkpoint`."""
+    """Runs a program that ends by `Enough`, as `stop_at_checkpoint` does it."""
     with pytest.raises(Enough):
         ps.execute(main, config=config)
 

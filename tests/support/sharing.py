@@ -25,6 +25,10 @@ FIRST = (
     "tests/connectors/test_postgres.py",
     "tests/failures/test_flat.py",
     "tests/engine/test_size.py",
+    "tests/recovery/test_faults.py",
+    "tests/recovery/test_operators.py",
+    "tests/recovery/test_killed_programs.py",
+    "tests/recovery/test_sources_of_checkpoints.py",
 )
 """The groups that take longest (pytest --durations), by name: none of them may begin last."""
 
