@@ -94,11 +94,13 @@ pub fn merged<K: Rows, V: Rows, T: Time>(
             next.push(Arc::new(merge.finish()));
         }
         left = next;
-        if let [only] = &mut left[..] {
+        if left.len() == 1
+            && let Some(only) = left.pop()
+        {
             if only.is_empty() {
                 return Ok(None);
             }
-            let whole = Arc::unwrap_or_clone(Arc::clone(only));
+            let whole = Arc::unwrap_or_clone(only);
             return Ok(Some(Arc::new(whole.between(lower, upper))));
         }
     }

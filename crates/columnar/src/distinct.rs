@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::pieces::MAX_ROWS;
-use crate::schema::project;
+use crate::schema::{numbered_columns, project};
 use crate::times::Times;
 
 /// Some rows of a batch; `None` when there are none.
@@ -104,9 +104,7 @@ fn keys_of(groups: &Groups, numbers: Option<&[u32]>) -> Result<Vec<RecordBatch>,
             Some(numbers) => gathered(&numbers[range], |range| groups.keys(range)),
         };
         in_parts(range, make, |columns| {
-            let columns = columns.into_iter().enumerate();
-            let named = columns.map(|(at, column)| (at.to_string(), column, true));
-            batches.push(RecordBatch::try_from_iter_with_nullable(named)?);
+            batches.push(numbered_columns(columns)?);
             Ok::<_, Error>(())
         })?;
     }

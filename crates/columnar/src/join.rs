@@ -26,7 +26,7 @@ use crate::gathered::gathered;
 use crate::groups::Groups;
 use crate::kept::{Pairs, Rows};
 use crate::pieces::MAX_ROWS;
-use crate::schema::{key_columns, project, same_values};
+use crate::schema::{key_columns, numbered_columns, project, same_values};
 
 pub use crate::kept::{Limits, Side};
 
@@ -199,9 +199,7 @@ impl Join {
                         numbered[range].iter().copied().unzip();
                     let mut columns = gathered(&keys, |range| self.groups.keys(range))?;
                     columns.extend(rows.gather(&places)?);
-                    let named = columns.into_iter().enumerate();
-                    let named = named.map(|(at, column)| (at.to_string(), column, true));
-                    Ok(RecordBatch::try_from_iter_with_nullable(named)?)
+                    numbered_columns(columns)
                 };
                 in_parts(range, make, |batch| {
                     kept.push((time.clone(), batch));

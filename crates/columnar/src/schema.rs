@@ -100,6 +100,13 @@ pub fn project(batch: &RecordBatch, columns: &[usize]) -> Vec<ArrayRef> {
         .collect()
 }
 
+/// Makes a batch of columns that are named by their numbers. Checkpoints contain these names.
+pub(crate) fn numbered_columns(columns: Vec<ArrayRef>) -> Result<RecordBatch, Error> {
+    let columns = columns.into_iter().enumerate();
+    let named = columns.map(|(at, column)| (at.to_string(), column, true));
+    Ok(RecordBatch::try_from_iter_with_nullable(named)?)
+}
+
 /// Converts the batch to the stream's schema: unchanged where the types agree, converted where only the layout
 /// differs (the width of offsets, views, dictionaries), refused where the values would. The index of a slice that
 /// pandas keeps is left out.

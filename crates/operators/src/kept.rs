@@ -35,6 +35,16 @@ impl Entry {
         Entry { numbers, batches }
     }
 
+    /// Makes an entry of batches of one kind at a time: its numbers are `first`, and the coordinates of the time.
+    pub fn at<C: Content>(
+        first: u64,
+        time: &Point,
+        batches: impl IntoIterator<Item = C>,
+    ) -> Self {
+        let coords = time.coords().iter().copied();
+        Entry::new(std::iter::once(first).chain(coords).collect(), batches)
+    }
+
     /// Returns the batches as contents of one kind.
     ///
     /// # Errors
@@ -173,7 +183,6 @@ impl Restored {
     ///
     /// As [`partition`].
     pub fn mine(&self, rows: &RecordBatch, key: &[usize]) -> Result<Option<RecordBatch>, Error> {
-        let mut mine = None;
         let mut parts = Vec::new();
         partition(rows, key, self.peers, |worker, part| {
             if worker == self.index {
@@ -181,12 +190,11 @@ impl Restored {
             }
         })?;
         if parts.len() > 1 {
-            mine = Some(
-                arrow_select::concat::concat_batches(&rows.schema(), &parts)
-                    .map_err(pointstamp_columnar::Error::from)?,
-            );
+            let mine = arrow_select::concat::concat_batches(&rows.schema(), &parts)
+                .map_err(pointstamp_columnar::Error::from)?;
+            return Ok(Some(mine));
         }
-        Ok(mine.or_else(|| parts.pop()))
+        Ok(parts.pop())
     }
 
     /// Returns the worker's number, and how many there are.
@@ -211,7 +219,7 @@ mod tests {
     #[test]
     fn entries_are_read_as_they_were_written_and_not_where_something_is_missing() {
         let written = vec![
-            Entry::new(vec![3, u64::MAX], [rows(vec![1, 2]), rows(Vec::new())]),
+            Entry::at(3, &Point::from([u64::MAX]), [rows(vec![1, 2]), rows(Vec::new())]),
             Entry::new::<RecordBatch>(Vec::new(), []),
         ];
         let piece = Piece::new(Entries(written));

@@ -296,22 +296,17 @@ impl Driver {
         let _first = self.recording.set(recording);
     }
 
-    /// The worker's part in checkpoints.
+    /// The worker's part in checkpoints, if some are made, as the engine has it.
     pub(crate) fn engine_recording(&self) -> PyResult<Option<Rc<EngineRecording<Batch>>>> {
         let recording = self.recording.get();
         let recording = recording.map(|recording| recording.get().map(Rc::clone));
         recording.transpose()
     }
 
-    /// The worker's part in checkpoints, if some are made.
+    /// The worker's part in checkpoints, if some are made, for Python.
     pub(crate) fn recording(&self) -> PyResult<Option<Recording>> {
-        let Some(recording) = self.recording.get() else {
-            return Ok(None);
-        };
-        Ok(Some(Recording::new(
-            self.home(),
-            Rc::clone(recording.get()?),
-        )))
+        let recording = self.engine_recording()?;
+        Ok(recording.map(|recording| Recording::new(self.home(), recording)))
     }
 
     /// Notes an input that has not come to where it stood at the checkpoint.

@@ -133,7 +133,8 @@ impl InputHandle {
         let state = state.get()?;
         state.drain(py)?; // earlier records are not for this dataflow
         let is_first = state.dims.get().is_none();
-        if driver.recording()?.is_some() {
+        let recording = driver.engine_recording()?;
+        if recording.is_some() {
             state.keep_ledger(scope.dims());
         }
         let stream = state
@@ -150,7 +151,7 @@ impl InputHandle {
             if !repeats && state.input.had_ended() {
                 state.input.close(); // main is told, and does not send again
             }
-            if state.resume(driver.engine_recording()?, repeats)? {
+            if state.resume(recording, repeats)? {
                 let state = Rc::clone(state) as Rc<dyn Gathering>;
                 driver.repeat(state)?;
             }
@@ -312,10 +313,11 @@ impl InputHandle {
                     }
                 }
             }
-            let chunk = chunk.get_slice(before, chunk.len());
-            if chunk.is_empty() {
-                continue;
-            }
+            let chunk = match before {
+                0 => chunk,
+                before if before == chunk.len() => continue,
+                before => chunk.get_slice(before, chunk.len()),
+            };
             let buffer = state.gathered(py);
             buffer.set_slice(usize::MAX >> 1, usize::MAX >> 1, &chunk)?;
             state.flush(py)?;

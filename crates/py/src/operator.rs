@@ -21,7 +21,7 @@ use crate::observability::notes::{Kept, Made};
 use crate::pact::pact;
 use crate::port::{Carries, FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
-use crate::recovery::{Division, Piece, taking};
+use crate::recovery::{Piece, taking};
 use crate::sources::Sources;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
@@ -206,7 +206,7 @@ impl Builder {
 
     /// Says how the operator's state is taken: `take()` returns a list of pieces, which are divided among "workers", "groups" of keys or "parts".
     fn keeps(&self, division: &str, take: Py<PyAny>) -> PyResult<()> {
-        let division = Division::named(division)?;
+        let division = crate::recovery::division(division)?;
         self.builder.get()?.keeps(taking(division, take));
         Ok(())
     }
@@ -224,13 +224,6 @@ impl Builder {
         let held = restored.held.into_iter();
         let held = held.map(|held| Capability::new(home, held));
         Ok(Some((pieces, held.collect())))
-    }
-
-    /// Sets whether the operator pauses while sources are held for a checkpoint. By default, operators without inputs
-    /// do.
-    fn pauses(&self, pauses: bool) -> PyResult<()> {
-        self.builder.get()?.pauses(pauses);
-        Ok(())
     }
 
     /// The sources of the computation, which the operator may hold back.

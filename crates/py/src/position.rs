@@ -91,11 +91,10 @@ impl Ledger {
 
     /// Notes a record by its hash; whether it is to be sent.
     pub(crate) fn note(&mut self, hash: u64) -> PyResult<bool> {
-        let coords = self.time.coords().iter().copied().chain([hash]);
-        let coords: Vec<_> = coords.map(Ok::<_, PyErr>).collect();
-        self.digest = self
-            .digest
-            .wrapping_add(mix(hash_tuple(coords.into_iter())?));
+        let coords = self.time.coords();
+        let parts = (0..coords.len() + 1)
+            .map(|at| Ok::<_, PyErr>(coords.get(at).copied().unwrap_or(hash)));
+        self.digest = self.digest.wrapping_add(mix(hash_tuple(parts)?));
         self.sent += 1;
         if self.until.is_none() {
             self.tell();
@@ -185,8 +184,7 @@ fn deep(record: &Bound<'_, PyAny>, depth: usize) -> u64 {
         return hash_none();
     }
     if let Ok(items) = record.cast_exact::<PyTuple>() {
-        let hashes: Vec<_> = items.iter().map(inner).collect();
-        return hash_tuple(hashes.into_iter()).unwrap_or_default();
+        return hash_tuple(items.iter().map(inner)).unwrap_or_default();
     }
     if let Ok(items) = record.cast_exact::<PyList>() {
         let hashes: Vec<_> = items.iter().map(inner).collect();

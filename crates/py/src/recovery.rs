@@ -107,7 +107,7 @@ impl Checkpoints {
         };
         let opened = if process == 0 {
             let opened = detached(py, || open(&options));
-            Some(opened.map_err(|error| (&error).into_exception())?)
+            Some(refused(opened)?)
         } else {
             None
         };
@@ -135,7 +135,7 @@ impl Checkpoints {
         let ended = detached(py, || {
             recorder.map_or(Ok(()), |recorder| recorder.end(whole))
         });
-        ended.map_err(|error| (&error).into_exception())
+        refused(ended)
     }
 }
 
@@ -146,8 +146,7 @@ impl Checkpoints {
         let turns = self.turns.clone();
         let turns = turns.map(|turns| Box::new(turns) as Box<dyn Turns>);
         let recorder = EngineRecorder::start(cluster, &self.options, opened, turns);
-        let recorder = recorder.map_err(|error| (&error).into_exception())?;
-        *self.recorder.lock() = Some(Arc::new(recorder));
+        *self.recorder.lock() = Some(Arc::new(refused(recorder)?));
         Ok(())
     }
 
@@ -321,36 +320,19 @@ impl Piece {
     }
 }
 
-/// The division of an operator's pieces among workers.
-#[derive(Clone, Copy)]
-pub(crate) enum Division {
-    Workers,
-    Groups,
-    Parts,
-}
-
-impl Division {
-    pub(crate) fn named(name: &str) -> PyResult<Self> {
-        match name {
-            "workers" => Ok(Division::Workers),
-            "groups" => Ok(Division::Groups),
-            "parts" => Ok(Division::Parts),
-            _ => Err(PyValueError::new_err(format!("no division: {name:?}"))),
-        }
-    }
-
-    fn with(self, pieces: Vec<EnginePiece>) -> State {
-        match self {
-            Division::Workers => State::Workers(pieces),
-            Division::Groups => State::Groups(pieces),
-            Division::Parts => State::Parts(pieces),
-        }
+/// Returns the constructor of a state whose pieces are divided among workers by the named division.
+pub(crate) fn division(name: &str) -> PyResult<fn(Vec<EnginePiece>) -> State> {
+    match name {
+        "workers" => Ok(State::Workers),
+        "groups" => Ok(State::Groups),
+        "parts" => Ok(State::Parts),
+        _ => Err(PyValueError::new_err(format!("no division: {name:?}"))),
     }
 }
 
 /// Wraps a Python function that returns the state as a list of pieces.
 pub(crate) fn taking(
-    division: Division,
+    division: fn(Vec<EnginePiece>) -> State,
     take: Py<PyAny>,
 ) -> impl FnMut() -> Result<State, BoxError> + 'static {
     let take = Held::new(take);
@@ -359,7 +341,7 @@ pub(crate) fn taking(
             let taken = take.get().bind(py).call0()?;
             let pieces = taken.extract::<Vec<PyRef<'_, Piece>>>()?;
             let pieces = pieces.iter().map(|piece| piece.0.clone()).collect();
-            Ok(division.with(pieces))
+            Ok(division(pieces))
         })
         .map_err(Raised::here)
     }

@@ -159,7 +159,7 @@ impl Scope {
         let builder = self.scope.get()?.operator("to_stream").map_err(refused)?;
         let (output, stream, capability) = builder.new_held_output().map_err(refused)?;
         let mut given = Given::default();
-        if self.driver.recording()?.is_some() {
+        if self.driver.engine_recording()?.is_some() {
             given = Given::keep(&builder);
         }
         let mut capability = Some(capability).filter(|capability| !capability.is_revoked());

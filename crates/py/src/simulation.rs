@@ -76,12 +76,6 @@ impl Simulation {
         self.world.is_killed()
     }
 
-    /// The number of steps so far.
-    #[getter]
-    fn steps(&self) -> u64 {
-        self.world.steps()
-    }
-
     /// The process that was lost, if one was.
     fn lost(&self) -> Option<usize> {
         self.world.lost()

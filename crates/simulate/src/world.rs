@@ -136,11 +136,6 @@ impl World {
         self.state.lock().is_killed()
     }
 
-    /// The number of steps so far.
-    pub fn steps(&self) -> u64 {
-        self.state.lock().steps()
-    }
-
     /// Waits for the first turn of the writer of a process.
     pub fn enter_writer(&self, process: usize) {
         self.enter(self.workers + process);

@@ -20,7 +20,7 @@ use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::scope::Scope;
 use pointstamp_engine::wakeups::Activator;
-use pointstamp_order::Point;
+use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::Cells;
 
 use super::follow::{Followers, Publisher};
@@ -60,7 +60,7 @@ pub(crate) type Template<T> = Rc<RefCell<Option<Reader<Cells, Cells, T>>>>;
 /// `begins` is the frontier of the input at the checkpoint.
 pub(crate) fn let_go<T: ScopeTime, I: Content>(
     template: &Template<T>,
-    begins: Option<&[Point]>,
+    begins: Option<&Antichain<T>>,
     input: &Input<I>,
     activator: &Activator,
 ) {
@@ -68,10 +68,10 @@ pub(crate) fn let_go<T: ScopeTime, I: Content>(
     if template.is_none() {
         return;
     }
-    let moved = |begins: &[Point]| {
+    let moved = |begins: &Antichain<T>| {
         let frontier = input.port().frontier();
         let frontier = frontier_of::<T>(frontier.frontier());
-        !frontier.is_empty() && frontier != frontier_of(begins)
+        !frontier.is_empty() && frontier != *begins
     };
     if begins.is_none_or(|begins| moved(begins) && !activator.awaits_dataflows()) {
         template.take();
@@ -175,14 +175,7 @@ impl<T: ScopeTime> Arranged<T> {
             if !restored.has_ended {
                 staging.restore(&mut restored.held, &mut restored.parts)?;
             }
-            begins = Some(
-                restored
-                    .parts
-                    .upper
-                    .iter()
-                    .map(T::point)
-                    .collect::<Vec<_>>(),
-            );
+            begins = Some(restored.parts.upper.clone());
             let (kept, was_read) = restored.parts.take_arrangement();
             TraceWriter::restored(kept, was_read)
         } else {
@@ -232,7 +225,7 @@ impl<T: ScopeTime> Arranged<T> {
         });
         builder.build(move || {
             let _while_it_runs = &held;
-            let_go(&template, begins.as_deref(), &input, &activator);
+            let_go(&template, begins.as_ref(), &input, &activator);
             let mut staging = staging.borrow_mut();
             let mut fuel = staging.receive(&input)?;
             writer.pay(&mut fuel)?;

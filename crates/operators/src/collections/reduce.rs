@@ -86,7 +86,7 @@ fn build<T: ScopeTime>(
             let times = pending.times().iter().cloned().collect();
             held = capabilities(&mut restored.held, &times)?;
         }
-        begins = Some(parts.upper.iter().map(T::point).collect::<Vec<_>>());
+        begins = Some(parts.upper.clone());
         let pending = parts.pending.take();
         Reduce::restored(source, parts.take_arrangement(), pending.as_ref(), reducer)
     } else {
@@ -138,7 +138,7 @@ fn build<T: ScopeTime>(
         allowance: Allowance::default(),
     };
     builder.build(move || {
-        let_go(&template, begins.as_deref(), &port, &activator);
+        let_go(&template, begins.as_ref(), &port, &activator);
         if reducing.run(&port, &output)? {
             activator.resume();
         }

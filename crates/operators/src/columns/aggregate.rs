@@ -211,8 +211,7 @@ fn kept_partials(
         let mut entries = Vec::new();
         for (time, (_, partial)) in kept.borrow().iter() {
             if let Some((table, rows)) = partial.table() {
-                let numbers = std::iter::once(rows as u64).chain(time.coords().iter().copied());
-                entries.push(Entry::new(numbers.collect(), states_of(table)?));
+                entries.push(Entry::at(rows as u64, time, states_of(table)?));
             }
         }
         Ok(entries)

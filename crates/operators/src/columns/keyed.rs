@@ -147,10 +147,10 @@ impl SeenSoFar {
     fn entries(&self) -> UserResult<Vec<Entry>> {
         let mut entries = Vec::new();
         for (time, keys) in self.seen.as_ref().map_or(Ok(Vec::new()), SoFar::kept)? {
-            entries.push(Entry::new(numbers(GIVEN, &time), [keys]));
+            entries.push(Entry::at(GIVEN, &time, [keys]));
         }
         for (time, (_, batches)) in self.waiting.iter() {
-            entries.push(Entry::new(numbers(WAITS, time), batches.iter().cloned()));
+            entries.push(Entry::at(WAITS, time, batches.iter().cloned()));
         }
         Ok(entries)
     }
@@ -184,13 +184,6 @@ impl SeenSoFar {
         }
         Ok(())
     }
-}
-
-/// A number, and the coordinates of a time.
-fn numbers(first: u64, time: &Point) -> Vec<u64> {
-    std::iter::once(first)
-        .chain(time.coords().iter().copied())
-        .collect()
 }
 
 /// Joins the rows of two streams with equal keys, at the least upper bounds of their times; the rows of a side are exchanged
@@ -230,7 +223,7 @@ pub fn join(
         let mut entries = Vec::new();
         for (number, side) in [(0, Side::Left), (1, Side::Right)] {
             for (time, rows) in join.kept(side)? {
-                entries.push(Entry::new(numbers(number, &time), [rows]));
+                entries.push(Entry::at(number, &time, [rows]));
             }
         }
         Ok(entries)

@@ -29,7 +29,7 @@ use crate::entry::value::Value;
 use crate::typed::{Input as Port, Typed};
 
 /// The limit of an attempt, against hangs.
-pub(super) const LONG: Limits = Limits {
+const LONG: Limits = Limits {
     ready: Duration::from_secs(300),
     drain: Duration::from_secs(300),
     rounds: u32::MAX,
@@ -46,13 +46,14 @@ pub(super) enum When {
 }
 
 /// The parts of cuts that a worker received.
-#[derive(Default)]
 pub(super) struct Record {
-    pub(super) found: RefCell<Vec<Found>>,
+    when: When,
+    found: RefCell<Vec<Found>>,
     /// The part, and the number of results at that moment.
-    pub(super) part: RefCell<Option<(Part<Batch>, usize)>>,
-    pub(super) worker: RefCell<Option<Worker<Batch>>>,
-    pub(super) asked: Cell<bool>,
+    part: RefCell<Option<(Part<Batch>, usize)>>,
+    worker: RefCell<Option<Worker<Batch>>>,
+    /// Whether the cut amid a round was requested.
+    asked: Cell<bool>,
 }
 
 impl Cuts<Batch> for Record {
@@ -81,8 +82,67 @@ pub(super) struct Ran {
 }
 
 impl Record {
+    /// Makes the record of a worker that is to be cut.
+    pub(super) fn new(worker: &Worker<Batch>, when: When) -> Rc<Self> {
+        let record = Rc::new(Record {
+            when,
+            found: RefCell::default(),
+            part: RefCell::default(),
+            worker: RefCell::new(Some(worker.clone())),
+            asked: Cell::default(),
+        });
+        worker.set_cuts(LONG, Rc::clone(&record) as _);
+        record
+    }
+
+    /// Cuts before a round, if the cut is to be there. `arrived` counts the workers that have come to it.
+    pub(super) fn cut_before(
+        &self,
+        worker: &Worker<Batch>,
+        round: u64,
+        arrived: &AtomicUsize,
+    ) -> Result<(), EngineError> {
+        if self.when != When::Before(round) {
+            return Ok(());
+        }
+        arrived.fetch_add(1, Ordering::SeqCst);
+        if worker.index() == 0 {
+            while arrived.load(Ordering::SeqCst) < worker.peers() {
+                worker.step()?;
+                std::thread::yield_now();
+            }
+            worker.request_cut();
+        }
+        self.wait(worker)
+    }
+
+    /// Requests a cut amid a round, if the first worker has sent so many messages.
+    pub(super) fn cut_amid(&self, worker: &Worker<Batch>, round: u64, messages: usize) {
+        if let When::Amid(amid, after) = self.when
+            && (amid, after) <= (round, messages)
+        {
+            self.request(worker);
+        }
+    }
+
+    /// Waits for the cut amid a round; requests it, if the first worker has sent too few messages.
+    pub(super) fn end_amid(&self, worker: &Worker<Batch>) -> Result<(), EngineError> {
+        if let When::Amid(..) = self.when {
+            self.request(worker);
+            self.wait(worker)?;
+        }
+        Ok(())
+    }
+
+    /// Requests a cut on the first worker, once.
+    fn request(&self, worker: &Worker<Batch>) {
+        if worker.index() == 0 && !self.asked.replace(true) {
+            worker.request_cut();
+        }
+    }
+
     /// Waits for the cut.
-    pub(super) fn wait(&self, worker: &Worker<Batch>) -> Result<(), EngineError> {
+    fn wait(&self, worker: &Worker<Batch>) -> Result<(), EngineError> {
         worker.step_while(|| self.part.borrow().is_none())
     }
 
@@ -153,9 +213,7 @@ fn run(
     if let Some(share) = share {
         worker.restore(share)?;
     }
-    let record = Rc::new(Record::default());
-    *record.worker.borrow_mut() = Some(worker.clone());
-    worker.set_cuts(LONG, Rc::clone(&record) as _);
+    let record = Record::new(worker, when);
     let dims = program.dims;
     let inputs: Vec<Input<Batch>> = program.inputs.iter().map(|_| Input::new()).collect();
     worker.dataflow("program", dims, |scope| {
@@ -181,19 +239,7 @@ fn run(
         })
         .collect();
     for round in 0..=COORDS {
-        if let When::Before(before) = when
-            && before == round
-        {
-            arrived.fetch_add(1, Ordering::SeqCst);
-            if here == 0 {
-                while arrived.load(Ordering::SeqCst) < peers {
-                    worker.step()?;
-                    std::thread::yield_now();
-                }
-                worker.request_cut();
-            }
-            record.wait(worker)?;
-        }
+        record.cut_before(worker, round, arrived)?;
         for (number, input) in inputs.iter().enumerate() {
             // Records that are sent to an ended input are dropped.
             let (from, sent) = begins[number];
@@ -216,13 +262,7 @@ fn run(
                 for _ in 0..pace.steps {
                     worker.step()?;
                 }
-                if let When::Amid(amid, after) = when
-                    && here == 0
-                    && (amid, after) <= (round, messages)
-                    && !record.asked.replace(true)
-                {
-                    worker.request_cut();
-                }
+                record.cut_amid(worker, round, messages);
             }
             let later = program.inputs[number].iter();
             let last = later
@@ -238,12 +278,7 @@ fn run(
             }
         }
     }
-    if let When::Amid(..) = when {
-        if here == 0 && !record.asked.replace(true) {
-            worker.request_cut();
-        }
-        record.wait(worker)?;
-    }
+    record.end_amid(worker)?;
     inputs.iter().for_each(Input::close);
     worker.run()?;
     Ok(record.ran())

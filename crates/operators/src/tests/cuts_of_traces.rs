@@ -1,8 +1,7 @@
 //! Traces that `main` and other dataflows read, of computations that are cut at any moment and resume from there.
 
 use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use pointstamp_engine::cut::{Part, Share, rescale};
 use pointstamp_engine::error::Error as EngineError;
@@ -12,7 +11,7 @@ use pointstamp_order::Point;
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
-use super::cuts::{LONG, Ran, Record, When, parts, sink, with_shares};
+use super::cuts::{Ran, Record, When, parts, sink, with_shares};
 use super::support::Place;
 use crate::batch::Batch;
 use crate::collections::{By, JoinResult, Reduction, Trace, arrange, reducer};
@@ -205,9 +204,7 @@ fn run(
     if let Some(share) = share {
         worker.restore(share)?;
     }
-    let record = Rc::new(Record::default());
-    *record.worker.borrow_mut() = Some(worker.clone());
-    worker.set_cuts(LONG, Rc::clone(&record) as _);
+    let record = Record::new(worker, when);
     let first = Input::new();
     let (arranged, counted, probed) = worker.dataflow("base", 1, |scope| {
         let stream = Typed::assume(first.attach(scope)?);
@@ -232,26 +229,10 @@ fn run(
             for _ in 0..plan.steps {
                 worker.step()?;
             }
-            if let When::Amid(amid, after) = when
-                && worker.index() == 0
-                && (amid, after) <= (round, *messages.borrow())
-                && !record.asked.replace(true)
-            {
-                worker.request_cut();
-            }
+            record.cut_amid(worker, round, *messages.borrow());
             Ok(())
         };
-        if when == When::Before(round) {
-            arrived.fetch_add(1, Ordering::SeqCst);
-            if worker.index() == 0 {
-                while arrived.load(Ordering::SeqCst) < worker.peers() {
-                    worker.step()?;
-                    std::thread::yield_now();
-                }
-                worker.request_cut();
-            }
-            record.wait(worker)?;
-        }
+        record.cut_before(worker, round, arrived)?;
         if round == plan.taken {
             trace = Some(arranged.trace().map_err(ended)?);
         }
@@ -281,12 +262,7 @@ fn run(
         }
         stepped()?;
     }
-    if let When::Amid(..) = when {
-        if worker.index() == 0 && !record.asked.replace(true) {
-            worker.request_cut();
-        }
-        record.wait(worker)?;
-    }
+    record.end_amid(worker)?;
     open.close();
     first.input.close();
     if let Some(second) = second {

@@ -103,10 +103,9 @@ fn kept(builder: &OperatorBuilder<Batch>) -> Result<Counts, Error> {
     let kept = Rc::clone(&counts);
     keep(builder, Division::Parts, move || {
         let counts = kept.borrow();
-        let entries = counts.iter().map(|(time, (_, count))| {
-            let numbers = std::iter::once(*count as u64).chain(time.coords().iter().copied());
-            Entry::new::<Batch>(numbers.collect(), [])
-        });
+        let entries = counts
+            .iter()
+            .map(|(time, (_, count))| Entry::at::<Batch>(*count as u64, time, []));
         Ok(entries.collect())
     });
     Ok(counts)
