@@ -75,7 +75,7 @@ def _taken(state: KeyedState[Any, Any] | None) -> Any:
     """Returns a whole state as plain data; None for none."""
     if state is None:
         return None
-    entries = ((key, state._entry(key)) for key in state._keys())
+    entries = state._entries_of(state._keys())
     return state._head(), [(key, entry) for key, entry in entries if entry is not None]
 
 
