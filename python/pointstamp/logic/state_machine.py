@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.folds import outputs_of
-from pointstamp.logic.in_scopes import LeastFirst
+from pointstamp.logic.least_first import LeastFirst
 from pointstamp.logic.per_time import MOST
 
 if TYPE_CHECKING:
