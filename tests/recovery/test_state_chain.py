@@ -34,8 +34,8 @@ class Plain:
     def keys(self) -> Any:
         return self.states.keys()
 
-    def entry(self, key: Any) -> Any:
-        return (self.states[key],) if key in self.states else None
+    def entries(self, keys: Any) -> Any:
+        return [(key, (self.states[key],) if key in self.states else None) for key in keys]
 
 
 def chain_of(states: dict[Any, Any]) -> StateChain:
@@ -161,9 +161,10 @@ def test_what_cannot_be_pickled_is_named() -> None:
     [piece] = chain.take()
     with pytest.raises(ps.CheckpointError, match="the state of operator 'totals' cannot be pickled"):
         piece.read()
-    chain = chain_of({1: [], 2: []})
+    listed: dict[int, list[Any]] = {1: [], 2: []}
+    chain = chain_of(listed)
     chain.take()
-    chain._source.entry(1)[0].append(lambda: 0)
+    listed[1].append(lambda: 0)
     with chain, pytest.raises(ps.CheckpointError, match="'totals' cannot be pickled"):
         chain.changes([1])
 
@@ -256,12 +257,12 @@ class Source:
     """The state of an operator, as `KeptInOrder` gives it."""
 
     def __init__(self, state: KeyedState[Any, Any]) -> None:
-        self.keys, self.entry = state._keys, state._entry
+        self.keys, self.entries = state._keys, state._entries_of
 
 
 def entries_of(state: KeyedState[Any, Any]) -> dict[Any, Any]:
-    kept = {key: state._entry(key) for key in state._keys()}
-    return copy.deepcopy({key: entry for key, entry in kept.items() if entry is not None})
+    kept = state._entries_of(state._keys())
+    return copy.deepcopy({key: entry for key, entry in kept if entry is not None})
 
 
 def _rows(drawn: random.Random, now: int, until: int, sides: bool) -> Rows:

@@ -136,13 +136,9 @@ class Windows:
         """See `Keeper`."""
         raise NotImplementedError
 
-    def state_of(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
         raise NotImplementedError
-
-    def note_of(self, key: Any) -> Any:
-        """See `Keeper`."""
-        return None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -263,14 +259,21 @@ class Aligned(Windows):
         """See `Keeper`."""
         return dict.fromkeys(chain.from_iterable(self._open.values()))
 
-    def state_of(self, key: Any) -> Any:
-        """See `Keeper`: by start."""
-        return {start: states[key] for start, states in self._open.items() if key in states} or NO_STATE
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
+        """See `Keeper`: the states by start; the next tick, and the windows that have changed since the last.
 
-    def note_of(self, key: Any) -> Any:
-        """See `Keeper`: the next tick, and the windows in which the key has changed since the last one."""
-        starts = [start for start, keys in self._changed.items() if key in keys]
-        return (self._next_tick, starts) if starts else None
+        The cost follows the windows, and in each the keys that are asked for or open, whichever are fewer.
+        """
+        by_start: dict[Any, dict[int, Any]] = {key: {} for key in keys}
+        for start, states in self._open.items():
+            for key in states.keys() & by_start.keys():
+                by_start[key][start] = states[key]
+        changed: dict[Any, list[int]] = {}
+        for start, those in self._changed.items():
+            for key in by_start.keys() & those:
+                changed.setdefault(key, []).append(start)
+        for key, found in by_start.items():
+            yield key, found or NO_STATE, (self._next_tick, changed[key]) if key in changed else None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -345,9 +348,10 @@ class Sessions(Windows):
         """See `Keeper`."""
         return self._open.keys()
 
-    def state_of(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
-        return list(self._open[key]) if key in self._open else NO_STATE
+        for key in keys:
+            yield key, list(self._open[key]) if key in self._open else NO_STATE, None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -418,9 +422,10 @@ class Counted(Windows):
         """See `Keeper`."""
         return self._open.keys()
 
-    def state_of(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
-        return list(self._open[key]) if key in self._open else NO_STATE
+        for key in keys:
+            yield key, list(self._open[key]) if key in self._open else NO_STATE, None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

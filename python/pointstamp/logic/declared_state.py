@@ -108,8 +108,11 @@ class WaitingByKey(Waiting, Protocol):
     def keys(self) -> Collection[Any]:
         """Returns the keys of which something is kept."""
 
-    def entry(self, key: Any) -> Any:
-        """Returns all that is kept of a key, as data that can be pickled; None where nothing is."""
+    def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any]]:
+        """Returns each of some keys with all that is kept of it, as data that can be pickled.
+
+        A key of which nothing is kept comes with None.
+        """
 
     def take_back(self, entries: dict[Any, Any]) -> None:
         """Takes back the entries of keys, those that are this worker's."""

@@ -16,30 +16,29 @@ nothing else: a capability for several would hold back the turns that are waited
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan, with_one_nan
 from pointstamp.logic.arrivals import Arrivals
+from pointstamp.logic.least_first import LeastFirst
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.timed_rows import Results, Rows
 from pointstamp.pacts import ByKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
+    from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.logic.in_time_order import Logic
     from pointstamp.logic.state import KeyedState
     from pointstamp.lowering.scope import BuildingScope
-    from pointstamp.order import Antichain
     from pointstamp.plan.node import Output
 
     Make = Callable[[Any], Logic]
 
-__all__ = ["LeastFirst", "in_scope"]
+__all__ = ["in_scope"]
 
 
 def in_scope(
@@ -75,7 +74,7 @@ def _taken(state: KeyedState[Any, Any] | None) -> Any:
     """Returns a whole state as plain data; None for none."""
     if state is None:
         return None
-    entries = ((key, state._entry(key)) for key in state._keys())
+    entries = state._entries_of(state._keys())
     return state._head(), [(key, entry) for key, entry in entries if entry is not None]
 
 
@@ -86,55 +85,6 @@ def _give_back(state: KeyedState[Any, Any] | None, taken: Any, restored: Restore
         state._take_head(head, restored.name)
         mine = [(key, entry) for key, entry in pairs_with_one_nan(entries) if restored.is_mine(key)]
         state._take_entries(dict(mine))
-
-
-class LeastFirst:
-    """Records ``(key, value)`` by time, which are taken out in the order of the coordinates of their times.
-
-    That is a linear extension of the order of times: a time comes out once no earlier one can come.
-    """
-
-    __slots__ = ("_heap", "_waiting")
-
-    def __init__(self) -> None:
-        self._waiting: dict[Any, tuple[Capability, list[tuple[Any, Any]]]] = {}
-        self._heap: list[Any] = []
-
-    def add(self, message: CapabilityRef, records: list[tuple[Any, Any]]) -> None:
-        """Takes in the records of a message."""
-        time = message.time
-        if time not in self._waiting:
-            self._put(message.retain(), [])
-        self._waiting[time][1].extend(pairs_with_one_nan(records))
-
-    def _put(self, capability: Capability, records: list[tuple[Any, Any]]) -> None:
-        self._waiting[capability.time] = capability, records
-        heappush(self._heap, capability.time)
-
-    def closed(self, frontier: Antichain) -> Iterator[tuple[Capability, list[tuple[Any, Any]]]]:
-        """Takes out the records that are final, least first.
-
-        Each time comes with its capability, which is dropped when the next one is asked for.
-        """
-        open_from = min(frontier.elements, default=None)
-        while self._heap and (open_from is None or self._heap[0] < open_from):
-            capability, records = self._waiting.pop(heappop(self._heap))
-            with capability:
-                yield capability, records
-
-    def taken(self) -> list[tuple[Capability, list[tuple[Any, Any]]]]:
-        """See `Waiting`."""
-        return list(self._waiting.values())
-
-    def give_back(self, taken: list[tuple[Capability, list[tuple[Any, Any]]]], restored: Restored) -> None:
-        """See `Waiting`."""
-        for capability, records in taken:
-            mine = [pair for pair in pairs_with_one_nan(records) if restored.is_mine(pair[0])]
-            if capability.time in self._waiting:
-                self._waiting[capability.time][1].extend(mine)
-            elif mine:
-                self._put(capability, mine)
-        heapify(self._heap)
 
 
 class InOrder:

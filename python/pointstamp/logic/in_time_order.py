@@ -26,7 +26,7 @@ from pointstamp.logic.timed_rows import Results, each_time
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
     from pointstamp.info import OperatorInfo
@@ -149,9 +149,9 @@ class KeptInOrder:
         """See `WaitingByKey`."""
         return () if self._state is None else self._state._keys()
 
-    def entry(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any]]:
         """See `WaitingByKey`."""
-        return None if self._state is None else self._state._entry(key)
+        return () if self._state is None else self._state._entries_of(keys)
 
     def take_back(self, entries: dict[Any, Any]) -> None:
         """See `WaitingByKey`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.logic.state import NO_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Results, Rows
@@ -80,14 +80,11 @@ class Interval:
         left, right = self._kept
         return dict.fromkeys([*left, *right])
 
-    def state_of(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`: the kept records of the left and of the right, ``[time, value, matched]``."""
-        left, right = ([list(entry) for entry in kept.get(key, ())] for kept in self._kept)
-        return (left, right) if left or right else NO_STATE
-
-    def note_of(self, key: Any) -> Any:
-        """See `Keeper`."""
-        return None
+        for key in keys:
+            left, right = ([list(entry) for entry in kept.get(key, ())] for kept in self._kept)
+            yield key, (left, right) if left or right else NO_STATE, None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -209,13 +206,10 @@ class AsOf:
         """See `Keeper`."""
         return self._latest.keys()
 
-    def state_of(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
-        return self._latest.get(key, NO_STATE)
-
-    def note_of(self, key: Any) -> Any:
-        """See `Keeper`."""
-        return None
+        for key in keys:
+            yield key, self._latest.get(key, NO_STATE), None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

@@ -24,7 +24,7 @@ from pointstamp.errors import CapabilityError, TimeError
 from pointstamp.logic.state import NO_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from pointstamp.event_time.clock import Clock
     from pointstamp.logic.state import KeyedState
@@ -325,13 +325,11 @@ class Process:
         states = self.state._states
         return dict.fromkeys([*states, *self._timers]) if self._timers else states.keys()
 
-    def state_of(self, key: Any) -> Any:
-        """See `Keeper`."""
-        return self.state._states.get(key, NO_STATE)
-
-    def note_of(self, key: Any) -> Any:
-        """See `Keeper`: when the timers of the key are due."""
-        return sorted(due for due, is_set in self._timers.get(key, {}).items() if is_set) or None
+    def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
+        """See `Keeper`: the states, and when the timers of the keys are due."""
+        for key in keys:
+            due = sorted(due for due, is_set in self._timers.get(key, {}).items() if is_set)
+            yield key, self.state._states.get(key, NO_STATE), due or None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

@@ -47,11 +47,11 @@ class Keeper(Protocol):
     def keys(self) -> Collection[Any]:
         """Returns the keys of which it keeps something."""
 
-    def state_of(self, key: Any) -> Any:
-        """Returns the state of a key, as plain data that is not changed any more; `NO_STATE` for none."""
+    def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any, Any]]:
+        """Returns each of some keys, with its state and a note that a snapshot needs besides.
 
-    def note_of(self, key: Any) -> Any:
-        """Returns a note that a snapshot needs of a key besides; None for none."""
+        The state is plain data that is not changed any more; `NO_STATE` for none. The note is None for none.
+        """
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """Takes a key of a snapshot: its state, and its note; None where it has none."""
@@ -156,14 +156,25 @@ class KeyedState(Generic[K, S]):
         """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
         if self._rows is not None:
             return self._rows.listed()
-        keeper = self._keeper
-        if keeper is None:
+        if self._keeper is None:
             return self._states
-        states = ((key, keeper.state_of(key)) for key in keeper.keys())  # noqa: SIM118 (no dict)
-        return {key: state for key, state in states if state is not NO_STATE}
+        entries = self._keeper.entries(self._keeper.keys())
+        return {key: state for key, state, _ in entries if state is not NO_STATE}
+
+    def _state_of(self, key: Any) -> Any:
+        """Returns the state of a key; `NO_STATE` for none."""
+        if self._rows is not None:
+            return self._rows.listed().get(key, NO_STATE)
+        if self._keeper is None:
+            return self._states.get(key, NO_STATE)
+        ((_, state, _),) = self._keeper.entries((key,))
+        return state
 
     def __getitem__(self, key: K) -> S:
-        return self._listed()[key]
+        state: S = self._state_of(key)
+        if state is NO_STATE:
+            raise KeyError(key)
+        return state
 
     def get(self, key: K, default: Any = None) -> Any:
         """The state of a key; `default` where there is none.
@@ -173,7 +184,8 @@ class KeyedState(Generic[K, S]):
             >>> ps.KeyedState().get("ann", 0)
             0
         """
-        return self._listed().get(key, default)
+        state = self._state_of(key)
+        return default if state is NO_STATE else state
 
     def items(self) -> Iterator[tuple[K, S]]:
         """Each key with its state.
@@ -193,7 +205,7 @@ class KeyedState(Generic[K, S]):
         return len(self._listed())
 
     def __contains__(self, key: object) -> bool:
-        return key in self._listed()
+        return self._state_of(key) is not NO_STATE
 
     def size(self) -> tuple[int, int] | None:
         """Returns the number of keys, and an estimate of their bytes with their states, by a sample.
@@ -248,7 +260,7 @@ class KeyedState(Generic[K, S]):
             return written.write(
                 [(*header, True), *[written.write_table(batch) for batch in self._rows.tables()]]
             )
-        kept = ((key, self._entry(key)) for key in self._keys())
+        kept = self._entries_of(self._keys())
         entries = [(key, *entry[:4]) for key, entry in kept if entry is not None]
         return written.write([(*header, False), *entries])
 
@@ -259,20 +271,25 @@ class KeyedState(Generic[K, S]):
             kept = self._keeper.keys()
         return dict.fromkeys([*kept, *self._seen, *self._notes]) if self._seen or self._notes else kept
 
-    def _entry(self, key: K) -> Any:
-        """Returns all that is kept of a key; None where nothing is.
+    def _entries_of(self, keys: Collection[K]) -> Iterator[tuple[K, Any]]:
+        """Yields each of some keys with all that is kept of it; with None where nothing is.
 
         That is whether it has a state, the state, the time of its last record, its note, and the time of its
         first record.
         """
+        kept: Iterable[tuple[K, Any, Any]]
         if self._keeper is not None:
-            state, note = self._keeper.state_of(key), self._keeper.note_of(key)
+            kept = self._keeper.entries(keys)
         else:
-            state, note = self._states.get(key, NO_STATE), self._notes.get(key)
-        seen = self._seen.get(key)
-        if state is NO_STATE:
-            return None if seen is None and note is None else (False, None, seen, note, self._born.get(key))
-        return True, state, seen, note, self._born.get(key)
+            kept = ((key, self._states.get(key, NO_STATE), self._notes.get(key)) for key in keys)
+        for key, state, note in kept:
+            seen, born = self._seen.get(key), self._born.get(key)
+            if state is not NO_STATE:
+                yield key, (True, state, seen, note, born)
+            elif seen is None and note is None:
+                yield key, None
+            else:
+                yield key, (False, None, seen, note, born)
 
     @classmethod
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
@@ -370,7 +387,7 @@ class KeyedState(Generic[K, S]):
             self._terms.clock.restore(told)
 
     def _take_entries(self, entries: dict[K, Any]) -> None:
-        """Takes back the state of keys, as `_entry` returned it."""
+        """Takes back the state of keys, as `_entries_of` returned it."""
         for key, (has_state, state, seen, note, born) in entries.items():
             if has_state:
                 self._states[key] = state

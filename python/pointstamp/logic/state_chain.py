@@ -25,7 +25,7 @@ from pointstamp._core import Piece, with_one_nan
 from pointstamp.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from types import TracebackType
 
     from pointstamp.logic.declared_state import WaitingByKey
@@ -97,16 +97,13 @@ class StateChain:
             self._open = [link for link in self._links if link.is_open()]
             return [link.piece for link in self._links]
 
-    def written(self, keys: Iterable[Any], *, gone: bool) -> bytes:
+    def written(self, keys: Collection[Any], *, gone: bool) -> bytes:
         """Pickles the entries of some keys; where `gone`, also of keys without state.
 
         Raises:
             CheckpointError: If one cannot be pickled.
         """
-        entry = self._source.entry
-        entries = [(key, entry(key)) for key in keys]
-        if not gone:
-            entries = [pair for pair in entries if pair[1] is not None]
+        entries = [pair for pair in self._source.entries(keys) if gone or pair[1] is not None]
         try:
             return pickle.dumps(entries, 5)
         except Exception as error:
@@ -163,7 +160,7 @@ class _Link:
         if first:
             self._add(first)
 
-    def _add(self, keys: Iterable[Any]) -> int:
+    def _add(self, keys: Collection[Any]) -> int:
         part = self._chain.written(keys, gone=self._left is not None)
         self._parts.append(part)
         self.size += len(part)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.folds import outputs_of
-from pointstamp.logic.in_scopes import LeastFirst
+from pointstamp.logic.least_first import LeastFirst
 from pointstamp.logic.per_time import MOST
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class StatesByKey:
         """See `WaitingByKey`."""
         return self.states.keys()
 
-    def entry(self, key: Any) -> Any:
+    def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any]]:
         """See `WaitingByKey`."""
-        return (self.states[key],) if key in self.states else None
+        return ((key, (self.states[key],) if key in self.states else None) for key in keys)
 
     def take_back(self, entries: dict[Any, Any]) -> None:
         """See `WaitingByKey`."""

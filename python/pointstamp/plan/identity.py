@@ -10,8 +10,6 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from pointstamp.plan.functions import MAKER, digest_of
-
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
@@ -60,6 +58,8 @@ def form_of(node: Node) -> str:
 
     A checkpoint has it, so that a program that has changed is not given the state of another operator.
     """
+    from pointstamp.plan.functions import MAKER, digest_of  # only where checkpoints are made
+
     parts = [node.kind.name]
     for output in node.outputs:
         if output.schema is not None:
