@@ -36,11 +36,7 @@ impl Entry {
     }
 
     /// Makes an entry of batches of one kind at a time: its numbers are `first`, and the coordinates of the time.
-    pub fn at<C: Content>(
-        first: u64,
-        time: &Point,
-        batches: impl IntoIterator<Item = C>,
-    ) -> Self {
+    pub fn at<C: Content>(first: u64, time: &Point, batches: impl IntoIterator<Item = C>) -> Self {
         let coords = time.coords().iter().copied();
         Entry::new(std::iter::once(first).chain(coords).collect(), batches)
     }
@@ -219,7 +215,11 @@ mod tests {
     #[test]
     fn entries_are_read_as_they_were_written_and_not_where_something_is_missing() {
         let written = vec![
-            Entry::at(3, &Point::from([u64::MAX]), [rows(vec![1, 2]), rows(Vec::new())]),
+            Entry::at(
+                3,
+                &Point::from([u64::MAX]),
+                [rows(vec![1, 2]), rows(Vec::new())],
+            ),
             Entry::new::<RecordBatch>(Vec::new(), []),
         ];
         let piece = Piece::new(Entries(written));

@@ -92,8 +92,8 @@ impl Ledger {
     /// Notes a record by its hash; whether it is to be sent.
     pub(crate) fn note(&mut self, hash: u64) -> PyResult<bool> {
         let coords = self.time.coords();
-        let parts = (0..coords.len() + 1)
-            .map(|at| Ok::<_, PyErr>(coords.get(at).copied().unwrap_or(hash)));
+        let count = coords.len() + 1;
+        let parts = (0..count).map(|at| Ok::<_, PyErr>(coords.get(at).copied().unwrap_or(hash)));
         self.digest = self.digest.wrapping_add(mix(hash_tuple(parts)?));
         self.sent += 1;
         if self.until.is_none() {
