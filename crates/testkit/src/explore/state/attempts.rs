@@ -3,10 +3,14 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use pointstamp_order::Point;
+use pointstamp_progress::Location;
 use pointstamp_progress::drain::{Counts, Leader, Member, Order};
 
-use super::Bag;
 use crate::explore::scenario::Model;
+
+/// Capabilities, sorted, each in its scope.
+type Bag = Vec<((usize, Location), Point)>;
 
 /// The state of attempts at cuts.
 #[derive(Clone)]
