@@ -1,8 +1,9 @@
 """Digests of a program's functions, by which a function that has changed since a checkpoint is noticed.
 
-A digest covers the code of the program's own functions, and of the functions in variables around them. Values
-are not in it: a path or a date may differ from run to run. The package's own functions and operators are
-looked through, because they hold the functions of the program.
+A digest covers the code of the program's own functions, their defaults, and the variables around them:
+functions, numbers, texts and truth values, alone or in tuples. Other objects are not in it: a path or a date
+may differ from run to run. The package's own functions and operators are looked through, because they hold
+the functions of the program.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def _parts(value: Any, seen: set[int], depth: int) -> Iterator[str]:
         inner += (value.__kwdefaults__ or {}).values()
         if not f"{value.__module__}.".startswith("pointstamp."):
             yield _code(value.__code__)
+            yield from (_constant(one) for one in inner if _is_plain(one))
     elif isinstance(value, types.MethodType):
         inner += [value.__func__, value.__self__]
     elif isinstance(value, functools.partial):
@@ -64,6 +66,12 @@ def _attributes(value: Any) -> Iterator[Any]:
         for name in kind.__dict__.get("__slots__", ()):
             if not name.startswith("__") and hasattr(value, name):
                 yield getattr(value, name)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, complex, str, bytes)
 
 
 def _is_set(cell: types.CellType) -> bool:

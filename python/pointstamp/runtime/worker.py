@@ -492,9 +492,10 @@ class _Building:
         if changed:
             names = ", ".join(repr(identity) for identity in changed)
             warn_usage(
-                f"the program has other functions than at the checkpoint in {names}: the state there was "
-                "made by those. Where that is not meant, run the program of the checkpoint; to begin without "
-                "that state, give the operator another name="
+                f"the program has other functions than at the checkpoint in {names}, or other values around "
+                "them: the state in the checkpoint is the work of those. Where that is not meant, run the "
+                "program of the checkpoint; to begin without its state, give the operators that keep some "
+                "another name="
             )
 
     def discard(self) -> None:
