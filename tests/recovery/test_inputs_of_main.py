@@ -471,8 +471,6 @@ def test_what_main_could_not_repeat_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ps.GraphError, match=r"an unordered input .*checkpoints are on"):
         run(lambda worker, scope: scope.new_unordered_input())
-    with pytest.raises(ps.GraphError, match=r"a sequencer's order .*checkpoints are on"):
-        ps.execute(lambda worker: worker.sequencer(), config=settings(tmp_path / "other"))
     with pytest.raises(ValueError, match='resume is "repeat" or "continue"'):
         run(lambda worker, scope: scope.new_input(resume="again"))  # type: ignore[call-overload]
 

@@ -482,6 +482,11 @@ def _played(
                 raise GraphError(
                     f"events of {capture.name} were read already: a reader is read once; make another"
                 )
+            if capture._carrier is not None and scope._engine.recording is not None:
+                raise GraphError(
+                    f"{capture.name} is no file that can be read again, and checkpoints are on: write the "
+                    "capture to a file, and replay that; or run without Config(checkpoint=)"
+                )
             if not capture._feed.claim():
                 raise _given_away(capture)
             claimed.append(capture)

@@ -6,7 +6,7 @@ read.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -339,7 +339,8 @@ class Building:
             if node.kind in (shape.CAPTURE, shape.REPLAY) and node not in begun:
                 rule, _ = rules_of(node.kind)
                 scope = self.scopes[node.scope]
-                rule(self, node, *(scope.empty() for _ in node.inputs))
+                with suppress(Exception):  # of a node whose error is why the dataflow is given up
+                    rule(self, node, *(scope.empty() for _ in node.inputs))
         self.let_go()
 
     def let_go(self) -> None:
