@@ -183,6 +183,15 @@ def test_a_capture_that_cannot_be_read_again_is_refused(tmp_path: Path) -> None:
         ps.execute(main, config=settings(tmp_path))
 
 
+def test_the_log_of_one_run_is_refused(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            worker.new_log(scope)
+
+    with pytest.raises(ps.GraphError, match=r"the log 'log' .* has no part in checkpoints"):
+        ps.execute(main, config=settings(tmp_path))
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_sequencer_has_its_items_in_the_same_order(tmp_path: Path, workers: int) -> None:
     def main(worker: ps.Worker) -> list[Any]:

@@ -262,7 +262,7 @@ class Worker:
 
         Raises:
             ConfigError: If `every` is not above 0, or pyarrow is not installed.
-            GraphError: If the scope's times have another number of coordinates.
+            GraphError: If the scope's times have another number of coordinates, or checkpoints are made.
 
         Examples:
             >>> import pointstamp as ps
