@@ -85,8 +85,8 @@ class Logs:
         if scope._engine.recording is not None:
             line = scope._building.line()
             raise GraphError(
-                f"the log '{name}' ({line.file}:{line.number}) tells of one run, and has no part in checkpoints: "
-                "take Config(log=) in place of a stream, or run without Config(checkpoint=)"
+                f"the log '{name}' ({line.file}:{line.number}) tells of one run, and has no part in "
+                "checkpoints: take Config(log=) in place of a stream, or run without Config(checkpoint=)"
             )
         try:
             recorder = _core.Recorder(True)
