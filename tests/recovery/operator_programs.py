@@ -281,6 +281,8 @@ def _entered_at(records: Records) -> Records:
 
 
 RESCALED: dict[str, Callable[[Records], Any]] = {
+    # Named, so that it is not the first that needs as many workers.
+    "Scope.replay": lambda s: s.concat(s.scope.replay([s.capture(name="z")])),
     "Stream.broadcast": lambda s: pairs(s).broadcast().map(lambda pair: (pair, 1)).reduce(min),
     "ArrowStream.broadcast": lambda s: (
         columns(s)
