@@ -38,6 +38,8 @@ struct Events {
     readers: Vec<RemoteActivator>,
     /// Whether the capturing operator was dropped.
     ended: bool,
+    /// Whether there were events that no checkpoint has.
+    lost: bool,
 }
 
 /// The content of a queue at an index.
@@ -113,6 +115,12 @@ impl Queue {
             None if events.ended => Taken::End,
             None => Taken::Nothing,
         }
+    }
+
+    /// Returns whether the stream had ended at the checkpoint from which the computation resumes, when nobody
+    /// could read its events any more: the checkpoint does not have them.
+    pub fn is_lost(&self) -> bool {
+        self.events.lock().lost
     }
 
     /// Returns the number of events.
@@ -204,6 +212,7 @@ impl Log {
         dims: usize,
     ) -> Result<Option<Vec<Point>>, Error> {
         let Some(restored) = builder.restored() else {
+            self.events.lock().lost = builder.has_ended();
             return Ok(None);
         };
         let mut promise = Promise::new(dims);
