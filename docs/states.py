@@ -27,6 +27,7 @@ State = tuple[str, str]
 
 NOTHING: State = ("", NONE)
 UNRECORDED: State = ("use `write`", REFUSED)
+CAPTURED: State = ("the events so far, also after the end", SAME)
 BY_TIME = "until the time closes"
 
 STREAM: dict[str, State] = {
@@ -39,7 +40,7 @@ STREAM: dict[str, State] = {
     "branch": NOTHING,
     "branch_when": NOTHING,
     "broadcast": NOTHING,
-    "capture": UNRECORDED,
+    "capture": CAPTURED,
     "capture_into": UNRECORDED,
     "concat": NOTHING,
     "connect_loop": ("records on their way round the loop", ANY),
@@ -127,7 +128,7 @@ ARROW: dict[str, State] = {
     "asof_join": (f"the latest right row of each key; {ROWS_WAITING}", KEY),
     "branch_when": NOTHING,
     "broadcast": NOTHING,
-    "capture": UNRECORDED,
+    "capture": CAPTURED,
     "capture_into": UNRECORDED,
     "concat": NOTHING,
     "connect_loop": ("rows on their way round the loop", ANY),
@@ -200,7 +201,7 @@ SCOPE: dict[str, State] = {
     "loop_variable": STREAM["connect_loop"],
     "read": ("offsets, watermarks; the partitions of a worker", ANY),
     "region": NOTHING,
-    "replay": ("use `read`", REFUSED),
+    "replay": ("the place in each capture, which is a file or in memory", SAME),
     "scoped": NOTHING,
 }
 

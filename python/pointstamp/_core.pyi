@@ -37,6 +37,9 @@ from pointstamp._core_kinds import (
     Reduction as Reduction,
 )
 from pointstamp._core_kinds import (
+    Resume as Resume,
+)
+from pointstamp._core_kinds import (
     StageKind as StageKind,
 )
 from pointstamp._core_kinds import (
@@ -111,6 +114,7 @@ __all__ = [
     "Recorder",
     "Recording",
     "Reduction",
+    "Resume",
     "Retaining",
     "Retention",
     "Scheduler",
@@ -426,7 +430,9 @@ class Scope:
     @property
     def recording(self) -> Recording | None: ...
     def behind(self) -> str | None: ...
-    def input_from(self, handle: InputHandle[Any], kind: StreamKind, repeats: bool = True) -> Stream: ...
+    def input_from(
+        self, handle: InputHandle[Any], kind: StreamKind, resume: Resume = Resume.REPEAT
+    ) -> Stream: ...
     def unordered_input(self) -> tuple[UnorderedInput[Any], Capability, Stream]: ...
     def to_stream(self, items: Iterable[Any]) -> Stream: ...
     def empty(self) -> Stream: ...

@@ -102,6 +102,17 @@ class StreamKind:
     def __int__(self) -> int: ...
 
 @final
+class Resume:
+    REPEAT: ClassVar[Resume]
+    CONTINUE: ClassVar[Resume]
+    FOLLOW: ClassVar[Resume]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
 class ProgressMode:
     DEMAND: ClassVar[ProgressMode]
     EAGER: ClassVar[ProgressMode]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from operator import add
+from pathlib import Path
 from typing import Any
 
 import pointstamp as ps
@@ -84,6 +87,18 @@ def _sums(key: Any, value: int, total: int) -> tuple[int, list[Any]]:
     return total + value, [(key, total + value)]
 
 
+@cache
+def _captured() -> Path:
+    """Writes a capture to a file, which lasts as long as the tests."""
+    path = Path(tempfile.mkdtemp(), "captured.events")
+    ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(path)))
+    return path
+
+
+def _replayed(scope: ps.Scope) -> Any:
+    return scope.replay([ps.EventReader(_captured(), allow_pickle=True)])
+
+
 PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Scope.concatenate": lambda s: s.scope.concatenate([s, s.map(lambda record: record["n"])]),
     "Scope.empty": lambda s: s.concat(s.scope.empty()),
@@ -92,9 +107,7 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Scope.loop_variable": lambda s: _in_loop(s, by_variable=True),
     "Scope.read": lambda s: s,
     "Scope.region": lambda s: _entered(s, s.scope.region()),
-    "Scope.replay": lambda s: s.concat(
-        s.scope.replay([ps.EventReader(io.BytesIO(_captured()), allow_pickle=True)])
-    ),
+    "Scope.replay": lambda s: s.concat(s.scope.replay([ps.EventReader(_captured(), allow_pickle=True)])),
     "Scope.scoped": lambda s: _entered(s, s.scope.scoped(dims=1)),
     "Stream.accumulate": lambda s: (
         pairs(s).accumulate(int, lambda total, batch: total + len(batch)),
@@ -249,12 +262,6 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
 }
 
 
-def _captured() -> bytes:
-    target = io.BytesIO()
-    ps.example(lambda scope: scope.to_stream([1]).capture_into(ps.EventWriter(target)))
-    return target.getvalue()
-
-
 def _entered(stream: Any, block: Any = None) -> Any:
     with block or stream.scope.iterative() as inner:
         return stream.enter(inner).leave()
@@ -274,6 +281,8 @@ def _entered_at(records: Records) -> Records:
 
 
 RESCALED: dict[str, Callable[[Records], Any]] = {
+    # Named, so that it is not the first that needs as many workers.
+    "Scope.replay": lambda s: s.concat(s.scope.replay([s.capture(name="z")])),
     "Stream.broadcast": lambda s: pairs(s).broadcast().map(lambda pair: (pair, 1)).reduce(min),
     "ArrowStream.broadcast": lambda s: (
         columns(s)

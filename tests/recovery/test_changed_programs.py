@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from killing import rows
-from pointstamp.connectors import JSONLinesSource, SQLiteSink
+from pointstamp.connectors import JSONLinesSource, SQLiteSink, outbox, reading, writing
 from pointstamp.logic import declared_state
 from resuming import run_until_stopped, settings, stop_at_checkpoint
 
@@ -164,6 +164,111 @@ def test_other_columns_and_other_keys_are_refused_showing_both(
     with pytest.raises(ps.CheckpointError, match=words):
         run(tmp_path, columns(second))
     run(tmp_path, columns(first))
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        (lambda rows: rows.filter(bool).map(lambda row: dict(row, amount=2), name="twice"), "twice"),
+        (
+            lambda rows: rows.filter(bool).map(lambda row, by=2: dict(row, amount=by), name="default"),
+            "default",
+        ),
+        (lambda rows: rows.filter(bool).map(around(2), name="closure"), "closure"),
+        (lambda rows: rows.exchange(lambda row: 1 + len(row)).filter(bool), "exchange"),
+    ],
+    ids=["chain", "default", "closure", "exchange"],
+)
+def test_a_changed_function_before_state_warns(tmp_path: Path, changed: Any, names: str) -> None:
+    before: Any = {
+        "twice": lambda rows: rows.filter(bool).map(lambda row: dict(row, amount=1), name="twice"),
+        "default": lambda rows: rows.filter(bool).map(lambda row, by=1: dict(row, amount=by), name="default"),
+        "closure": lambda rows: rows.filter(bool).map(around(1), name="closure"),
+        "exchange": lambda rows: rows.exchange(lambda row: len(row)).filter(bool),
+    }[names]
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, lambda records: totals(before(records)), follows=True)
+    run(tmp_path, lambda records: totals(before(records)), follows=True)  # nothing has changed
+    with pytest.warns(
+        ps.UsageWarning, match=f"other functions than at the checkpoint in '[^']*{names}[^']*'"
+    ):
+        run(tmp_path, lambda records: totals(changed(records)))
+
+
+def test_a_changed_function_that_changes_no_record_does_not_warn(tmp_path: Path) -> None:
+    write(tmp_path, 1, 2, 3)
+    run(tmp_path, lambda records: totals(records.inspect(lambda _: None)), follows=True)
+    run(tmp_path, lambda records: totals(records.inspect(lambda row: len(row))))
+
+
+def around(amount: int) -> Callable[[Any], Any]:
+    return lambda row: dict(row, amount=amount)
+
+
+@pytest.mark.parametrize(
+    ("module", "operator"),
+    [(reading, "read"), (outbox, "write"), (writing, "write")],
+    ids=["read", "outbox", "write"],
+)
+def test_state_of_newer_sources_and_sinks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, operator: str
+) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            source = JSONLinesSource(str(tmp_path / "in.jsonl"), follow=True)
+            records = scope.read(source, time=lambda record: record["day"], name="read")
+            sink = SQLiteSink(tmp_path / "out.db", "sales", columns=["name", "amount"])
+            records.write(sink, commit="time" if module is writing else "checkpoint", name="write")
+        if worker.resumed is None:
+            while not shown_sales():
+                worker.step()
+            stop_at_checkpoint(worker)
+
+    def shown_sales() -> list[Any]:
+        try:
+            return rows(tmp_path / "out.db", "select * from sales")
+        except Exception:
+            return []
+
+    write(tmp_path, 1, 2, 3)
+    with monkeypatch.context() as newer:
+        newer.setattr(module, "_VERSION", 2)
+        run_until_stopped(main, settings(tmp_path))
+    with pytest.raises(ps.CheckpointError, match=f"'{operator}' .*version 2 .* knows versions up to 1"):
+        ps.execute(main, config=settings(tmp_path))
+
+
+def test_own_state_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        class Seen:
+            version = 1
+
+            def __init__(self) -> None:
+                self.read: list[Any] = []
+
+            def snapshot(self) -> list[tuple[int, int]]:
+                return [(0, 1)]
+
+            def restore(self, pairs: Any, version: int) -> None:
+                restored.append((list(pairs), version))
+
+        Seen.version = current
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input(resume="continue")
+            stream.unary(ps.Pipeline(), "seen", lambda *_: lambda *_: None, state=Seen)
+        if worker.resumed is None:
+            stop_at_checkpoint(worker)
+        handle.close()
+
+    restored: list[Any] = []
+    current = 2
+    run_until_stopped(main, settings(tmp_path))
+    current = 1
+    with pytest.raises(ps.CheckpointError, match=r"'seen' .* version 2 .* program's has the version 1"):
+        ps.execute(main, config=settings(tmp_path))
+    current = 3
+    ps.execute(main, config=settings(tmp_path))
+    assert restored == [([(0, 1)], 2)]
 
 
 def test_state_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

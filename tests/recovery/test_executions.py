@@ -16,7 +16,7 @@ import pytest
 import pointstamp as ps
 from killing import LIMIT, PROGRAMS, check_folder, entries, kills, newest, rows, run
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
-from resuming import run_until_stopped, stop_at_checkpoint
+from resuming import run_until_stopped, settings, stop_at_checkpoint
 
 LINES = 8_000
 
@@ -199,3 +199,40 @@ def test_a_location_that_has_lost_something_is_refused(tmp_path: Path, what: str
     with pytest.raises(ps.CheckpointError):
         follow(tmp_path, days=6)
     assert shown(tmp_path) == before
+
+
+def test_a_pack_that_was_written_after_the_last_removal_is_removed_by_the_next_start(tmp_path: Path) -> None:
+    """A process that does not lead may write its pack when the leader has removed the rest, and ended."""
+    state = tmp_path / "state"
+    ends = False
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, _ = scope.new_input(resume="continue")
+        if ends:
+            handle.close()
+        else:
+            stop_at_checkpoint(worker)
+
+    def leave() -> None:
+        """Leaves a pack of an attempt after the last."""
+        *_, latest = sorted(
+            (state / "packs").iterdir(), key=lambda pack: list(map(int, pack.name.split(".")))
+        )
+        execution, attempt, _worker = latest.name.split(".")
+        shutil.copy(latest, state / "packs" / f"{execution}.{int(attempt) + 1}.1")
+
+    run_until_stopped(main, settings(tmp_path))
+    leave()
+    with pytest.raises(AssertionError, match="left"):
+        check_folder(state)
+    run_until_stopped(main, settings(tmp_path))
+    check_folder(state)
+    ends = True
+    leave()
+    ps.execute(main, config=settings(tmp_path))
+    check_folder(state)
+    leave()
+    with pytest.raises(ps.CheckpointError, match="has ended"):
+        ps.execute(main, config=settings(tmp_path))
+    check_folder(state)

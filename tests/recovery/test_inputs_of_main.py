@@ -162,6 +162,73 @@ def test_an_input_that_was_closed_is_closed(tmp_path: Path) -> None:
     assert ps.execute(main, config=settings(tmp_path)) == [[(0, 3)]]
 
 
+@pytest.mark.parametrize("ended", ["inputs", "dataflow", "dropped"])
+@pytest.mark.parametrize("counts", [(1, 1, 1), (2, 2, 2), (1, 3, 2), (3, 1, 2)])
+def test_an_input_that_has_ended_keeps_its_position(
+    tmp_path: Path, ended: str, counts: tuple[int, ...]
+) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            one, records = scope.new_input(name="one", resume="continue")
+            two, others = scope.new_collection(name="two", resume="continue")
+            records.concat(others.updates())
+            last, _ = scope.new_input(name="last", resume="continue")
+        with worker.dataflow() as scope:
+            scope.new_input(name="open", resume="continue")
+        positions.append((worker.index, one.position, two.position))
+        if worker.resumed is None:
+            one.advance_to(3)
+            one.send_batch(range(worker.index + 1))
+            two.insert("a")
+            two.advance_to(5)
+            if ended == "dropped":
+                worker.drop_dataflow(0)
+            else:
+                one.close()
+                two.close()
+        elif ended != "dropped":
+            assert one.closed
+            assert two.closed
+            with pytest.raises(ps.PointstampError, match="closed"):
+                one.send(1)
+        if ended == "dataflow":
+            last.close()
+            worker.step_while(lambda: 0 in worker.installed_dataflows())
+        stop_at_checkpoint(worker)
+
+    positions: list[tuple[int, ps.Position, ps.Position]] = []
+    for run, workers in enumerate(counts):
+        positions.clear()
+        run_until_stopped(main, settings(tmp_path, workers))
+        for index, one, two in positions:
+            sent = index + 1 if set(counts[: run + 1]) == {workers} else 0  # other workers have sent others
+            assert (one, two) == (((0, 0), (0, 0)) if run == 0 else ((3, sent), (5, 0)))
+
+
+def test_a_main_that_sends_otherwise_to_an_input_that_was_closed_is_refused(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, _ = scope.new_input(name="bids")
+            scope.new_input()
+        handle.send_batch(records)
+        handle.close()
+        if worker.resumed is None:
+            stop_at_checkpoint(worker)
+
+    records = ["a", "b"]
+    run_until_stopped(main, settings(tmp_path))
+    for otherwise, why in (
+        (["a", "c"], "was sent something else up to time 0"),
+        (["a", "b", "c"], "was closed at the checkpoint, and main sends more than before at time 0"),
+        (["a"], "main returned before it has sent again"),
+    ):
+        records = otherwise
+        with pytest.raises(ps.CheckpointError, match=f"input 'bids' of .*{why}|{why} what input 'bids'"):
+            ps.execute(main, config=settings(tmp_path))
+    records = ["a", "b"]
+    ps.execute(main, config=settings(tmp_path))
+
+
 def test_a_strict_input_is_sent_everything_again(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -404,8 +471,6 @@ def test_what_main_could_not_repeat_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ps.GraphError, match=r"an unordered input .*checkpoints are on"):
         run(lambda worker, scope: scope.new_unordered_input())
-    with pytest.raises(ps.GraphError, match=r"a sequencer's order .*checkpoints are on"):
-        ps.execute(lambda worker: worker.sequencer(), config=settings(tmp_path / "other"))
     with pytest.raises(ValueError, match='resume is "repeat" or "continue"'):
         run(lambda worker, scope: scope.new_input(resume="again"))  # type: ignore[call-overload]
 

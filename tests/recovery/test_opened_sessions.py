@@ -33,7 +33,16 @@ def flat(read: list[tuple[Any, list[Any]]]) -> list[Any]:
     return sorted((time, record) for time, records in read for record in records)
 
 
-@pytest.mark.parametrize("shapes", [[(1, None), (1, None)], [(2, None), (3, None)], [(1, 2), (2, None)]])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(1, None), (1, None)],
+        [(2, None), (3, None)],
+        [(1, 2), (2, None)],
+        [(1, None), (3, None)],
+        [(3, None), (1, None)],
+    ],
+)
 def test_a_session_that_is_closed_is_opened_again(
     tmp_path: Path, shapes: list[tuple[int, int | None]]
 ) -> None:
@@ -46,18 +55,17 @@ def test_a_session_that_is_closed_is_opened_again(
         flow.lines.send_batch(["a", "b", "a"])
         flow.lines.advance_to(2)
         assert flat(flow.totals.read()) == [(0, ("a", 1)), (0, ("a", 2)), (0, ("b", 1))]
-        sent = 1 if workers * (processes or 1) == later * (processes_later or 1) else 0
-        flow.lines.send_batch(["a"] * sent)
+        flow.lines.send("a")
         kept.left.insert_many([(1, "x"), (1, "y")])
         kept.left.advance_to(1)
         kept.settle()
-        assert flow.lines.position == (2, sent)
+        assert flow.lines.position == (2, 1)
     with opened(tmp_path, workers=later, processes=processes_later) as session:
         assert sorted(session.dataflows) == ["pairs", "words"]
         flow, kept = session.dataflows["words"], session.dataflows["pairs"]
-        assert flow.lines.position == (2, sent)
+        assert flow.lines.position == (2, 1)
         assert (flow.lines.time, kept.left.time) == (2, 1)
-        flow.lines.send_batch(["a"] * (1 - sent) + ["b"])
+        flow.lines.send("b")
         flow.lines.advance_to(3)
         assert flat(flow.totals.read()) == [(2, ("a", 3)), (2, ("b", 2))]
         kept.left.remove((1, "x"))
@@ -140,9 +148,6 @@ def test_a_session_that_is_killed_is_opened_by_another_program(tmp_path: Path) -
 
     killed = run(KILLED, 2)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    other = run(AGAIN, 1)
-    assert "had been sent records at the time at which it stood" in other.stderr
-    assert "go on with 2 workers" in other.stderr
     again = run(AGAIN, 2)
     assert again.returncode == 0, again.stderr
     first, second = again.stdout.splitlines()

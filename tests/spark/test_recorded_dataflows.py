@@ -97,14 +97,14 @@ def test_outputs_that_were_not_stored_come_again(tmp_path: Path, workers: int) -
 def test_an_operator_that_raises_ends_it_and_the_next_goes_on(tmp_path: Path) -> None:
     def failing(scope: ps.Scope, rows: ps.ArrowStream) -> dict[str, ps.ArrowStream]:
         def passing(batch: pa.RecordBatch) -> pa.RecordBatch:
-            if fails and batch["word"][0].as_py() == "w7":
+            if batch["word"][0].as_py() in refused:
                 raise LookupError("no such word")
             return batch
 
         return first_seen(scope, rows.map_batches(passing))
 
     right = expected(tmp_path, 2)
-    fails = True
+    refused = {"w7"}
     dataflow = Recorded(plan(failing), 1, ps.Checkpoint(tmp_path / "state", every=None))
     dataflow.feed(0, Frame(0))  # type: ignore[arg-type]
     outputs(dataflow, 0)
@@ -115,7 +115,7 @@ def test_an_operator_that_raises_ends_it_and_the_next_goes_on(tmp_path: Path) ->
     with pytest.raises(LookupError, match="no such word"):
         dataflow.stored(1)
     dataflow.close()
-    fails = False
+    refused.clear()
     dataflow = Recorded(plan(failing), 1, ps.Checkpoint(tmp_path / "state", every=None))
     dataflow.feed(1, Frame(1))  # type: ignore[arg-type]
     assert outputs(dataflow, 1) == right[1]

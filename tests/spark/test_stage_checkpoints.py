@@ -206,3 +206,18 @@ def test_an_executor_that_is_killed(executors: Any, tmp_path: Path) -> None:
     passed_before = Path(before).read_text()
     assert not passed_before or rows_passed < 12000 + int(passed_before), "it has begun anew"
     assert os.listdir(state) == []
+
+
+def test_a_run_whose_operator_fails_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def build(scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
+        def failing(batch: pa.RecordBatch) -> pa.RecordBatch:
+            raise ValueError("no")
+
+        return rows.exchange("id").map_batches(failing)
+
+    out = run(spark.range(1000), build, num_workers=2, checkpoint=ps.Checkpoint(state, every=0.05))
+    with pytest.raises(ValueError, match="no"):
+        out.collect()
+    assert os.listdir(state) == []

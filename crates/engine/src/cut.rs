@@ -170,7 +170,7 @@ pub struct OperatorPart<P: Payload> {
     /// Its state; `None` where the operator does not declare it, and where it has ended and nobody reads its
     /// state.
     pub state: Option<State>,
-    /// For an input of main: the number of records that were sent at the time that it holds.
+    /// For an input of main: the number of records that were sent at the time that it holds, or held last.
     pub position: Option<u64>,
 }
 
@@ -244,6 +244,11 @@ impl<P: Payload> OperatorPart<P> {
             state: Some(State::None),
             position: None,
         }
+    }
+
+    /// Whether it is an input of which the first worker sends all records, and the others follow its time.
+    fn leads(&self) -> bool {
+        self.position.is_some() && matches!(self.state, Some(State::Workers(_)))
     }
 
     /// Whether nothing is lost where the operator is not built again.
@@ -499,31 +504,15 @@ fn divide<P: Payload>(
     peers: usize,
 ) -> Result<Vec<OperatorPart<P>>, RescaleError> {
     let first = instances.first().ok_or(RescaleError::Parts)?;
+    if first.leads() && instances.len() == before {
+        return Ok(following(first, peers));
+    }
     let (name, identity) = (first.name.clone(), first.identity.clone());
     let named = || (name.clone(), identity.clone(), before);
     let state = instances.iter().find_map(|one| one.state.as_ref());
     let by_group = matches!(state, Some(State::Groups(_)));
     let divisible = matches!(state, Some(State::Groups(_) | State::Parts(_)));
-    let on = instances.len();
-    let differs = |what: fn(&OperatorPart<P>, &OperatorPart<P>) -> bool| {
-        instances.iter().any(|one| what(one, first))
-    };
-    let unlike = if on != before {
-        Some(Unlike::Missing { on })
-    } else if differs(|one, first| one.finished != first.finished) {
-        Some(Unlike::Ended)
-    } else if differs(|one, first| one.position.is_some() != first.position.is_some()) {
-        Some(Unlike::Closed)
-    } else if differs(|one, first| one.held != first.held)
-        && !(divisible && first.position.is_none())
-    {
-        Some(Unlike::Times)
-    } else if instances.iter().any(|one| one.position > Some(0)) {
-        Some(Unlike::Sent)
-    } else {
-        None
-    };
-    if let Some(unlike) = unlike {
+    if let Some(unlike) = unlike(&instances, first, before, divisible) {
         let (name, identity, peers) = named();
         return Err(RescaleError::Unlike {
             name,
@@ -596,6 +585,47 @@ fn divide<P: Payload>(
         }
     }
     Ok(divided)
+}
+
+/// The difference between the instances of an operator that prevents another number of workers.
+fn unlike<P: Payload>(
+    instances: &[OperatorPart<P>],
+    first: &OperatorPart<P>,
+    before: usize,
+    divisible: bool,
+) -> Option<Unlike> {
+    let on = instances.len();
+    let differs = |what: fn(&OperatorPart<P>, &OperatorPart<P>) -> bool| {
+        instances.iter().any(|one| what(one, first))
+    };
+    if on != before {
+        Some(Unlike::Missing { on })
+    } else if differs(|one, first| one.finished != first.finished) {
+        Some(Unlike::Ended)
+    } else if first.finished {
+        None
+    } else if differs(|one, first| one.position.is_some() != first.position.is_some()) {
+        Some(Unlike::Closed)
+    } else if differs(|one, first| one.held != first.held)
+        && !(divisible && first.position.is_none())
+    {
+        Some(Unlike::Times)
+    } else if instances.iter().any(|one| one.position > Some(0)) {
+        Some(Unlike::Sent)
+    } else {
+        None
+    }
+}
+
+/// The instances of an input that all have the time of the first, which has sent all records.
+fn following<P: Payload>(first: &OperatorPart<P>, peers: usize) -> Vec<OperatorPart<P>> {
+    let rest = OperatorPart {
+        state: first.state.as_ref().map(State::emptied),
+        position: Some(0),
+        ..first.clone()
+    };
+    let others = std::iter::repeat_n(rest, peers.saturating_sub(1));
+    std::iter::once(first.clone()).chain(others).collect()
 }
 
 /// Each time that any of the instances of an operator holds, once.

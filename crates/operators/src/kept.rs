@@ -56,7 +56,8 @@ impl Entry {
     }
 }
 
-struct Entries(Vec<Entry>);
+/// The contents of a piece.
+pub(crate) struct Entries(pub(crate) Vec<Entry>);
 
 impl PieceContent for Entries {
     fn write(&self, out: &mut dyn Write) -> UserResult<()> {
@@ -82,7 +83,7 @@ impl PieceContent for Entries {
 }
 
 /// Reads the entries of a piece.
-fn entries_of(piece: &Piece) -> UserResult<Vec<Entry>> {
+pub(crate) fn entries_of(piece: &Piece) -> UserResult<Vec<Entry>> {
     let mut bytes = piece.to_bytes()?;
     let mut entries = Vec::new();
     for _ in 0..count(&mut bytes)? {

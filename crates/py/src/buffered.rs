@@ -30,6 +30,7 @@ use crate::driver::Driver;
 use crate::errors::{CheckpointError, IntoException};
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
+use crate::kinds::Resume;
 use crate::position::{Ledger, digest_of_row};
 use crate::raised::{exception_of, shown};
 use pointstamp_operators::collections::columns::PlainColumns;
@@ -100,11 +101,12 @@ impl Buffered {
     }
 
     /// Keeps a ledger for checkpoints, before the input is connected for the first time.
-    pub(crate) fn keep_ledger(&self, dims: usize) {
+    pub(crate) fn keep_ledger(&self, dims: usize, resume: Resume) {
         let mut ledger = self.ledger.borrow_mut();
         if ledger.is_none() {
             let told = Rc::default();
-            self.input.set_told(Rc::clone(&told));
+            self.input
+                .set_told(Rc::clone(&told), resume == Resume::Follow);
             *ledger = Some(Ledger::new(Point::minimum(dims), told));
         }
     }
@@ -114,8 +116,9 @@ impl Buffered {
     pub(crate) fn resume(
         &self,
         recording: Option<Rc<Recording<Batch>>>,
-        repeats: bool,
+        resume: Resume,
     ) -> PyResult<bool> {
+        let repeats = resume == Resume::Repeat;
         let Some((time, standing)) = self.input.resumed() else {
             return Ok(false);
         };
@@ -123,6 +126,13 @@ impl Buffered {
         let Some(ledger) = ledger.as_mut() else {
             return Ok(false);
         };
+        if self.input.had_ended() {
+            if repeats && !standing.is_own {
+                return Ok(false); // it takes nothing, and other workers had other records
+            }
+            let moved = self.input.advance_to(&time);
+            moved.map_err(IntoException::into_exception)?;
+        }
         let compare = match recording {
             Some(recording) if repeats => {
                 let (number, input) = (recording.number_input(), self.place.borrow().clone());

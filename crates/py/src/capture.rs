@@ -49,6 +49,12 @@ impl EventQueue {
         }))
     }
 
+    /// Whether the stream had ended at the checkpoint, when the program had no reference to its capture.
+    #[getter]
+    fn lost(&self) -> bool {
+        self.queue.is_lost()
+    }
+
     fn __len__(&self) -> usize {
         self.queue.len()
     }

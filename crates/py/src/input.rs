@@ -20,6 +20,7 @@ use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::give_way;
 use crate::iterables::{Giver, records_of, refuse_iterator};
+use crate::kinds::Resume;
 use crate::position::digest_of;
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
@@ -122,7 +123,7 @@ impl InputHandle {
         py: Python<'_>,
         scope: &EngineScope<Batch>,
         driver: &Arc<Driver>,
-        repeats: bool,
+        resume: Resume,
     ) -> PyResult<EngineStream<Batch>> {
         if self.closed_early.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(pointstamp_engine::error::Error::Closed.into_exception());
@@ -135,7 +136,7 @@ impl InputHandle {
         let is_first = state.dims.get().is_none();
         let recording = driver.engine_recording()?;
         if recording.is_some() {
-            state.keep_ledger(scope.dims());
+            state.keep_ledger(scope.dims(), resume);
         }
         let stream = state
             .input
@@ -148,12 +149,12 @@ impl InputHandle {
             .get_or_init(|| place(driver.home(), "input", scope));
         if is_first {
             state.place.replace(place.clone());
-            if !repeats && state.input.had_ended() {
-                state.input.close(); // main is told, and does not send again
-            }
-            if state.resume(recording, repeats)? {
+            if state.resume(recording, resume)? {
                 let state = Rc::clone(state) as Rc<dyn Gathering>;
                 driver.repeat(state)?;
+            }
+            if resume != Resume::Repeat && state.input.had_ended() {
+                state.input.close(); // main is told, and does not send again
             }
         }
         Ok(stream)

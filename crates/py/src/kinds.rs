@@ -137,6 +137,18 @@ impl From<StreamKind> for Kind {
 }
 
 crossing! {
+    /// The records that the program sends to an input after a resumption from a checkpoint.
+    Resume {
+        /// All records again, on each worker.
+        Repeat = "repeat",
+        /// On each worker, the records after its position.
+        Continue = "continue",
+        /// The records after the position of the first worker, which sends all of them.
+        Follow = "follow",
+    }
+}
+
+crossing! {
     /// The progress that workers send each other.
     ProgressMode {
         /// Only changes that can move a frontier of another worker.

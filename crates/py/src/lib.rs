@@ -127,7 +127,8 @@ mod _core {
     // Choices among a few names.
     #[pymodule_export]
     use crate::kinds::{
-        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, StageKind, StreamKind,
+        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, Resume, StageKind,
+        StreamKind,
     };
 
     // Arrow: streams of record batches.

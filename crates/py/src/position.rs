@@ -38,6 +38,8 @@ pub(crate) struct Ledger {
     /// Whether the digest is that of this worker's records.
     is_own: bool,
     until: Option<Until>,
+    /// Whether it was closed where the repetition ends.
+    was_closed: bool,
     /// The standing for checkpoints.
     told: Rc<Cell<Standing>>,
 }
@@ -51,6 +53,7 @@ impl Ledger {
             digest: 0,
             is_own: true,
             until: None,
+            was_closed: false,
             told,
         }
     }
@@ -63,6 +66,7 @@ impl Ledger {
         compare: Option<Box<dyn Fn(u64, u64)>>,
     ) -> PyResult<()> {
         self.told.set(standing);
+        self.was_closed = standing.is_closed;
         if let Some(compare) = compare {
             self.until = Some(Until {
                 time,
@@ -96,12 +100,18 @@ impl Ledger {
         let parts = (0..count).map(|at| Ok::<_, PyErr>(coords.get(at).copied().unwrap_or(hash)));
         self.digest = self.digest.wrapping_add(mix(hash_tuple(parts)?));
         self.sent += 1;
-        if self.until.is_none() {
-            self.tell();
-            return Ok(true);
+        if self.until.is_some() {
+            self.look()?;
+            return Ok(false);
         }
-        self.look()?;
-        Ok(false)
+        if self.was_closed {
+            return Err(CheckpointError::new_err(format!(
+                "was closed at the checkpoint, and main sends more than before at time {}",
+                self.time
+            )));
+        }
+        self.tell();
+        Ok(true)
     }
 
     /// Moves to a later time; whether the input is to move, too.
@@ -140,6 +150,7 @@ impl Ledger {
             sent: self.sent,
             digest: self.digest,
             is_own: self.is_own,
+            is_closed: self.was_closed,
         });
     }
 

@@ -22,7 +22,7 @@ use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::input::InputHandle;
 use crate::iterables::{Giver, records_of};
-use crate::kinds::StreamKind;
+use crate::kinds::{Resume, StreamKind};
 use crate::observability::frames::Line;
 use crate::observability::notes::Made;
 use crate::operator::Builder;
@@ -120,17 +120,16 @@ impl Scope {
         self.driver.behind()
     }
 
-    /// Connects an input handle; after a resumption `main` `repeats` the records that it has sent on it, or
-    /// sends only the rest.
-    #[pyo3(signature = (handle, kind, repeats = true))]
+    /// Connects an input handle.
+    #[pyo3(signature = (handle, kind, resume = Resume::Repeat))]
     fn input_from(
         &self,
         py: Python<'_>,
         handle: &InputHandle,
         kind: StreamKind,
-        repeats: bool,
+        resume: Resume,
     ) -> PyResult<Stream> {
-        let stream = handle.attach(py, self.scope.get()?, &self.driver, repeats)?;
+        let stream = handle.attach(py, self.scope.get()?, &self.driver, resume)?;
         Ok(self.plain(kind.into(), stream))
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use pointstamp_engine::operators;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::stream::Stream as EngineStream;
 use pointstamp_operators::{Content, Error, Kind, Typed, Unary};
@@ -120,12 +119,8 @@ impl Stream {
 
     /// Keeps the stream's events in a queue.
     fn capture(&self, queue: &EventQueue) -> PyResult<()> {
-        let mut sink = queue.queue.sink();
-        operators::capture(self.engine()?, move |event| {
-            sink(event);
-            Ok(())
-        })
-        .map_err(IntoException::into_exception)
+        let captured = queue.queue.capture(self.engine()?);
+        captured.map_err(IntoException::into_exception)
     }
 
     /// Returns the same stream in the scope around its own.

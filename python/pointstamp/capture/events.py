@@ -17,7 +17,7 @@ from pointstamp import _core
 from pointstamp._core import EventQueue
 from pointstamp._nan_order import comparable
 from pointstamp._validation import check_reached, early, suggesting
-from pointstamp.errors import CodecError, GraphError, TimeError
+from pointstamp.errors import CheckpointError, CodecError, GraphError, TimeError
 from pointstamp.plan import shape
 from pointstamp.plan.node import Form, Output
 
@@ -132,7 +132,7 @@ class Capture(Generic[T]):
         self._worker = (worker, peers)
 
     def __repr__(self) -> str:
-        messages = [event for event in self if isinstance(event, Messages)]
+        messages = [event for event in self._events() if isinstance(event, Messages)]
         records = sum(len(event.data) for event in messages)
         times = len({event.time for event in messages})
         worker, peers = self._worker
@@ -140,7 +140,20 @@ class Capture(Generic[T]):
         return f"<{type(self).__name__}{own}: {records} records at {times} times>"
 
     def __iter__(self) -> Iterator[Progress | Messages]:
-        """Yields the events that are there, in order."""
+        """Yields the events that are there, in order.
+
+        Raises:
+            CheckpointError: If the stream had ended at the checkpoint from which the run resumes, and the
+                program had dropped the capture.
+        """
+        if self._queue.lost:
+            raise CheckpointError(
+                "the events of this capture are not in the checkpoint: the stream had ended, and the program "
+                "held no reference to the capture any more. Hold one while checkpoints are made"
+            )
+        return self._events()
+
+    def _events(self) -> Iterator[Progress | Messages]:
         index = 0
         while (event := self._queue.event(index)) is not None:
             time, data = event
@@ -481,6 +494,11 @@ def _played(
             if capture._feed.counts is not None:
                 raise GraphError(
                     f"events of {capture.name} were read already: a reader is read once; make another"
+                )
+            if capture._carrier is not None and scope._engine.recording is not None:
+                raise GraphError(
+                    f"{capture.name} is no file that can be read again, and checkpoints are on: write the "
+                    "capture to a file, and replay that; or run without Config(checkpoint=)"
                 )
             if not capture._feed.claim():
                 raise _given_away(capture)

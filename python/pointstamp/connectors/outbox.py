@@ -110,7 +110,7 @@ class Outbox:
         if restored is None:
             return
         for piece in restored.pieces:
-            _version, part, rows = restored.loads(piece)
+            part, rows = restored.loads_versioned(piece, _VERSION)
             ready, unfinished = pickle.loads(rows)
             for time, batches in unfinished.items():
                 if time in self._open:

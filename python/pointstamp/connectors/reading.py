@@ -371,7 +371,9 @@ class Reading:
         else:
             self._identity, self._location = identity_of(scope, core), scope._building.checkpoints
             restored = core.restored()
-            kept = [] if restored is None else [restored.loads(piece)[1] for piece in restored.pieces]
+            kept: list[Any] = []
+            if restored is not None:
+                kept += [restored.loads_versioned(piece, _VERSION)[0] for piece in restored.pieces]
             self._share_out(kept)
             self._take_back(kept)
             core.core.keeps("groups", self._taken)

@@ -56,7 +56,7 @@ class Writing:
         kept = self._batches = {}
         for piece in [] if restored is None else restored.pieces:
             assert restored is not None
-            _version, unfinished = restored.loads(piece)
+            [unfinished] = restored.loads_versioned(piece, _VERSION)
             for time, batches in unfinished.items():
                 if time not in self._open:
                     self._open[time] = restored.capability(0, time)

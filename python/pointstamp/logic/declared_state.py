@@ -171,6 +171,26 @@ class Restored:
 
         return loads(written, self)
 
+    def loads_versioned(self, written: Piece, known: int) -> list[Any]:
+        """Reads a pickle of `dumps` of a tuple that begins with the version of its form; returns the rest.
+
+        Args:
+            written: The pickle.
+            known: The latest version that can be read.
+
+        Raises:
+            CheckpointError: If the version is later.
+        """
+        version, *rest = self.loads(written)
+        contents: list[Any] = rest
+        if version > known:
+            raise CheckpointError(
+                f"the state of operator '{self.name}' has the version {version} in the checkpoint, and this "
+                f"version of pointstamp knows versions up to {known}: use the one that wrote it, or a newer "
+                "one"
+            )
+        return contents
+
 
 def keep(
     builder: _core.Builder,
@@ -199,7 +219,7 @@ def keep(
         CheckpointError: If the state cannot be taken back.
     """
     if restored is not None:
-        _give_back(name, state, restored, by_key, requests)
+        _give_back(name, state, restored, by_key, version, requests)
 
     def take() -> list[Piece]:
         pairs = list(state.snapshot())
@@ -256,14 +276,7 @@ def _give_back_waiting(
     entries: dict[Any, Any] = {}
     pieces = iter(restored.pieces)
     for piece in pieces:
-        version, *contents = restored.loads(piece)
-        if version > _VERSION:
-            raise CheckpointError(
-                f"the state of operator '{name}' has the version {version} in the checkpoint, and this "
-                f"version of pointstamp knows versions up to {_VERSION}: use the one that wrote it, or a "
-                "newer one"
-            )
-        of, count, taken = contents
+        of, count, taken = restored.loads_versioned(piece, _VERSION)
         state.give_back(taken, restored)
         links = list(islice(pieces, count))
         if len(links) < count or (count and chain is None):
@@ -303,21 +316,26 @@ def _check_keys(name: str, pairs: list[Any], index: int, peers: int) -> None:
 
 
 def _give_back(
-    name: str, state: Snapshots, restored: Restored, by_key: bool, requests: Requests | None
+    name: str, state: Snapshots, restored: Restored, by_key: bool, known: int, requests: Requests | None
 ) -> None:
     by_version: dict[int, list[tuple[Any, Any]]] = {}
-    known = set()
+    keys = set()
     for piece in restored.pieces:
         version, pairs, held = restored.loads(piece)
+        if version > known:
+            raise CheckpointError(
+                f"the state of operator '{name}' has the version {version} in the checkpoint, and the "
+                f"program's has the version {known}: run the program that made the checkpoint, or a later one"
+            )
         if by_key:
             pairs = [pair for pair in pairs if restored.is_mine(pair[0])]
             for key, _ in pairs:
-                if key in known:
+                if key in keys:
                     raise CheckpointError(
                         f"the checkpoint has the key {key!r:.100} of operator '{name}' twice: resume from "
                         "another one with Checkpoint(at=)"
                     )
-                known.add(key)
+                keys.add(key)
         by_version.setdefault(version, []).extend(pairs)
         if requests is not None:
             requests.take_back(held)

@@ -242,7 +242,7 @@ class PlannedOperator:
         if scope_records(self._scope):
             from pointstamp.plan.functions import MAKER, digest_of  # only where checkpoints are made
 
-            if digest := digest_of(logic):
+            if digest := digest_of(*node["pacts"], made=logic):
                 self.core.functions(MAKER, digest)
         if self._inputs or self._outputs:
             plan.fulfil(node)

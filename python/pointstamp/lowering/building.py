@@ -6,7 +6,7 @@ read.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
@@ -15,7 +15,7 @@ from pointstamp.lowering import passes
 from pointstamp.lowering.rules import conversion, rules_of
 from pointstamp.lowering.steps import Noted, Step, steps_of
 from pointstamp.plan import shape
-from pointstamp.plan.identity import columns_of, form_of
+from pointstamp.plan.identity import columns_of, form_of, functions_of
 from pointstamp.plan.node import Form, Node, Output, Read
 from pointstamp.plan.plan import Plan, PlanScope, placed_at
 
@@ -37,7 +37,7 @@ class Building:
         prefix: The titles of the calls that append nodes now, which their names begin with.
         noted: The lowered steps, in order, for `steps`.
         checkpoints: The folder of the checkpoints; None where none are made.
-        continues: Whether, after a resumption, no input of `main` is sent its earlier records again.
+        continues: Whether it is a session's: worker 0 sends all records, and no earlier ones again.
         lowered: Whether operators were made of the whole plan.
         title: The name of the node whose operators are being made, unless the program names it.
     """
@@ -247,7 +247,10 @@ class Building:
                     ports.append((index, output.port))
         output, form = first.inputs[0]
         read = self.take(output, form)
-        self.root.lowering(first.kind.name, None, first.line)  # their names are the stages' names
+        functions = None
+        if self.root.recording is not None:
+            functions = functions_of(chain)
+        self.root.lowering(first.kind.name, None, first.line, functions)  # their names are the stages' names
         build = _core.collection_chain if first.output.form is Form.UPDATES else _core.chain
         for output, stream in zip(outputs, build(read, stages, ports), strict=True):
             self._made[output] = {output.form: stream}
@@ -336,7 +339,8 @@ class Building:
             if node.kind in (shape.CAPTURE, shape.REPLAY) and node not in begun:
                 rule, _ = rules_of(node.kind)
                 scope = self.scopes[node.scope]
-                rule(self, node, *(scope.empty() for _ in node.inputs))
+                with suppress(Exception):  # of a node whose error is why the dataflow is given up
+                    rule(self, node, *(scope.empty() for _ in node.inputs))
         self.let_go()
 
     def let_go(self) -> None:

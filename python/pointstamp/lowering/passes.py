@@ -107,9 +107,7 @@ def wanted(
 
 
 _UNRECORDED = {
-    shape.CAPTURE: "its records in memory are lost with the process: write(sink) keeps results",
     shape.CAPTURE_INTO: "a checkpoint does not have the written events: write(sink) shows each result once",
-    shape.REPLAY: "a checkpoint does not have its offset: use read(source) with a source that has offsets",
 }
 
 

@@ -75,8 +75,9 @@ def rules_of(kind: Kind) -> tuple[Callable[..., Any], Callable[..., Any] | None]
     """
     found = _FOUND.get(kind)
     if found is None:
-        if kind not in _RULES and kind not in _MAKERS:
-            import_module(f"pointstamp.lowering.{kind.family}")
+        # Also where the kind has a rule already: another thread may still import the rest of the module. An
+        # import waits for that.
+        import_module(f"pointstamp.lowering.{kind.family}")
         found = _FOUND[kind] = _RULES.get(kind, _no_rule), _MAKERS.get(kind)
     return found
 
@@ -87,6 +88,5 @@ def _no_rule(*_: Any) -> None:
 
 def conversion(found: Form, wanted: Form) -> Callable[..., Any]:
     """The conversion from one form to another."""
-    if (found, wanted) not in _CONVERSIONS:
-        import_module(f"pointstamp.lowering.{_FAMILIES[found]}")
+    import_module(f"pointstamp.lowering.{_FAMILIES[found]}")  # waits where another thread imports it
     return _CONVERSIONS[found, wanted]

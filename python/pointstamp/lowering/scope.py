@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BuildingScope"]
 
+_RESUMES = {"repeat": _core.Resume.REPEAT, "continue": _core.Resume.CONTINUE}
+
 
 class BuildingScope:
     """A scope to which nodes are appended.
@@ -144,12 +146,12 @@ class BuildingScope:
         Raises:
             ValueError: If `resume` is neither of its values.
         """
-        if resume not in ("repeat", "continue"):
+        if resume not in _RESUMES:
             raise ValueError(f'resume is "repeat" or "continue", not {resume!r}')
         self._plan_scope.check_building()
         with self._building.making("input", name):
-            repeats = resume == "repeat" and not self._building.continues
-            made = self._engine.input_from(handle, kind, repeats)
+            sends = _core.Resume.FOLLOW if self._building.continues else _RESUMES[resume]
+            made = self._engine.input_from(handle, kind, sends)
         return self._building.reserve(self._append(shape.INPUT, [], output, name=name), made).output
 
     def _feedback(

@@ -82,6 +82,12 @@ class Logs:
             raise GraphError(
                 f"a log's times are one number, and times in {scope!r} have {scope.dims} coordinates"
             )
+        if scope._engine.recording is not None:
+            line = scope._building.line()
+            raise GraphError(
+                f"the log '{name}' ({line.file}:{line.number}) tells of one run, and has no part in "
+                "checkpoints: take Config(log=) in place of a stream, or run without Config(checkpoint=)"
+            )
         try:
             recorder = _core.Recorder(True)
             schema = recorder.take(self._core.index).schema

@@ -11,13 +11,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from pointstamp._core import Schema
     from pointstamp.plan.node import Node, Output
     from pointstamp.plan.plan import PlanScope
 
-__all__ = ["columns_of", "digest", "form_of", "identities"]
+__all__ = ["columns_of", "digest", "form_of", "functions_of", "identities"]
 
 
 def _text(schema: Schema) -> str:
@@ -58,8 +58,6 @@ def form_of(node: Node) -> str:
 
     A checkpoint has it, so that a program that has changed is not given the state of another operator.
     """
-    from pointstamp.plan.functions import MAKER, digest_of  # only where checkpoints are made
-
     parts = [node.kind.name]
     for output in node.outputs:
         if output.schema is not None:
@@ -68,9 +66,20 @@ def form_of(node: Node) -> str:
                 names = output.schema.to_pyarrow().names
                 text += f", placed by {', '.join(names[place] for place in output.placed)}"
             parts.append(text)
-    text = "; ".join(parts)
-    functions = digest_of(*(value for value in (node.arguments or {}).values() if callable(value)))
-    return f"{text}\n{MAKER} {functions}" if functions else text
+    return "; ".join(parts) + functions_of([node])
+
+
+def functions_of(nodes: Iterable[Node]) -> str:
+    """Describes the functions of nodes, as the end of a form; nothing where they have none.
+
+    Functions that see records and change none are left out.
+    """
+    from pointstamp.plan.functions import MAKER, digest_of  # only where checkpoints are made
+
+    changing = [node for node in nodes if not node.kind.name.startswith("inspect")]
+    given = [pair for node in changing for pair in (node.arguments or {}).items()]
+    functions = digest_of(*(value for name, value in given if callable(value) or name == "pact"))
+    return f"\n{MAKER} {functions}" if functions else ""
 
 
 def digest(nodes: Sequence[Node]) -> str:

@@ -16,13 +16,16 @@ from pointstamp.plan import shape
 from pointstamp.runtime.threads import raise_deferred
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from types import TracebackType
 
     from pointstamp import _core
+    from pointstamp._core import Capability
     from pointstamp.api.arrow_stream import ArrowStream
+    from pointstamp.capture import Capture
     from pointstamp.checkpoint import CheckpointHandle, Resumed
+    from pointstamp.info import OperatorInfo
     from pointstamp.observability.collector import Collector
     from pointstamp.observability.explanation import Explanation
     from pointstamp.observability.log_stream import Log, Logs
@@ -259,7 +262,7 @@ class Worker:
 
         Raises:
             ConfigError: If `every` is not above 0, or pyarrow is not installed.
-            GraphError: If the scope's times have another number of coordinates.
+            GraphError: If the scope's times have another number of coordinates, or checkpoints are made.
 
         Examples:
             >>> import pointstamp as ps
@@ -403,11 +406,6 @@ class Worker:
             >>> ps.execute(main) and None
             from worker 0
         """
-        if self._engine.recording is not None:
-            raise GraphError(
-                "a sequencer's order is not kept by checkpoints, and checkpoints are on: send the items on "
-                "an input, and exchange them to one worker"
-            )
         return Sequencer(self)
 
     def traffic(self) -> Traffic:
@@ -492,9 +490,10 @@ class _Building:
         if changed:
             names = ", ".join(repr(identity) for identity in changed)
             warn_usage(
-                f"the program has other functions than at the checkpoint in {names}: the state there was "
-                "made by those. Where that is not meant, run the program of the checkpoint; to begin without "
-                "that state, give the operator another name="
+                f"the program has other functions than at the checkpoint in {names}, or other values around "
+                "them: the state in the checkpoint is the work of those. Where that is not meant, run the "
+                "program of the checkpoint; to begin without its state, give the operators that keep some "
+                "another name="
             )
 
     def discard(self) -> None:
@@ -516,6 +515,10 @@ class Sequencer(Generic[T]):
     Worker 0 decides the order and sends it to all. Items arrive while the worker steps; `next` returns them
     one at a time.
 
+    Checkpoints have the order and all items. After a resumption, `main` runs from its beginning: what it
+    pushes again is left out, and `next` returns all items from the first, in the same order. The number of
+    workers must be the same.
+
     Examples:
         >>> import pointstamp as ps
         >>> def main(worker):
@@ -532,29 +535,26 @@ class Sequencer(Generic[T]):
         True
     """
 
-    __slots__ = ("_arrived", "_expected", "_input")
+    __slots__ = ("_arrived", "_captured", "_expected", "_input", "_read")
 
     def __init__(self, worker: Worker) -> None:
         self._input: InputHandle[Any] = InputHandle()
         self._arrived: dict[int, T] = {}
         self._expected = 0
-        position = 0
-
-        def number(items: list[T]) -> list[tuple[int, T]]:
-            nonlocal position
-            start = position
-            position += len(items)
-            return list(zip(range(start, position), items, strict=True))
-
+        # With checkpoints: all items, since `main` reads them again after a resumption.
+        self._captured: Capture[tuple[int, T]] | None = None
+        self._read = 0
         arrived = self._arrived
         with worker.dataflow("Sequencer") as scope:
-            (
+            numbered = (
                 self._input.to_stream(scope)
-                ._forward(shape.EXCHANGE, Exchange(_to_worker_zero), name="to one")
-                .map_batch(number)
+                .unary(Exchange(_to_worker_zero), "number", _numbering, state=_Order)
                 ._forward(shape.BROADCAST, Broadcast(), name="to all")
-                .inspect(lambda numbered: arrived.__setitem__(*numbered))
             )
+            if worker._engine.recording is None:
+                numbered.inspect(lambda pair: arrived.__setitem__(*pair))
+            else:
+                self._captured = numbered.capture()
 
     def push(self, item: T) -> None:
         """Adds an item, which is sent when the worker steps.
@@ -592,10 +592,44 @@ class Sequencer(Generic[T]):
             >>> ps.execute(main)
             [(None, 'tick')]
         """
+        if self._captured is not None:
+            while (event := self._captured._queue.event(self._read)) is not None:
+                self._read += 1
+                if event[0] is not None:
+                    self._arrived.update(event[1])
         if self._expected not in self._arrived:
             return None
         self._expected += 1
         return self._arrived.pop(self._expected - 1)
+
+
+class _Order:
+    """The number of the next item, on worker 0."""
+
+    version = 1
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def snapshot(self) -> list[tuple[str, int]]:
+        return [("number", self.number)]
+
+    def restore(self, pairs: Iterable[tuple[str, int]], version: int) -> None:
+        self.number = dict(pairs)["number"]
+
+
+def _numbering(capability: Capability, info: OperatorInfo) -> Callable[[Any, Any], None]:
+    capability.drop()
+    order: _Order = info.state
+
+    def number(port: Any, output: Any) -> None:
+        for held, items in port:
+            first = order.number
+            order.number += len(items)
+            with output.session(held) as session:
+                session.give_all(list(zip(range(first, order.number), items, strict=True)))
+
+    return number
 
 
 def _to_worker_zero(_item: object) -> int:

@@ -249,8 +249,7 @@ impl<P: Payload> Draft<P> {
                     let (operator, identity) = operator();
                     return Err(RestoreError::Left { operator, identity }.into());
                 }
-                let keeps = !matches!(self.keeps, Keeps::Nothing);
-                self.changed = keeps && self.form.functions_differ(&part.form);
+                self.changed = self.form.functions_differ(&part.form);
                 let own = part.held.iter();
                 let own = own.map(|held| (held.port, held.time.clone(), held.count));
                 let (own, totals) = (own.collect(), totals.clone());

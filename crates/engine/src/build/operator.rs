@@ -425,11 +425,11 @@ impl<P: Payload> OperatorBuilder<P> {
         let part = match &mut draft.beginning {
             Beginning::Fresh => return None,
             Beginning::Ended(lent) => {
-                return lent.take().map(|state| Restored {
+                return lent.take().map(|(state, position)| Restored {
                     state,
                     held: Vec::new(),
                     ended: true,
-                    position: None,
+                    position,
                 });
             }
             Beginning::Goes(part, _) | Beginning::New(part, _) => part,

@@ -2,6 +2,7 @@
 
 use pointstamp_order::{ChangeBatch, Point};
 
+use crate::build::operator::OperatorBuilder;
 use crate::build::stream::Stream;
 use crate::error::{Error, UserResult};
 use crate::payload::Payload;
@@ -24,15 +25,33 @@ pub enum Event<P> {
 /// [`Error::Build`] when the scope is no longer being built.
 pub fn capture<P: Payload>(
     stream: &Stream<P>,
-    mut sink: impl FnMut(Event<P>) -> UserResult<()> + 'static,
+    sink: impl FnMut(Event<P>) -> UserResult<()> + 'static,
 ) -> Result<(), Error> {
+    capture_from(stream, |_| Ok(None), sink)
+}
+
+/// Hands every event of a stream, on this worker, to `sink`.
+///
+/// # Arguments
+///
+/// `begin` declares the state of the operator, and returns the frontier after the events of a checkpoint; `None` where there
+/// are no earlier events.
+///
+/// # Errors
+///
+/// [`Error::Build`] when the scope is no longer being built; errors of `begin`.
+pub fn capture_from<P: Payload, E: From<Error>>(
+    stream: &Stream<P>,
+    begin: impl FnOnce(&OperatorBuilder<P>) -> Result<Option<Vec<Point>>, E>,
+    mut sink: impl FnMut(Event<P>) -> UserResult<()> + 'static,
+) -> Result<(), E> {
     let scope = stream.scope();
     let builder = scope.operator("capture")?;
     let input = builder.new_input(stream, Pact::Pipeline)?;
     builder.notify();
     builder.start();
     let minimum = Point::minimum(scope.dims());
-    let mut told: Option<Vec<Point>> = None;
+    let mut told = begin(&builder)?;
     builder.build(move || {
         let mut changes = ChangeBatch::new();
         if told.is_none() {

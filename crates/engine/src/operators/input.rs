@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use pointstamp_order::Point;
 
-use crate::build::operator::Restored;
+use crate::build::operator::{Lends, Restored};
 use crate::build::scope::Scope;
 use crate::build::stream::Stream;
 use crate::cut::State as Kept;
-use crate::error::{BuildError, Error, check_advance, check_dims};
+use crate::error::{BuildError, Error, UserResult, check_advance, check_dims};
 use crate::payload::Payload;
 use crate::run::arrival::Close;
 use crate::run::capability::Capability;
@@ -26,6 +26,8 @@ pub struct Standing {
     /// Whether the digest is that of this worker's records. Otherwise, another number of workers has sent them, and
     /// only the sum counts.
     pub is_own: bool,
+    /// Whether the input was closed.
+    pub is_closed: bool,
 }
 
 impl Default for Standing {
@@ -35,6 +37,7 @@ impl Default for Standing {
             sent: 0,
             digest: 0,
             is_own: true,
+            is_closed: false,
         }
     }
 }
@@ -45,26 +48,71 @@ impl Standing {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// The standing at a checkpoint: this worker's, or its share of that of another number of workers.
-    fn restored(restored: &Restored, peers: usize) -> Self {
+    /// The standing at a checkpoint: this worker's, or its share of that of another number of workers. With the time, where the
+    /// operator had ended: the latest of all workers, where their number is another.
+    fn restored(restored: &Restored, peers: usize) -> (Self, Option<Point>) {
         let pieces = restored.state.pieces();
         let mut standing = Standing {
             sent: restored.position.unwrap_or(0),
             digest: 0,
             is_own: pieces.len() == 1,
+            is_closed: !pieces.is_empty(),
         };
+        let mut time = None::<Point>;
         for piece in pieces {
             let bytes = piece.to_bytes().unwrap_or_default();
             let words = bytes
                 .chunks_exact(8)
                 .filter_map(|word| word.try_into().ok());
             let words: Vec<_> = words.map(u64::from_le_bytes).collect();
-            if let [before, own, digest] = words[..] {
-                standing.digest = standing.digest.wrapping_add(digest);
-                standing.is_own &= before == peers as u64 && own == 1;
+            let [before, own, digest, ended @ ..] = &words[..] else {
+                continue;
+            };
+            standing.digest = standing.digest.wrapping_add(*digest);
+            standing.is_own &= *before == peers as u64 && *own == 1;
+            if let [closed, coords @ ..] = ended {
+                standing.is_closed &= *closed == 1;
+                let here = Point::new(coords);
+                time = time.map_or(Some(here.clone()), |time| time.join(&here));
+            } else {
+                standing.is_closed = false;
             }
         }
-        standing
+        (standing, time)
+    }
+}
+
+/// The standing of an input whose operator has ended.
+struct LentStanding {
+    told: Rc<Cell<Standing>>,
+    place: Rc<RefCell<Place>>,
+    peers: usize,
+    /// Whether the first worker sends all records.
+    leads: bool,
+}
+
+impl Lends for LentStanding {
+    fn is_read(&self) -> bool {
+        true // by the next execution
+    }
+
+    /// Every worker of another number is given the state of all, for the time.
+    fn take(&mut self) -> UserResult<Kept> {
+        let mut bytes = self.told.get().to_bytes(self.peers);
+        let place = self.place.borrow();
+        bytes.extend(u64::from(place.is_closed).to_le_bytes());
+        let coords = place.time.as_ref().map_or(&[][..], Point::coords);
+        bytes.extend(coords.iter().flat_map(|coord| coord.to_le_bytes()));
+        let state = vec![bytes.into()];
+        Ok(if self.leads {
+            Kept::Workers(state)
+        } else {
+            Kept::Groups(state)
+        })
+    }
+
+    fn position(&self) -> Option<u64> {
+        Some(self.told.get().sent)
     }
 }
 
@@ -73,17 +121,24 @@ impl Standing {
 /// Until it moves past a time, or is closed, that time stays open everywhere downstream, on every worker.
 pub struct Input<P: Payload>(Rc<RefCell<State<P>>>);
 
-struct State<P: Payload> {
+/// The time of an input, which outlives it.
+#[derive(Default)]
+struct Place {
     time: Option<Point>,
-    /// The number of records that were sent at that time.
+    /// Whether the input was closed.
+    is_closed: bool,
+}
+
+struct State<P: Payload> {
+    place: Rc<RefCell<Place>>,
+    /// The number of records that were sent at the input's time.
     records: u64,
     /// The position at which the input resumes from a checkpoint: the time, and the number of records that
     /// were sent at it.
     resumed: Option<(Point, Standing)>,
-    /// The standing for checkpoints, where the program counts records itself.
-    told: Option<Rc<Cell<Standing>>>,
+    /// The standing for checkpoints, where the program counts records itself; whether the first worker sends all.
+    told: Option<(Rc<Cell<Standing>>, bool)>,
     outlets: Vec<(OutputPort<P>, Capability)>,
-    closed: bool,
     /// A dataflow that it was to feed has been given up while it was built.
     unbuilt: bool,
     /// A dataflow that it fed has ended.
@@ -93,6 +148,14 @@ struct State<P: Payload> {
 }
 
 impl<P: Payload> State<P> {
+    fn time(&self) -> Option<Point> {
+        self.place.borrow().time.clone()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.place.borrow().is_closed
+    }
+
     /// Releases the dataflows that have ended.
     fn forget_gone(&mut self) {
         let gone = |output: &OutputPort<P>| output.is_gone() || output.tee.is_unbuilt();
@@ -109,7 +172,7 @@ impl<P: Payload> State<P> {
     /// Whether it feeds nothing, because its dataflow was never built.
     fn is_unbuilt(&mut self) -> bool {
         self.forget_gone();
-        self.unbuilt && !self.served && self.outlets.is_empty() && !self.closed
+        self.unbuilt && !self.served && self.outlets.is_empty() && !self.is_closed()
     }
 
     fn check_idle(&self) -> Result<(), Error> {
@@ -134,12 +197,11 @@ impl<P: Payload> Input<P> {
     /// An input that is connected to nothing yet.
     pub fn new() -> Self {
         Input(Rc::new(RefCell::new(State {
-            time: None,
+            place: Rc::default(),
             records: 0,
             resumed: None,
             told: None,
             outlets: Vec::new(),
-            closed: false,
             unbuilt: false,
             served: false,
             worker: None,
@@ -148,8 +210,13 @@ impl<P: Payload> Input<P> {
 
     /// Declares that the program counts and digests the records itself. To be called before the input is
     /// connected.
-    pub fn set_told(&self, told: Rc<Cell<Standing>>) {
-        self.0.borrow_mut().told = Some(told);
+    ///
+    /// # Arguments
+    ///
+    /// `leads` says that the first worker sends all records, and the others follow its time: then any number of workers can
+    /// resume at any time.
+    pub fn set_told(&self, told: Rc<Cell<Standing>>, leads: bool) {
+        self.0.borrow_mut().told = Some((told, leads));
     }
 
     /// Connects the input to a scope, from its current time on.
@@ -158,11 +225,11 @@ impl<P: Payload> Input<P> {
     ///
     /// [`Error::Closed`], or a time error when the scope has another number of coordinates than the first.
     pub fn attach(&self, scope: &Scope<P>) -> Result<Stream<P>, Error> {
-        if self.0.borrow().closed {
+        if self.is_closed() {
             return Err(Error::Closed);
         }
-        if let Some(time) = &self.0.borrow().time {
-            check_dims(time, scope.dims())?;
+        if let Some(time) = self.time() {
+            check_dims(&time, scope.dims())?;
         }
         let worker = self.worker();
         if let Some(worker) = worker.filter(|worker| !worker.is(scope.worker())) {
@@ -174,23 +241,39 @@ impl<P: Payload> Input<P> {
         let own = Rc::downgrade(&self.0);
         let peers = scope.worker().peers();
         let told = self.0.borrow().told.clone();
-        if let Some(told) = told {
+        if let Some((told, leads)) = told {
             let position = Rc::clone(&told);
             builder.set_position(move || position.get().sent);
-            builder.keeps(move || Ok(Kept::Parts(vec![told.get().to_bytes(peers).into()])));
+            builder.lends(LentStanding {
+                told: Rc::clone(&told),
+                place: Rc::clone(&self.0.borrow().place),
+                peers,
+                leads,
+            });
+            builder.keeps(move || {
+                let state = vec![told.get().to_bytes(peers).into()];
+                Ok(if leads {
+                    Kept::Workers(state)
+                } else {
+                    Kept::Parts(state)
+                })
+            });
         } else {
             builder.stateless();
             builder.set_position(move || own.upgrade().map_or(0, |own| own.borrow().records));
         }
         let mut state = self.0.borrow_mut();
         if let Some(restored) = builder.restored().filter(|it| it.position.is_some()) {
-            let standing = Standing::restored(&restored, peers);
-            state.records = standing.sent;
-            state.resumed = Some((capability.time().clone(), standing));
+            let (standing, ended) = Standing::restored(&restored, peers);
+            if ended.is_none() {
+                state.records = standing.sent;
+            }
+            let time = ended.unwrap_or_else(|| capability.time().clone());
+            state.resumed = Some((time, standing));
         }
-        match &state.time {
+        match &mut state.place.borrow_mut().time {
             Some(time) => capability.downgrade(time)?,
-            None => state.time = Some(capability.time().clone()),
+            time @ None => *time = Some(capability.time().clone()),
         }
         if state.outlets.is_empty() {
             let state = Rc::clone(&self.0) as Rc<dyn Close>;
@@ -207,7 +290,7 @@ impl<P: Payload> Input<P> {
 
     /// The time of the batches sent now; `None` before the input is connected.
     pub fn time(&self) -> Option<Point> {
-        self.0.borrow().time.clone()
+        self.0.borrow().time()
     }
 
     /// The position at which the input resumes from a checkpoint: the time, and the records that were sent at
@@ -224,7 +307,7 @@ impl<P: Payload> Input<P> {
 
     /// Whether nothing can be sent any more.
     pub fn is_closed(&self) -> bool {
-        self.0.borrow().closed
+        self.0.borrow().is_closed()
     }
 
     /// Checks that the only dataflow that the input feeds was not given up during construction: records would
@@ -247,7 +330,7 @@ impl<P: Payload> Input<P> {
     /// [`Error::Closed`], or [`Error::Build`] inside a function that routes this input.
     pub fn check(&self) -> Result<(), Error> {
         let state = self.0.borrow();
-        if state.closed {
+        if state.is_closed() {
             return Err(Error::Closed);
         }
         state.check_idle()
@@ -282,9 +365,9 @@ impl<P: Payload> Input<P> {
         let (time, last, others) = {
             let mut state = self.0.borrow_mut();
             state.forget_gone();
-            let time = match (&state.time, state.closed) {
+            let time = match (state.time(), state.is_closed()) {
                 (_, true) => return Err(Error::Closed.into()),
-                (Some(time), _) => time.clone(),
+                (Some(time), _) => time,
                 (None, _) => return Err(Error::from(BuildError::Unconnected).into()),
             };
             if let Some(worker) = &state.worker {
@@ -318,22 +401,22 @@ impl<P: Payload> Input<P> {
     /// [`Error::Closed`], or a time error when `time` is not at or after the current one.
     pub fn advance_to(&self, time: &Point) -> Result<(), Error> {
         let mut state = self.0.borrow_mut();
-        if state.closed {
+        if state.is_closed() {
             return Err(Error::Closed);
         }
-        let Some(now) = &state.time else {
-            state.time = Some(time.clone());
+        let Some(now) = state.time() else {
+            state.place.borrow_mut().time = Some(time.clone());
             return Ok(());
         };
-        check_advance(now, time)?;
-        if time != now {
+        check_advance(&now, time)?;
+        if *time != now {
             state.records = 0;
         }
         state.forget_gone();
         for (_, capability) in &mut state.outlets {
             capability.downgrade(time)?;
         }
-        state.time = Some(time.clone());
+        state.place.borrow_mut().time = Some(time.clone());
         Ok(())
     }
 
@@ -346,7 +429,7 @@ impl<P: Payload> Input<P> {
 impl<P: Payload> Close for RefCell<State<P>> {
     fn close(&self) {
         let mut state = self.borrow_mut();
-        state.closed = true;
+        state.place.borrow_mut().is_closed = true;
         let outlets = std::mem::take(&mut state.outlets);
         let worker = state.worker.take();
         drop(state);

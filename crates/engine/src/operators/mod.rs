@@ -8,7 +8,7 @@ mod input;
 mod probe;
 mod unordered;
 
-pub use capture::{Event, capture};
+pub use capture::{Event, capture, capture_from};
 pub use concatenate::concatenate;
 pub use feedback::LoopHandle;
 pub use input::{Input, Standing};

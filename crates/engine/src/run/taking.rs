@@ -46,6 +46,12 @@ pub trait Lends {
     ///
     /// Whatever is to end the computation.
     fn take(&mut self) -> UserResult<State>;
+
+    /// Returns, for an input of main, the number of records that were sent at its last time. Only the next execution
+    /// reads such a state: it need not build a dataflow of which nothing else is left.
+    fn position(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// State that others read, with the operator that it belongs to.

@@ -315,16 +315,17 @@ impl<P: Payload> Worker<P> {
             state,
             ..OperatorPart::empty(identity.to_owned(), one.name.clone())
         };
+        let numbers = dataflows.iter().enumerate();
+        let mut places: BTreeMap<_, _> = numbers.map(|(at, it)| (it.index, at)).collect();
         for one in &mut lent {
-            let there = dataflows.iter().position(|it| it.index == one.dataflow);
-            let there = there.unwrap_or_else(|| {
+            let place = *places.entry(one.dataflow).or_insert_with(|| {
                 dataflows.push(DataflowPart {
                     index: one.dataflow,
                     operators: vec![finished(one, WHOLE, None)],
                 });
                 dataflows.len() - 1
             });
-            let operators = &mut dataflows[there].operators;
+            let operators = &mut dataflows[place].operators;
             let own = operators.iter_mut().find(|it| it.identity == one.identity);
             if own.as_ref().is_some_and(|operator| !operator.finished) {
                 continue; // it runs, and has declared its state
@@ -333,9 +334,13 @@ impl<P: Payload> Worker<P> {
                 operator: one.name.clone(),
                 cause,
             })?;
+            let position = one.lends.position();
             match own {
-                Some(operator) => operator.state = Some(taken),
-                None => operators.push(finished(one, &one.identity, Some(taken))),
+                Some(operator) => (operator.state, operator.position) = (Some(taken), position),
+                None => operators.push(OperatorPart {
+                    position,
+                    ..finished(one, &one.identity, Some(taken))
+                }),
             }
         }
         dataflows.sort_by_key(|dataflow| dataflow.index);

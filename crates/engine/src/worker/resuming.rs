@@ -65,7 +65,7 @@ impl<P: Payload> Worker<P> {
             changes,
             changed: Vec::new(),
         };
-        let waits = !restoring.dataflows.is_empty();
+        let waits = !restoring.awaited().is_empty();
         *self.0.restoring.borrow_mut() = Some(restoring);
         self.0.holding.set_restores(waits);
         Ok(())
@@ -82,8 +82,7 @@ impl<P: Payload> Worker<P> {
     /// The dataflows of the cut that have yet to be built.
     pub fn unrestored(&self) -> Vec<usize> {
         let restoring = self.0.restoring.borrow();
-        let left = restoring.iter().flat_map(|it| it.dataflows.keys().copied());
-        left.collect()
+        restoring.as_ref().map_or_else(Vec::new, Restoring::awaited)
     }
 
     /// Whether the worker resumes from a cut.
@@ -110,7 +109,8 @@ impl<P: Payload> Worker<P> {
         if ended(WHOLE) || ended(identity) || scopes.iter().any(|scope| ended(scope)) {
             // The part stays, where it is a scope, for the operators inside.
             let lent = operators.get_mut(identity);
-            return Beginning::Ended(lent.and_then(|part| part.state.take()));
+            let lent = lent.and_then(|part| Some((part.state.take()?, part.position)));
+            return Beginning::Ended(lent);
         }
         if let Some(part) = operators.remove(identity) {
             let totals = restoring.totals.outstanding(dataflow, identity);
@@ -164,7 +164,7 @@ impl<P: Payload> Worker<P> {
         let whole = operators.map(|operators| operators.contains_key(WHOLE));
         if whole == Some(true) {
             restoring.dataflows.remove(&dataflow);
-            if restoring.dataflows.is_empty() {
+            if restoring.awaited().is_empty() {
                 self.0.holding.set_restores(false);
             }
         }
@@ -191,7 +191,7 @@ impl<P: Payload> Worker<P> {
                 identity: operator.identity,
             });
         }
-        if restoring.dataflows.is_empty() {
+        if restoring.awaited().is_empty() {
             self.0.holding.set_restores(false);
         }
         Ok(())

@@ -4,10 +4,15 @@
 //! frontier of its own capture. So the stream has the frontier of the captured stream, however the captures are
 //! interleaved. A run takes a bounded number of events, and the operator is a source like any other: it pauses while
 //! too many bytes are in flight.
+//!
+//! Its state is the place in each capture, at the end of an event.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use pointstamp_engine::capability::Capability;
+use pointstamp_engine::cut::{Piece, State};
 use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::payload::Payload;
@@ -23,6 +28,7 @@ use super::feed::{Feed, Next};
 use super::queue::{Queue, Taken};
 use crate::Error;
 use crate::batch::Batch;
+use crate::kept::{Entries, Entry, entries_of};
 
 /// The most events of one capture that a run takes.
 const EVENTS: usize = 64;
@@ -46,7 +52,7 @@ pub enum Source {
 ///
 /// # Errors
 ///
-/// Errors of building an operator.
+/// Errors of building an operator; where the dataflow resumes from a checkpoint, captures that are not those that were played.
 pub fn replay(
     scope: &Scope<Batch>,
     captures: Vec<Source>,
@@ -70,16 +76,39 @@ pub fn replay(
             ended: false,
         }
     });
-    let mut operator = Player {
-        played: played.collect(),
-        held: vec![capability],
+    let mut played: Vec<_> = played.collect();
+    let mut held = vec![capability];
+    if let Some(restored) = builder.restored() {
+        let mut entries = Vec::new();
+        for piece in restored.state.pieces() {
+            entries.extend(entries_of(piece).map_err(Error::State)?);
+        }
+        if entries.len() != played.len() {
+            return Err(Error::Checkpoint("the number of its captures"));
+        }
+        for (played, entry) in played.iter_mut().zip(&entries) {
+            played.go_on(&entry.numbers, dims)?;
+        }
+        held.extend(restored.held);
+    }
+    let operator = Rc::new(RefCell::new(Player {
+        played,
+        held,
         output,
         activator,
         patience: ASK_AGAIN.0,
         warn: Box::new(warn),
-    };
+    }));
+    let kept = Rc::clone(&operator);
+    builder.keeps(move || {
+        let kept = kept.borrow();
+        let places = kept.played.iter().map(Played::place);
+        let places = places.collect::<Result<_, _>>();
+        let places = Entries(places.map_err(CaptureError::into_cause)?);
+        Ok(State::Workers(vec![Piece::new(places)]))
+    });
     builder.build(move || {
-        operator.run()?;
+        operator.borrow_mut().run()?;
         Ok(false)
     });
     Ok(stream)
@@ -219,6 +248,72 @@ impl Player {
 }
 
 impl Played {
+    /// Returns its place: whether it has ended, and of a queue the number of events that were taken; of a feed the offset, its
+    /// mark after the number of marks, and the sums of the changes so far.
+    fn place(&self) -> Result<Entry, CaptureError> {
+        let mut numbers = vec![u64::from(self.ended)];
+        match &self.source {
+            _ if self.ended => {}
+            Source::Memory(_) => numbers.push(self.taken as u64),
+            Source::Feed(feed) => {
+                if let Some(counts) = feed.counts() {
+                    let mark = feed.mark()?;
+                    numbers.extend([feed.offset(), u64::from(mark.is_some())]);
+                    numbers.extend(mark.map(u64::from));
+                    for (time, count) in counts {
+                        numbers.extend(time.coords());
+                        numbers.push(count.cast_unsigned());
+                    }
+                }
+            }
+        }
+        Ok(Entry::new::<Batch>(numbers, []))
+    }
+
+    /// Continues at a place.
+    fn go_on(&mut self, place: &[u64], dims: usize) -> Result<(), Error> {
+        let unreadable = || Error::Checkpoint("the places in its captures");
+        match (&self.source, place) {
+            (_, [1]) => {
+                self.ended = true;
+                self.frontier.clear();
+            }
+            (Source::Memory(queue), [0, taken]) => {
+                let taken = usize::try_from(*taken).map_err(|_| unreadable())?;
+                while self.taken < taken {
+                    let Some(event) = queue.get(self.taken) else {
+                        return Err(Error::Checkpoint(
+                            "a capture in memory has fewer events than were played",
+                        ));
+                    };
+                    self.taken += 1;
+                    if let Event::Progress(changes) = event {
+                        let kept = self.promise.progress(&changes);
+                        kept.map_err(|broken| Error::State(broken.into()))?;
+                    }
+                }
+                self.frontier = self.promise.frontier().to_vec();
+            }
+            (Source::Feed(_), [0]) => {}
+            (Source::Feed(feed), [0, offset, marks, rest @ ..]) => {
+                let marks = usize::try_from(*marks).unwrap_or(usize::MAX);
+                let (mark, counts) = rest.split_at_checked(marks).ok_or_else(unreadable)?;
+                let mark = mark.first().and_then(|mark| u32::try_from(*mark).ok());
+                let counts = counts.chunks(dims + 1).map(|count| {
+                    let (coords, count) = count.split_at_checked(dims)?;
+                    Some((Point::new(coords), count.first()?.cast_signed()))
+                });
+                let counts: Vec<_> = counts.collect::<Option<_>>().ok_or_else(unreadable)?;
+                self.promise = Promise::resumed(dims, counts.clone());
+                self.frontier = self.promise.frontier().to_vec();
+                let sought = feed.seek(*offset, counts, mark);
+                sought.map_err(|error| Error::State(error.into_cause()))?;
+            }
+            _ => return Err(unreadable()),
+        }
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<Step, CaptureError> {
         match &mut self.source {
             Source::Memory(queue) => Ok(match queue.take(self.taken) {

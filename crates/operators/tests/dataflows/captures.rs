@@ -275,12 +275,7 @@ proptest! {
         let queues = [Queue::default(), Queue::default()];
         for (queue, input) in queues.iter().zip([&one, &other]) {
             give(1, Form::Columns, input, |stream| {
-                let mut sink = queue.sink();
-                let observed = observe(stream, move |event| {
-                    sink(event);
-                    Ok(())
-                });
-                observed.expect("the scope is open");
+                queue.capture(stream).expect("the scope is open");
             });
         }
         let sources = || queues.iter().cloned().map(Source::Memory).collect();

@@ -7,7 +7,8 @@ to files, by the sink that shows each row once, and passed to Spark when the dat
 
 Where an attempt cannot resume, because the stages before it have made other batches of the same rows, or a
 checkpoint is damaged, the next attempt starts anew. All files are in a folder of the run and the stage, which
-is removed when the stage has ended.
+is removed when the stage has ended, also by an exception of the program. Where Spark gives up after failures
+of its own, the folder stays, and the error names it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class StageFolder:
         word: This task's word for the others.
         complete: Whether an earlier attempt has computed everything.
         resumes: Whether there is a checkpoint.
+        root: The folder of the run and the stage.
     """
 
     def __init__(self, checkpoint: Checkpoint, secret: bytes, stage: int, word: str | None = None) -> None:
@@ -69,14 +71,14 @@ class StageFolder:
                 "outputs: give Checkpoint a folder that the driver and all executors reach"
             )
         run = hashlib.sha256(secret).hexdigest()[:16]
-        self._root = Path(checkpoint.location) / f"spark-{run}-{stage}"
+        self.root = Path(checkpoint.location) / f"spark-{run}-{stage}"
         if word is None:
-            starts = len(list(self._root.glob("anew-*")))
-            word = f"{starts}:{(self._root / f'complete-{starts}').exists():d}"
+            starts = len(list(self.root.glob("anew-*")))
+            word = f"{starts}:{(self.root / f'complete-{starts}').exists():d}"
         self.word = word
         self._starts, complete = map(int, word.split(":"))
         self.complete = bool(complete)
-        self._folder = self._root / str(self._starts)
+        self._folder = self.root / str(self._starts)
         state = self._folder / "state"
         self.checkpoint = dataclasses.replace(checkpoint, location=str(state))
         self.resumes = (state / "log").is_dir() and bool(_core.checkpoints_list(str(state)))
@@ -87,15 +89,15 @@ class StageFolder:
 
     def completed(self) -> None:
         """Notes that all is computed, and all outputs are in files."""
-        (self._root / f"complete-{self._starts}").touch()
+        (self.root / f"complete-{self._starts}").touch()
 
     def start_anew(self) -> None:
         """Has the next attempt start from the beginning."""
-        (self._root / f"anew-{self._starts}").touch()
+        (self.root / f"anew-{self._starts}").touch()
 
     def remove(self) -> None:
         """Removes all."""
-        shutil.rmtree(self._root, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)
 
 
 class KeptFeed(Feed):

@@ -170,15 +170,29 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     if folder is not None and folder.resumes and isinstance(failure, CheckpointError):
         folder.start_anew()
         raise ClusterError(f"the next attempt starts anew: {failure}") from failure
-    if isinstance(failure, ClusterError):
-        if failure.raised:
-            return  # the other task itself says why
+    if isinstance(failure, ClusterError) and not failure.raised:
         time.sleep(MANNERS)
+        _note_folder(failure, folder)
         raise failure
     if failure is feed.failure or not isinstance(failure, Exception):
+        _note_folder(failure, folder)
         raise failure  # Spark's, not the user's
+    if folder is not None:
+        folder.remove()  # by each task, when it has ended: Spark makes no other attempt
+    if isinstance(failure, ClusterError):
+        return  # the other task itself says why
     # One is dealt to each partition: no action sees output of a run that failed.
     yield failed(failure, job.tasks)
+
+
+def _note_folder(failure: BaseException, folder: StageFolder | None) -> None:
+    """Says where the checkpoints of a stage are, which stay for the next attempt."""
+    if folder is not None:
+        add_note(
+            failure,
+            f"the checkpoints of this run are in {folder.root}, for Spark's next attempt: remove the folder "
+            "where Spark makes none",
+        )
 
 
 def pack(
