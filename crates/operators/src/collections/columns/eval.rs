@@ -11,8 +11,8 @@ use arrow_arith::numeric::{add, add_wrapping, div, mul, mul_wrapping, sub, sub_w
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, LargeBinaryArray,
-    LargeStringArray, NullArray, Scalar, UInt32Array,
+    Array, ArrayRef, BooleanArray, Datum, Decimal128Array, Float64Array, Int64Array,
+    LargeBinaryArray, LargeStringArray, NullArray, Scalar, UInt32Array,
 };
 use arrow_cast::cast;
 use arrow_ord::cmp;
@@ -22,6 +22,7 @@ use pointstamp_rows::expressions::{Expr, Nulls, Op, Relation, Source};
 use pointstamp_rows::terms::{Atom, Plain, atom};
 use pointstamp_rows::{Layout, Row, RowBuf};
 
+use super::kernels::only_true;
 use super::plain::{PlainColumns, Shape, one_zero};
 
 /// Returns the columns that expressions make of columns; nothing where rows have to decide.
@@ -38,10 +39,7 @@ pub(crate) fn select(columns: &PlainColumns, exprs: &[Expr]) -> Option<PlainColu
 /// Returns the rows of which a condition is true; nothing where rows have to decide.
 pub(crate) fn holds(columns: &PlainColumns, expr: &Expr, nulls: Nulls) -> Option<BooleanArray> {
     let truth = Columns { columns, nulls }.truth(expr)?;
-    Some(match truth.nulls() {
-        None => truth,
-        Some(known) => BooleanArray::new(truth.values() & known.inner(), None),
-    })
+    Some(only_true(&truth))
 }
 
 /// Expressions nest tuples at most so deep, where rows are made of columns at once.
@@ -274,7 +272,7 @@ fn has_zero(floats: &ArrayRef) -> bool {
 }
 
 /// Returns a constant as a column of one value; `None` for constants that columns cannot hold.
-fn constant(row: &RowBuf) -> Option<ArrayRef> {
+pub(super) fn constant(row: &RowBuf) -> Option<ArrayRef> {
     if let Some(truth) = row.get().truth() {
         return Some(Arc::new(Int64Array::from(vec![i64::from(truth)])));
     }
@@ -282,7 +280,11 @@ fn constant(row: &RowBuf) -> Option<ArrayRef> {
         (Some(Plain::Int(value)), _) => Arc::new(Int64Array::from(vec![value])),
         (Some(Plain::Float(value)), _) => one_zero(Arc::new(Float64Array::from(vec![value]))),
         (None, Row::Ints(Layout::NONE, _)) => Arc::new(NullArray::new(1)),
-        (Some(Plain::Wide(_)), _) | (None, Row::Ints(..)) => return None,
+        (Some(Plain::Wide(value)), _) => {
+            let digits = Decimal128Array::from(vec![value]);
+            Arc::new(digits.with_precision_and_scale(38, 0).ok()?)
+        }
+        (None, Row::Ints(..)) => return None,
         (None, Row::Term(term)) => match atom(term)? {
             Atom::Text(text) => {
                 let text = std::str::from_utf8(&text).ok()?;

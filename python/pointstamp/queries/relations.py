@@ -1,0 +1,125 @@
+"""Relations: collections of columns whose columns are those of a query's tables, and their joins.
+
+A relation's columns have names of its own, ``table.column``, so that columns of several tables do not meet.
+Names that begin with ``#`` are of the lowering alone: keys, aggregates and the values of subqueries.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pointstamp import _core
+from pointstamp.expr.expressions import col, lit
+from pointstamp.expr.functions import coalesce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pointstamp._core import Expr
+    from pointstamp.api.column_collection import ColumnCollection
+
+__all__ = ["Relation", "common_type"]
+
+_numbers = count()
+
+
+def fresh(kind: str) -> str:
+    """Returns a name that no column has."""
+    return f"#{kind}{next(_numbers)}"
+
+
+class Relation:
+    """Rows of a query.
+
+    Attributes:
+        rows: The collection.
+        single: Whether there is exactly one row at every time.
+    """
+
+    __slots__ = ("rows", "single")
+
+    def __init__(self, rows: ColumnCollection, *, single: bool = False) -> None:
+        self.rows, self.single = rows, single
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.rows.schema.names)
+
+    def where(self, condition: Expr) -> Relation:
+        """The rows of which a condition is true."""
+        return Relation(self.rows.filter(condition))
+
+    def having(self, **columns: Any) -> Relation:
+        """The rows with further columns."""
+        return Relation(self.rows.with_columns(**columns), single=self.single)
+
+    def only(self, names: Iterable[str]) -> Relation:
+        """The rows with some of the columns."""
+        wanted = list(names)
+        if wanted == self.names:
+            return self
+        return Relation(self.rows.select(*wanted), single=self.single)
+
+    def times(self, other: Relation) -> Relation:
+        """Each row with each row of another relation."""
+        key = fresh("all")
+        here, there = self.having(**{key: lit(0)}), other.having(**{key: lit(0)})
+        joined = Relation(here.rows.join(there.rows, on=key), single=self.single and other.single)
+        return joined.only([*self.names, *other.names])
+
+    def join(
+        self,
+        other: Relation,
+        pairs: Sequence[tuple[Expr, Expr]],
+        *,
+        how: Any = "inner",
+        nulls_equal: bool = False,
+    ) -> Relation:
+        """Joins by equal values of pairs of expressions, of which the first is over this side.
+
+        The result has the columns of both sides; of this side alone for ``"semi"`` and ``"anti"``.
+        """
+        keys = [fresh("key") for _ in pairs]
+        here: dict[str, Any] = {}
+        there: dict[str, Any] = {}
+        for key, (mine, theirs) in zip(keys, pairs, strict=True):
+            kind = common_type(self.rows.schema, mine, other.rows.schema, theirs)
+            here[key], there[key] = cast_to(mine, kind, self), cast_to(theirs, kind, other)
+        left = self.rows.with_columns(**here)
+        if how in {"semi", "anti"}:
+            right = other.rows.select(**there)
+            met = left.join(right, on=keys, how=how, nulls_equal=nulls_equal)
+            return Relation(met).only(self.names)
+        right = other.rows.with_columns(**there)
+        joined = left.join(right, on=keys, how=how, nulls_equal=nulls_equal)
+        return Relation(joined).only([*self.names, *other.names])
+
+
+def type_of(relation: Relation, expr: Expr) -> pa.DataType:
+    """The type of an expression over a relation's columns."""
+    schema = _core.select_schema(relation.rows._columns, ["value"], [expr]).to_pyarrow()
+    return schema.field(0).type
+
+
+def cast_to(expr: Expr, kind: pa.DataType, relation: Relation) -> Expr:
+    """The expression in a type."""
+    return expr if type_of(relation, expr) == kind else expr.cast(kind)
+
+
+def common_type(mine: pa.Schema, here: Expr, theirs: pa.Schema, there: Expr) -> pa.DataType:
+    """The type that values of two expressions over two relations have in common.
+
+    Raises:
+        GraphError: If there is none.
+    """
+    first = _core.select_schema(_core.Schema(mine), ["a"], [here]).to_pyarrow().field(0).type
+    second = _core.select_schema(_core.Schema(theirs), ["b"], [there]).to_pyarrow().field(0).type
+    if first == second:
+        return first
+    both = _core.Schema(pa.schema({"a": first, "b": second}))
+    made = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))]).to_pyarrow()
+    return made.field(0).type
