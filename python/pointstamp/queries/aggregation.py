@@ -9,7 +9,7 @@ import pyarrow as pa
 from pointstamp.expr.expressions import col, lit
 from pointstamp.expr.functions import case
 from pointstamp.queries.parsing import check_parts, key_of, refuse
-from pointstamp.queries.relations import Relation, fresh, type_of
+from pointstamp.queries.relations import Relation, fresh, titled, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,7 +86,9 @@ def grouped(
     if not plain:
         rows = relation.rows.select(**keys).distinct()
         return Relation(rows), known
-    made = relation.rows.select(**keys, **values).aggregate(list(keys), **plain)
+    by = ", ".join(map(repr, keys.values()))
+    title = titled(f"group by {by}" if keys else "group all rows")
+    made = relation.rows.select(**keys, **values).aggregate(list(keys), name=title, **plain)
     results = {}
     for part in parts:
         name = fresh("aggregate")

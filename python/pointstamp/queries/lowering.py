@@ -24,7 +24,7 @@ from pointstamp.queries.conditions import (
 from pointstamp.queries.decorrelation import Subqueries
 from pointstamp.queries.join_order import Unit, equality, filtered, together
 from pointstamp.queries.parsing import check_parts, key_of, parsed, refuse
-from pointstamp.queries.relations import Relation, common_type, fresh
+from pointstamp.queries.relations import Relation, common_type, fresh, numbered
 from pointstamp.queries.scalars import Scalars
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
     Raises:
         GraphError: If the query is not covered, or does not fit the tables; with the place in its text.
     """
+    numbered()
     schemas = {name: rows.schema for name, rows in tables.items()}
     tree = parsed(query, schemas)
     given = {name.lower(): _Table.of(Relation(rows)) for name, rows in tables.items()}

@@ -6,6 +6,8 @@ Names that begin with ``#`` are of the lowering alone: keys, aggregates and the 
 
 from __future__ import annotations
 
+import re
+from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +23,28 @@ if TYPE_CHECKING:
     from pointstamp._core import Expr
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Relation", "common_type"]
+__all__ = ["Relation", "common_type", "fresh", "numbered", "type_of"]
 
-_numbers = count()
+LONGEST = 80
+"""The number of characters of the name of an operation."""
+
+_numbers: ContextVar[count[int]] = ContextVar("numbers of made columns")
+
+
+def numbered() -> None:
+    """Begins with the names of a query's made columns: each worker gives the same ones."""
+    _numbers.set(count())
 
 
 def fresh(kind: str) -> str:
-    """Returns a name that no column has."""
-    return f"#{kind}{next(_numbers)}"
+    """Returns a name that no column of the query has."""
+    return f"#{kind}{next(_numbers.get())}"
+
+
+def titled(text: str) -> str:
+    """Returns the name of an operation in plans and on the page, which says what it does."""
+    plain = re.sub(r'col\("([^"]*)"\)', r"\1", text)
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 3] + "..."
 
 
 class Relation:
@@ -51,7 +67,7 @@ class Relation:
 
     def where(self, condition: Expr) -> Relation:
         """The rows of which a condition is true."""
-        return Relation(self.rows.filter(condition))
+        return Relation(self.rows.filter(condition, name=titled(f"where {condition!r}")))
 
     def having(self, **columns: Any) -> Relation:
         """The rows with further columns."""
@@ -90,12 +106,14 @@ class Relation:
             kind = common_type(self.rows.schema, mine, other.rows.schema, theirs)
             here[key], there[key] = cast_to(mine, kind, self), cast_to(theirs, kind, other)
         left = self.rows.with_columns(**here)
+        on = " and ".join(f"{mine!r} = {theirs!r}" for mine, theirs in pairs)
+        title = titled(f"{how} join on {on}")
         if how in {"semi", "anti"}:
             right = other.rows.select(**there)
-            met = left.join(right, on=keys, how=how, nulls_equal=nulls_equal)
+            met = left.join(right, on=keys, how=how, nulls_equal=nulls_equal, name=title)
             return Relation(met).only(self.names)
         right = other.rows.with_columns(**there)
-        joined = left.join(right, on=keys, how=how, nulls_equal=nulls_equal)
+        joined = left.join(right, on=keys, how=how, nulls_equal=nulls_equal, name=title)
         return Relation(joined).only([*self.names, *other.names])
 
 

@@ -131,30 +131,33 @@ def arrow_type(node: Any) -> Any:
         given = [int(part.name) for part in node.expressions] or [18, 3]
         return pa.decimal128(given[0], given[1] if len(given) > 1 else 0)
     plain = {
-        kinds.BOOLEAN: pa.bool_(),
-        kinds.TINYINT: pa.int8(),
-        kinds.SMALLINT: pa.int16(),
-        kinds.INT: pa.int32(),
-        kinds.BIGINT: pa.int64(),
-        kinds.UTINYINT: pa.uint8(),
-        kinds.USMALLINT: pa.uint16(),
-        kinds.UINT: pa.uint32(),
-        kinds.UBIGINT: pa.uint64(),
-        kinds.INT128: pa.decimal128(38, 0),
-        kinds.FLOAT: pa.float32(),
-        kinds.DOUBLE: pa.float64(),
-        kinds.DATE: pa.date32(),
-        kinds.TIMESTAMP: pa.timestamp("us"),
-        kinds.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-        kinds.TEXT: pa.large_string(),
-        kinds.VARCHAR: pa.large_string(),
-        kinds.CHAR: pa.large_string(),
-        kinds.BLOB: pa.large_binary(),
-        kinds.VARBINARY: pa.large_binary(),
+        "BOOLEAN": pa.bool_(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "UTINYINT": pa.uint8(),
+        "USMALLINT": pa.uint16(),
+        "UINT": pa.uint32(),
+        "UBIGINT": pa.uint64(),
+        "INT128": pa.decimal128(38, 0),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "DATE": pa.date32(),
+        "DATETIME": pa.timestamp("us"),
+        "TIMESTAMP": pa.timestamp("us"),
+        "TIMESTAMPNTZ": pa.timestamp("us"),
+        "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
+        "TEXT": pa.large_string(),
+        "VARCHAR": pa.large_string(),
+        "CHAR": pa.large_string(),
+        "BLOB": pa.large_binary(),
+        "VARBINARY": pa.large_binary(),
     }
-    if kind not in plain:
+    name = kind.name
+    if name not in plain:
         refuse(node, f"type {node.sql('duckdb')} is not covered: columns are of {', '.join(_TYPES)}")
-    return plain[kind]
+    return plain[name]
 
 
 _TYPES = ("BOOLEAN", "integers", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR", "BLOB")

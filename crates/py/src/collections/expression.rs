@@ -193,6 +193,7 @@ impl Expression {
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False, True]
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn is_in(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         self.call(Function::IsIn, "", &values)
     }

@@ -159,15 +159,13 @@ pub fn keep(
     schema: &SchemaRef,
     expr: &Expr,
 ) -> Result<Typed<Updates>, Error> {
-    match plainly(expr, condition(expr, schema))? {
-        Some(plain) => filter(stream, Condition::new(plain, Nulls::Unknown), "filter"),
-        None => {
-            let (scalar, schema) = (Scalar::condition(expr, schema)?, schema.clone());
-            on_updates(stream, "filter", move |updates| {
-                apply::keep(updates, &scalar, &schema)
-            })
-        }
+    if let Some(plain) = plainly(expr, condition(expr, schema))? {
+        return filter(stream, Condition::new(plain, Nulls::Unknown), "filter");
     }
+    let (scalar, schema) = (Scalar::condition(expr, schema)?, schema.clone());
+    on_updates(stream, "filter", move |updates| {
+        apply::keep(updates, &scalar, &schema)
+    })
 }
 
 /// Refuses a condition that [`keep`] has no meaning for.

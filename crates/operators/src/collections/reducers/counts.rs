@@ -47,6 +47,7 @@ pub(super) fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cel
 }
 
 /// Writes the number of unlike values of each key. Equal values follow each other.
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
 pub(super) fn distinct_count(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     let mut row = RowBuf::default();
     for index in 0..inputs.len() {

@@ -41,7 +41,7 @@ impl Kernel<Cells, Cells, Cells> for Ranked {
                 }
             }
             // Results of a key are in the order of rows.
-            chosen.sort_by(|(a, _), (b, _)| a.cmp(b));
+            chosen.sort_by_key(|(value, _)| *value);
             for (value, diff) in &chosen {
                 outputs.push(*value, *diff);
             }

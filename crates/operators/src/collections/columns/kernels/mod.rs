@@ -4,7 +4,7 @@
 //! that it has no meaning for is made a [`Scalar`] once, when the dataflow is built: each node has its type, and casts
 //! between types are nodes. Then a batch is computed node by node, on arrays of the columns' own types.
 //!
-//! Types are those of SQL as DuckDB has them: a product of decimals adds their scales, a quotient is a double, a date and an
+//! Types are those of SQL as `DuckDB` has them: a product of decimals adds their scales, a quotient is a double, a date and an
 //! interval are a timestamp. A null is unknown; a division by 0 is null.
 
 pub(super) mod apply;
@@ -257,8 +257,8 @@ impl Batch<'_> {
                         Some(found) => or_kleene(&found, same.as_boolean())?,
                     });
                 }
-                let none = || BooleanArray::from(vec![false; self.len]);
-                Value::Column(Arc::new(found.unwrap_or_else(none)))
+                let nothing = || BooleanArray::from(vec![false; self.len]);
+                Value::Column(Arc::new(found.unwrap_or_else(nothing)))
             }
             Kind::Call(function, argument, parts) => {
                 let parts = parts.iter().map(|part| self.value(part));

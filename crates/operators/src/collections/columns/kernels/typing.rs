@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use pointstamp_columnar::physical::{from_physical, physical};
 use pointstamp_rows::expressions::{Expr, Function, Op, Unresolved};
@@ -26,17 +26,18 @@ fn of(data_type: DataType, kind: Kind) -> Node {
 /// Returns the node of an expression over columns by name.
 pub(super) fn node(expr: &Expr, schema: &SchemaRef) -> Typing<Node> {
     Ok(match expr {
-        Expr::Column(name) => match schema.index_of(name) {
-            Ok(index) => of(schema.field(index).data_type().clone(), Kind::Column(index)),
-            Err(_) => {
+        Expr::Column(name) => {
+            let Ok(index) = schema.index_of(name) else {
                 let names = schema.fields().iter().map(|field| field.name().clone());
                 return Err(Unresolved::Column(name.clone(), names.collect()).into());
-            }
-        },
+            };
+            let data_type = schema.field(index).data_type().clone();
+            of(data_type, Kind::Column(index))
+        }
         Expr::Constant(row) => {
             let data_type = types::constant(row)?;
             let plain = constant(row).ok_or(ColumnsError::NoConstant)?;
-            constant_of(&plain, data_type)?
+            constant_of(&plain, &data_type)?
         }
         Expr::Binary(Op::And, a, b) => {
             let both = Box::new([truth(a, schema)?, truth(b, schema)?]);
@@ -74,7 +75,7 @@ pub(super) fn node(expr: &Expr, schema: &SchemaRef) -> Typing<Node> {
     })
 }
 
-fn constant_of(plain: &ArrayRef, data_type: DataType) -> Typing<Node> {
+fn constant_of(plain: &ArrayRef, data_type: &DataType) -> Typing<Node> {
     let array = match data_type {
         DataType::Boolean => {
             let truth = arrow_cast::cast(plain, &DataType::Boolean);
@@ -83,9 +84,9 @@ fn constant_of(plain: &ArrayRef, data_type: DataType) -> Typing<Node> {
         DataType::Decimal128(..) if *plain.data_type() == DataType::Int64 => {
             let digits = arrow_cast::cast(plain, &DataType::Decimal128(DIGITS, 0));
             let digits = digits.map_err(|_| ColumnsError::NoConstant)?;
-            from_physical(&digits, &data_type).map_err(|_| ColumnsError::NoConstant)?
+            from_physical(&digits, data_type).map_err(|_| ColumnsError::NoConstant)?
         }
-        _ => from_physical(plain, &data_type).map_err(|_| ColumnsError::NoConstant)?,
+        _ => from_physical(plain, data_type).map_err(|_| ColumnsError::NoConstant)?,
     };
     Ok(of(array.data_type().clone(), Kind::Constant(array)))
 }
@@ -195,10 +196,11 @@ fn common(a: &Node, b: &Node) -> Option<DataType> {
         _ if !is_number(left) || !is_number(right) => return None,
         _ if left.is_floating() || right.is_floating() => D::Float64,
         _ if is_decimal(left) || is_decimal(right) => {
-            let ((p, s), (q, t)) = (digits(a)?, digits(b)?);
-            let scale = s.max(t);
-            let whole = (i16::from(p) - i16::from(s)).max(i16::from(q) - i16::from(t));
-            let precision = (whole + i16::from(scale)).clamp(1, DIGITS.into());
+            let (here, there) = (digits(a)?, digits(b)?);
+            let scale = here.1.max(there.1);
+            let whole = |(precision, scale): (u8, i8)| i16::from(precision) - i16::from(scale);
+            let precision = whole(here).max(whole(there)) + i16::from(scale);
+            let precision = precision.clamp(1, DIGITS.into());
             D::Decimal128(u8::try_from(precision).unwrap_or(DIGITS), scale)
         }
         (D::UInt64, other) | (other, D::UInt64) if !other.is_unsigned_integer() => {
@@ -292,11 +294,12 @@ fn arithmetic(expr: &Expr, op: Arithmetic, a: Node, b: Node) -> Typing<Node> {
             calculated(op, to(a, &D::Float64), to(b, &D::Float64), D::Float64)
         }
         _ if is_decimal(&left) || is_decimal(&right) => {
-            let (Some((p, s)), Some((q, t))) = (digits(&a), digits(&b)) else {
+            let (Some(here), Some(there)) = (digits(&a), digits(&b)) else {
                 return Err(refused(&a, &b));
             };
-            let result = decimal(op, (p, s), (q, t)).ok_or_else(|| refused(&a, &b))?;
-            let (a, b) = (to(a, &D::Decimal128(p, s)), to(b, &D::Decimal128(q, t)));
+            let result = decimal(op, here, there).ok_or_else(|| refused(&a, &b))?;
+            let a = to(a, &D::Decimal128(here.0, here.1));
+            let b = to(b, &D::Decimal128(there.0, there.1));
             calculated(op, a, b, result)
         }
         _ => calculated(op, to(a, &D::Int64), to(b, &D::Int64), D::Int64),
@@ -338,158 +341,191 @@ fn call(
     parts: &[Expr],
     schema: &SchemaRef,
 ) -> Typing<Node> {
-    use DataType as D;
-    let wrong = |data_type: &DataType| ColumnsError::NoFunction {
-        expr: expr.clone(),
-        data_type: data_type.clone(),
-    };
     if function == Function::Typed {
         let [Expr::Constant(row)] = parts else {
             return Err(ColumnsError::NoColumn(expr.clone()));
         };
         let plain = constant(row).ok_or(ColumnsError::NoConstant)?;
-        return constant_of(&plain, type_named(argument, expr)?);
+        return constant_of(&plain, &type_named(argument, expr)?);
     }
     let nodes = parts.iter().map(|part| node(part, schema));
-    let mut nodes = nodes.collect::<Typing<Vec<_>>>()?;
-    if nodes.is_empty() {
-        return Err(ColumnsError::NoColumn(expr.clone()));
-    }
-    let first = nodes[0].data_type.clone();
-    let simple = |nodes: Vec<Node>, data_type: DataType| {
-        of(data_type, Kind::Call(function, Arc::clone(argument), nodes))
+    let nodes = nodes.collect::<Typing<Vec<_>>>()?;
+    let call = Call {
+        expr,
+        function,
+        argument,
     };
-    let texts = |nodes: Vec<Node>| {
-        let texts = nodes.into_iter().map(|node| match &node.data_type {
-            data_type if is_text(data_type) || *data_type == D::Null => Ok(to(node, &D::LargeUtf8)),
-            data_type => Err(wrong(data_type)),
-        });
-        texts.collect::<Typing<Vec<_>>>()
-    };
-    Ok(match function {
-        Function::Cast => {
-            let wanted = type_named(argument, expr)?;
-            castable(&first, &wanted)
-                .then_some(())
-                .ok_or_else(|| wrong(&first))?;
-            to(nodes.remove(0), &wanted)
-        }
-        Function::TryCast => {
-            let wanted = type_named(argument, expr)?;
-            castable(&first, &wanted)
-                .then_some(())
-                .ok_or_else(|| wrong(&first))?;
-            let of_it = Box::new(nodes.remove(0));
-            of(
-                wanted,
-                Kind::Cast {
-                    of: of_it,
-                    safe: true,
-                },
-            )
-        }
-        Function::Case => {
-            let default = if nodes.len() % 2 == 1 {
-                nodes.pop().ok_or_else(|| wrong(&first))?
-            } else {
-                constant_of(&arrow_array::new_null_array(&D::Null, 1), D::Null)?
-            };
-            let mut conditions = Vec::new();
-            let mut values = Vec::new();
-            for (index, node) in nodes.into_iter().enumerate() {
-                if index % 2 == 1 {
-                    values.push(node);
-                } else if matches!(node.data_type, D::Boolean | D::Null) {
-                    conditions.push(to(node, &D::Boolean));
-                } else {
-                    return Err(wrong(&node.data_type));
-                }
-            }
-            values.push(default);
-            let mut values = all_alike(expr, values)?;
-            let default = values.pop().ok_or_else(|| wrong(&first))?;
-            let data_type = default.data_type.clone();
-            let branches = conditions.into_iter().zip(values).collect();
-            of(data_type, Kind::Case(branches, Box::new(default)))
-        }
+    match function {
+        Function::Cast | Function::TryCast => call.cast(nodes),
+        Function::Case => call.case(nodes),
         Function::Coalesce => {
             let values = all_alike(expr, nodes)?;
-            of(values[0].data_type.clone(), Kind::Coalesce(values))
+            let data_type = call.first(&values)?.data_type.clone();
+            Ok(of(data_type, Kind::Coalesce(values)))
         }
-        Function::IsIn => of(D::Boolean, Kind::IsIn(all_alike(expr, nodes)?)),
-        Function::Rem => {
-            let (b, a) = (nodes.pop(), nodes.pop());
-            let (Some(a), Some(b)) = (a, b) else {
-                return Err(wrong(&first));
-            };
-            arithmetic(expr, Arithmetic::Rem, a, b)?
-        }
+        Function::IsIn => Ok(of(DataType::Boolean, Kind::IsIn(all_alike(expr, nodes)?))),
         Function::Like
         | Function::ILike
         | Function::Matches
         | Function::StartsWith
         | Function::EndsWith
-        | Function::Contains => simple(texts(nodes)?, D::Boolean),
-        Function::Substr | Function::Lower | Function::Upper | Function::Trim => {
-            simple(texts(nodes)?, D::LargeUtf8)
-        }
-        Function::Length => simple(texts(nodes)?, D::Int64),
-        Function::Concat => {
-            let texts = nodes.into_iter().map(|node| to(node, &D::LargeUtf8));
-            simple(texts.collect(), D::LargeUtf8)
-        }
-        Function::Extract if is_temporal(&first) => simple(nodes, D::Int64),
-        Function::Truncate if is_temporal(&first) => {
-            let small = matches!(&**argument, "hour" | "minute" | "second");
-            let data_type = if first == D::Date32 && !small {
-                D::Date32
-            } else {
-                MICROS
-            };
-            simple(vec![to(nodes.remove(0), &data_type)], data_type)
-        }
-        Function::AddInterval if is_temporal(&first) => {
-            simple(vec![to(nodes.remove(0), &MICROS)], MICROS)
-        }
-        Function::Abs | Function::Floor | Function::Ceil | Function::Round if is_number(&first) => {
-            let scale: i8 = argument.parse().unwrap_or(0);
-            let data_type = match &first {
-                D::Decimal128(precision, own) => match function {
-                    Function::Abs => first.clone(),
-                    Function::Round => {
-                        return Ok(rounded(nodes.remove(0), *precision, *own, scale));
-                    }
-                    _ => D::Decimal128(*precision, 0),
-                },
-                number if number.is_floating() => D::Float64,
-                _ => D::Int64,
-            };
-            let argument = if is_decimal(&first) {
-                first
-            } else {
-                data_type.clone()
-            };
-            simple(vec![to(nodes.remove(0), &argument)], data_type)
-        }
-        Function::Single if nodes.len() == 2 => {
-            let count = to(nodes.remove(1), &D::Int64);
-            simple(vec![nodes.remove(0), count], first)
-        }
-        _ => return Err(wrong(&first)),
-    })
+        | Function::Contains
+        | Function::Substr
+        | Function::Lower
+        | Function::Upper
+        | Function::Trim
+        | Function::Length
+        | Function::Concat => call.of_text(nodes),
+        _ => call.of_numbers_and_dates(nodes),
+    }
 }
 
-fn rounded(node: Node, precision: u8, own: i8, scale: i8) -> Node {
+/// The call of a function.
+struct Call<'a> {
+    expr: &'a Expr,
+    function: Function,
+    argument: &'a Arc<str>,
+}
+
+impl Call<'_> {
+    /// The error of a value of a type that the function does not take.
+    fn wrong(&self, data_type: &DataType) -> ColumnsError {
+        ColumnsError::NoFunction {
+            expr: self.expr.clone(),
+            data_type: data_type.clone(),
+        }
+    }
+
+    fn first<'n>(&self, nodes: &'n [Node]) -> Typing<&'n Node> {
+        nodes
+            .first()
+            .ok_or_else(|| ColumnsError::NoColumn(self.expr.clone()))
+    }
+
+    fn made(&self, nodes: Vec<Node>, data_type: DataType) -> Node {
+        let call = Kind::Call(self.function, Arc::clone(self.argument), nodes);
+        of(data_type, call)
+    }
+
+    fn cast(&self, mut nodes: Vec<Node>) -> Typing<Node> {
+        let wanted = type_named(self.argument, self.expr)?;
+        let found = &self.first(&nodes)?.data_type;
+        if *found != wanted && !arrow_cast::can_cast_types(found, &wanted) {
+            return Err(self.wrong(found));
+        }
+        let value = nodes.remove(0);
+        if self.function == Function::Cast {
+            return Ok(to(value, &wanted));
+        }
+        let cast = Kind::Cast {
+            of: Box::new(value),
+            safe: true,
+        };
+        Ok(of(wanted, cast))
+    }
+
+    fn case(&self, mut nodes: Vec<Node>) -> Typing<Node> {
+        let default = if nodes.len() % 2 == 1 {
+            nodes.pop()
+        } else {
+            None
+        };
+        let (mut conditions, mut values) = (Vec::new(), Vec::new());
+        for (index, node) in nodes.into_iter().enumerate() {
+            if index % 2 == 1 {
+                values.push(node);
+            } else if matches!(node.data_type, DataType::Boolean | DataType::Null) {
+                conditions.push(to(node, &DataType::Boolean));
+            } else {
+                return Err(self.wrong(&node.data_type));
+            }
+        }
+        values.push(match default {
+            Some(default) => default,
+            None => constant_of(&new_null_array(&DataType::Null, 1), &DataType::Null)?,
+        });
+        let mut values = all_alike(self.expr, values)?;
+        let data_type = self.first(&values)?.data_type.clone();
+        let default = values.split_off(conditions.len()).remove(0);
+        let branches = conditions.into_iter().zip(values).collect();
+        Ok(of(data_type, Kind::Case(branches, Box::new(default))))
+    }
+
+    fn of_text(&self, nodes: Vec<Node>) -> Typing<Node> {
+        let text = |node: Node| match &node.data_type {
+            _ if self.function == Function::Concat => Ok(to(node, &DataType::LargeUtf8)),
+            DataType::Null => Ok(to(node, &DataType::LargeUtf8)),
+            data_type if is_text(data_type) => Ok(to(node, &DataType::LargeUtf8)),
+            data_type => Err(self.wrong(data_type)),
+        };
+        let texts = nodes.into_iter().map(text).collect::<Typing<Vec<_>>>()?;
+        self.first(&texts)?;
+        let data_type = match self.function {
+            Function::Length => DataType::Int64,
+            Function::Substr
+            | Function::Lower
+            | Function::Upper
+            | Function::Trim
+            | Function::Concat => DataType::LargeUtf8,
+            _ => DataType::Boolean,
+        };
+        Ok(self.made(texts, data_type))
+    }
+
+    fn of_numbers_and_dates(&self, mut nodes: Vec<Node>) -> Typing<Node> {
+        use DataType as D;
+        let first = self.first(&nodes)?.data_type.clone();
+        Ok(match self.function {
+            Function::Rem if nodes.len() == 2 => {
+                let (divisor, value) = (nodes.remove(1), nodes.remove(0));
+                arithmetic(self.expr, Arithmetic::Rem, value, divisor)?
+            }
+            Function::Extract if is_temporal(&first) => self.made(nodes, D::Int64),
+            Function::Truncate if is_temporal(&first) => {
+                let small = matches!(&**self.argument, "hour" | "minute" | "second");
+                let whole = first == D::Date32 && !small;
+                let data_type = if whole { D::Date32 } else { MICROS };
+                self.made(vec![to(nodes.remove(0), &data_type)], data_type)
+            }
+            Function::AddInterval if is_temporal(&first) => {
+                self.made(vec![to(nodes.remove(0), &MICROS)], MICROS)
+            }
+            Function::Round if is_decimal(&first) => {
+                rounded(nodes.remove(0), self.argument.parse().unwrap_or(0))
+            }
+            Function::Abs | Function::Floor | Function::Ceil | Function::Round
+                if is_number(&first) =>
+            {
+                let (read, made) = match first {
+                    D::Decimal128(precision, _) if self.function != Function::Abs => {
+                        (first, D::Decimal128(precision, 0))
+                    }
+                    D::Decimal128(..) => (first.clone(), first),
+                    _ if first.is_floating() => (D::Float64, D::Float64),
+                    _ => (D::Int64, D::Int64),
+                };
+                self.made(vec![to(nodes.remove(0), &read)], made)
+            }
+            Function::Single if nodes.len() == 2 => {
+                let count = to(nodes.remove(1), &D::Int64);
+                self.made(vec![nodes.remove(0), count], first)
+            }
+            _ => return Err(self.wrong(&first)),
+        })
+    }
+}
+
+/// A decimal with so many digits behind the point, rounded.
+fn rounded(node: Node, scale: i8) -> Node {
+    let DataType::Decimal128(precision, own) = node.data_type else {
+        return node;
+    };
     if scale >= own {
         return node;
     }
     let whole = i16::from(precision) - i16::from(own) + i16::from(scale.max(0)) + 1;
     let precision = u8::try_from(whole.clamp(1, i16::from(DIGITS))).unwrap_or(DIGITS);
     to(node, &DataType::Decimal128(precision, scale.max(0)))
-}
-
-fn castable(from: &DataType, to: &DataType) -> bool {
-    from == to || arrow_cast::can_cast_types(from, to)
 }
 
 /// Nodes in the type that all have in common.
