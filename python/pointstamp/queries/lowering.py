@@ -24,7 +24,8 @@ from pointstamp.queries.conditions import (
 from pointstamp.queries.decorrelation import Subqueries
 from pointstamp.queries.join_order import Unit, equality, filtered, together
 from pointstamp.queries.parsing import check_parts, key_of, parsed, refuse
-from pointstamp.queries.relations import Relation, common_type, fresh, numbered
+from pointstamp.queries.recursion import recursive
+from pointstamp.queries.relations import Relation, Table, alike, fresh, numbered
 from pointstamp.queries.scalars import Scalars
 
 if TYPE_CHECKING:
@@ -83,17 +84,6 @@ class _Made(NamedTuple):
     hidden: list[str]
 
 
-class _Table(NamedTuple):
-    """A table that a query may read: its rows, and its columns by their names in SQL."""
-
-    relation: Relation
-    columns: dict[str, str]
-
-    @classmethod
-    def of(cls, relation: Relation) -> _Table:
-        return cls(relation, {name.lower(): name for name in relation.names})
-
-
 def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
     """Returns the collection that a query is.
 
@@ -107,12 +97,12 @@ def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
     numbered()
     schemas = {name: rows.schema for name, rows in tables.items()}
     tree = parsed(query, schemas)
-    given = {name.lower(): _Table.of(Relation(rows)) for name, rows in tables.items()}
+    given = {name.lower(): Table.of(Relation(rows)) for name, rows in tables.items()}
     made = lower(tree, given)
     return Query(made.relation.rows, made.order, made.hidden)
 
 
-def lower(node: exp.Expr, tables: Mapping[str, _Table], around: _Around | None = None) -> _Made:
+def lower(node: exp.Expr, tables: Mapping[str, Table], around: _Around | None = None) -> _Made:
     """Lowers a query that may read tables, and columns of the query around it."""
     from sqlglot import exp
 
@@ -127,11 +117,9 @@ def lower(node: exp.Expr, tables: Mapping[str, _Table], around: _Around | None =
     return refuse(node, f"{type(node).__name__} is no query that is covered: write SELECT")
 
 
-def _with_tables(node: exp.Expr, tables: Mapping[str, _Table]) -> Mapping[str, _Table]:
+def _with_tables(node: exp.Expr, tables: Mapping[str, Table]) -> Mapping[str, Table]:
     """The tables, and those that a query's WITH makes."""
     from sqlglot import exp
-
-    from pointstamp.queries.recursion import recursive
 
     clause = node.args.get("with_") or node.args.get("with")
     if clause is None:
@@ -141,9 +129,18 @@ def _with_tables(node: exp.Expr, tables: Mapping[str, _Table]) -> Mapping[str, _
         name = cte.alias
         reads = any(table.name == name for table in cte.this.find_all(exp.Table))
         loops = clause.recursive and reads
-        relation = recursive(cte, there) if loops else named(lower(cte.this, there), cte)
-        there[name.lower()] = _Table.of(relation)
+        relation = _recursive(cte, there) if loops else named(lower(cte.this, there), cte)
+        there[name.lower()] = Table.of(relation)
     return there
+
+
+def _recursive(cte: exp.CTE, tables: Mapping[str, Table]) -> Relation:
+    """The rows of a recursive table."""
+
+    def part(node: exp.Expr, there: Mapping[str, Table]) -> Relation:
+        return named(lower(node, there), cte)
+
+    return recursive(cte, tables, part)
 
 
 def named(made: _Made, source: exp.Expr) -> Relation:
@@ -174,7 +171,7 @@ class Block:
 
     __slots__ = ("_aliases", "_around", "_correlation", "_node", "_tables")
 
-    def __init__(self, node: exp.Select, tables: Mapping[str, _Table], around: _Around | None) -> None:
+    def __init__(self, node: exp.Select, tables: Mapping[str, Table], around: _Around | None) -> None:
         self._node, self._tables, self._around = node, tables, around
         self._aliases = aliases_of(node)
         self._correlation: dict[str, exp.Column] = {}
@@ -357,12 +354,12 @@ class Block:
             given = source.args.get("alias")
             if given is not None and given.columns:
                 names = [column.name for column in given.columns]
-                table = _Table(table.relation, dict(zip(names, table.columns.values(), strict=False)))
+                table = Table(table.relation, dict(zip(names, table.columns.values(), strict=False)))
         elif isinstance(source, exp.Subquery):
             check_parts(source, "this", "alias")
             if self._around is None and free_columns(source):
                 refuse(source, "a subquery in FROM reads its own tables: LATERAL is not covered")
-            table = _Table.of(named(lower(source.this, self._tables), source))
+            table = Table.of(named(lower(source.this, self._tables), source))
         else:
             refuse(source, f"{source.sql('duckdb')} is not covered in FROM: it takes tables and subqueries")
         read = {column.name for column in self._node.find_all(exp.Column) if column.table == alias}
@@ -523,7 +520,7 @@ def _unmatched(side: Relation, matched: Relation) -> ColumnCollection:
     return rows.rows.select(**nulls)
 
 
-def _combined(node: exp.SetOperation, tables: Mapping[str, _Table]) -> _Made:
+def _combined(node: exp.SetOperation, tables: Mapping[str, Table]) -> _Made:
     """UNION, INTERSECT and EXCEPT of two queries, with the names of the first."""
     from sqlglot import exp
 
@@ -567,15 +564,3 @@ def _positive(rows: ColumnCollection) -> ColumnCollection:
 
 def _at_least_none(_: Any, count: int) -> int:
     return max(count, 0)
-
-
-def alike(a: Relation, b: Relation) -> tuple[ColumnCollection, ColumnCollection]:
-    """Two relations with the names of the first and with the types that their columns have in common."""
-    here: dict[str, Any] = {}
-    there: dict[str, Any] = {}
-    for mine, theirs in zip(a.names, b.names, strict=True):
-        kind = common_type(a.rows.schema, col(mine), b.rows.schema, col(theirs))
-        same = (a.rows.schema.field(mine).type, b.rows.schema.field(theirs).type)
-        here[mine] = col(mine) if same[0] == kind else col(mine).cast(kind)
-        there[mine] = col(theirs) if same[1] == kind else col(theirs).cast(kind)
-    return a.rows.select(**here), b.rows.select(**there)

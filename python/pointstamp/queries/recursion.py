@@ -6,28 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.expr.expressions import col
 from pointstamp.queries.parsing import refuse
-from pointstamp.queries.relations import Relation
+from pointstamp.queries.relations import Relation, Table, alike
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlglot import exp
 
 __all__ = ["recursive"]
 
 
-def recursive(cte: exp.CTE, tables: Mapping[str, Any]) -> Relation:
+def recursive(
+    cte: exp.CTE,
+    tables: Mapping[str, Table],
+    lower: Callable[[exp.Expr, Mapping[str, Table]], Relation],
+) -> Relation:
     """Returns the rows of a recursive table, until its second part makes no new ones of them.
 
     Rows are distinct at each turn, so the loop ends where there are finitely many.
+
+    Args:
+        cte: The table.
+        tables: The tables that it may read.
+        lower: Makes the rows of a query over tables, with the table's names.
 
     Raises:
         GraphError: If it is no UNION of a first part and one that reads the table, or the second part is not
             monotone: it then has no fixed point that follows from the tables alone.
     """
     from sqlglot import exp
-
-    from pointstamp.queries.lowering import _Table, alike, lower, named
 
     union, name = cte.this.unnest(), cte.alias
     if not isinstance(union, exp.Union):
@@ -37,16 +44,16 @@ def recursive(cte: exp.CTE, tables: Mapping[str, Any]) -> Relation:
     if _reads(union.this, name):
         refuse(union.this, f"the first part of recursive table {name!r} does not read it")
     _check_monotone(union.expression, name)
-    first = named(lower(union.this, tables), cte)
+    first = lower(union.this, tables)
     read = {
         table.name.lower() for table in union.expression.find_all(exp.Table) if table.name.lower() in tables
     }
 
     def turn(inner: Any, rows: Any) -> Any:
         inside = {one: _entered(tables[one], inner) for one in read}
-        inside[name.lower()] = _Table.of(Relation(rows))
+        inside[name.lower()] = Table.of(Relation(rows))
         made = lower(union.expression, inside)
-        here, there = alike(Relation(first.rows.enter(inner)), made.relation.only(made.names))
+        here, there = alike(Relation(first.rows.enter(inner)), made)
         if here.schema != first.rows.schema:
             there = there.select(**{one.name: col(one.name).cast(one.type) for one in first.rows.schema})
             here = first.rows.enter(inner)
@@ -55,7 +62,7 @@ def recursive(cte: exp.CTE, tables: Mapping[str, Any]) -> Relation:
     return Relation(first.rows.iterate(turn, name=name))
 
 
-def _entered(table: Any, inner: Any) -> Any:
+def _entered(table: Table, inner: Any) -> Table:
     relation = Relation(table.relation.rows.enter(inner), single=table.relation.single)
     return table._replace(relation=relation)
 

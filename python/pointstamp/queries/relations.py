@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Expr
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Relation", "common_type", "fresh", "numbered", "type_of"]
+__all__ = ["Relation", "Table", "alike", "common_type", "fresh", "numbered", "type_of"]
 
 LONGEST = 80
 """The number of characters of the name of an operation."""
@@ -141,3 +141,26 @@ def common_type(mine: pa.Schema, here: Expr, theirs: pa.Schema, there: Expr) -> 
     both = _core.Schema(pa.schema({"a": first, "b": second}))
     made = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))]).to_pyarrow()
     return made.field(0).type
+
+
+class Table(NamedTuple):
+    """A table that a query may read: its rows, and its columns by their names in SQL."""
+
+    relation: Relation
+    columns: dict[str, str]
+
+    @classmethod
+    def of(cls, relation: Relation) -> Table:
+        return cls(relation, {name.lower(): name for name in relation.names})
+
+
+def alike(a: Relation, b: Relation) -> tuple[ColumnCollection, ColumnCollection]:
+    """Two relations with the names of the first and with the types that their columns have in common."""
+    here: dict[str, Any] = {}
+    there: dict[str, Any] = {}
+    for mine, theirs in zip(a.names, b.names, strict=True):
+        kind = common_type(a.rows.schema, col(mine), b.rows.schema, col(theirs))
+        same = (a.rows.schema.field(mine).type, b.rows.schema.field(theirs).type)
+        here[mine] = col(mine) if same[0] == kind else col(mine).cast(kind)
+        there[mine] = col(theirs) if same[1] == kind else col(theirs).cast(kind)
+    return a.rows.select(**here), b.rows.select(**there)

@@ -128,10 +128,10 @@ class LiveQuery:
 
         from pointstamp.queries.answers import in_order
 
-        later = 1 + max(handle.time for handle in self.inputs.values() if not handle.closed)
-        for handle in self.inputs.values():
-            if not handle.closed:
-                handle.advance_to(later)
+        opened = [handle for handle in self.inputs.values() if not handle.closed]
+        later = 1 + max((int(handle.time) for handle in opened), default=0)  # type: ignore[arg-type]
+        for handle in opened:
+            handle.advance_to(later)
         self._live.settle(timeout)
         new = [batch for _, batches in self._live.outputs[RESULT].take() for batch in batches]
         if new:

@@ -294,8 +294,8 @@ class Interactive:
 
         Args:
             query: One SELECT, or a combination of such, in DuckDB's dialect.
-            tables: The tables that it reads, by name: the rows that they have first, as a table or record batch of
-                pyarrow or a data frame of pandas or Polars, or a schema of pyarrow for none.
+            tables: The tables that it reads, by name: the rows that they have first, as a table or record
+                batch of pyarrow or a data frame of pandas or Polars, or a schema of pyarrow for none.
 
         Raises:
             GraphError: If the query is not covered, or names what is not there; with the place in its text.

@@ -11,11 +11,11 @@ use pointstamp_columnar::physical::from_physical;
 use pointstamp_columnar::picked::rows_where;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
-use super::kernels::{Scalar, apply, only_true};
-use super::plain::PlainColumns;
+use super::kernels::{Scalar, plainly};
+use super::plain::{PlainColumns, only_true};
 use super::types::{condition, typed};
 use super::write::columns_of_rows;
-use super::{eval, plainly};
+use super::{computed, eval};
 use crate::Error;
 
 /// Returns the columns that expressions make of the columns of a batch.
@@ -48,7 +48,7 @@ fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
     if plainly(expr, typed(expr, &batch.schema()))?.is_none() {
         Scalar::new(expr, &batch.schema())?;
         let batch = read_by(batch, expr)?;
-        return apply::column(&batch, &Scalar::new(expr, &batch.schema())?);
+        return computed::column(&batch, &Scalar::new(expr, &batch.schema())?);
     }
     let batch = read_by(batch, expr)?;
     let (expr, data_type) = typed(expr, &batch.schema())?;
@@ -71,7 +71,7 @@ fn holds(batch: &RecordBatch, expr: &Expr) -> Result<BooleanArray, Error> {
     if plainly(expr, condition(expr, &batch.schema()))?.is_none() {
         Scalar::condition(expr, &batch.schema())?;
         let batch = read_by(batch, expr)?;
-        let truth = apply::column(&batch, &Scalar::condition(expr, &batch.schema())?)?;
+        let truth = computed::column(&batch, &Scalar::condition(expr, &batch.schema())?)?;
         return Ok(only_true(truth.as_boolean()));
     }
     let batch = read_by(batch, expr)?;

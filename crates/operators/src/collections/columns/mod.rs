@@ -11,6 +11,8 @@
 
 mod changes;
 mod collect;
+mod computed;
+mod constants;
 mod error;
 pub(crate) mod eval;
 mod evaluate;
@@ -26,7 +28,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use pointstamp_columnar::physical::physical;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
-use self::kernels::{Scalar, apply};
+use self::kernels::{Scalar, plainly};
 use super::Updates;
 use super::project::{filter, on_updates};
 use crate::Error;
@@ -80,7 +82,7 @@ pub fn select(
         Selected::Kernels(scalars) => {
             let schema = schema.clone();
             return on_updates(stream, "select", move |updates| {
-                apply::select(updates, &scalars, &schema)
+                computed::select(updates, &scalars, &schema)
             });
         }
     };
@@ -139,16 +141,6 @@ fn selected(
     Ok((Selected::Kernels(scalars), Schema::new(fields).into()))
 }
 
-/// The result of typing an expression for plain values; nothing where it has a meaning only for the columns' own types.
-fn plainly<T>(expr: &Expr, typed: Result<T, ColumnsError>) -> Result<Option<T>, ColumnsError> {
-    match typed {
-        _ if Scalar::calls(expr) => Ok(None),
-        Ok(typed) => Ok(Some(typed)),
-        Err(ColumnsError::NoMeaning { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Keeps the rows of which a condition on the columns is true.
 ///
 /// # Errors
@@ -164,7 +156,7 @@ pub fn keep(
     }
     let (scalar, schema) = (Scalar::condition(expr, schema)?, schema.clone());
     on_updates(stream, "filter", move |updates| {
-        apply::keep(updates, &scalar, &schema)
+        computed::keep(updates, &scalar, &schema)
     })
 }
 

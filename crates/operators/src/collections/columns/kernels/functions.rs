@@ -21,7 +21,7 @@ use arrow_string::regexp::regexp_is_match_scalar;
 use arrow_string::substring::substring_by_char;
 use pointstamp_rows::expressions::Function;
 
-use super::{Value, casted, combined};
+use super::values::{Value, casted, combined};
 
 const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -227,14 +227,6 @@ fn truncated(array: &ArrayRef, part: &str) -> Result<ArrayRef, ArrowError> {
         }
     };
     casted(&made, array.data_type(), false)
-}
-
-/// Floats without fractions, ties to even integers.
-pub(super) fn rounded(array: &ArrayRef) -> ArrayRef {
-    match array.as_primitive_opt::<Float64Type>() {
-        Some(floats) => Arc::new(floats.unary::<_, Float64Type>(f64::round_ties_even)),
-        None => Arc::clone(array),
-    }
 }
 
 fn number(function: Function, argument: &str, array: &ArrayRef) -> Result<ArrayRef, ArrowError> {

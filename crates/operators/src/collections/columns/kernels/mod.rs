@@ -7,30 +7,29 @@
 //! Types are those of SQL as `DuckDB` has them: a product of decimals adds their scales, a quotient is a double, a date and an
 //! interval are a timestamp. A null is unknown; a division by 0 is null.
 
-pub(super) mod apply;
 mod functions;
+mod node;
 mod typing;
+mod values;
 
 use std::sync::Arc;
 
 use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
 use arrow_arith::numeric::{add, div, mul, rem, sub};
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Datum, Scalar as One, UInt32Array, new_null_array,
-};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{Array, ArrayRef, BooleanArray, Scalar as One, new_null_array};
 use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::filter::filter;
 use arrow_select::interleave::interleave;
 use arrow_select::nullif::nullif;
-use arrow_select::take::take;
 use pointstamp_columnar::physical::{from_physical, to_physical};
-use pointstamp_rows::expressions::{Expr, Function, Relation};
+use pointstamp_rows::expressions::{Expr, Relation};
 
-use super::ColumnsError;
-use super::plain::{PlainColumns, one_zero};
+use self::node::{Arithmetic, Kind, Node};
+use self::values::{Value, casted, combined};
+use super::error::ColumnsError;
+use super::plain::{PlainColumns, one_zero, only_true};
 
 /// An expression with its type.
 #[derive(Clone, Debug)]
@@ -40,89 +39,10 @@ pub(crate) struct Scalar {
     node: Node,
 }
 
-/// A part of an expression and the type of its values.
-#[derive(Clone, Debug)]
-struct Node {
-    data_type: DataType,
-    kind: Kind,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Column(usize),
-    /// One value for all rows.
-    Constant(ArrayRef),
-    /// A calculation on two values of the types that its kernel takes.
-    Arithmetic(Arithmetic, Box<[Node; 2]>),
-    /// A comparison of two values of one type.
-    Compare(Relation, Box<[Node; 2]>),
-    And(Box<[Node; 2]>),
-    Or(Box<[Node; 2]>),
-    Not(Box<Node>),
-    IsNull(Box<Node>),
-    /// A cast to the node's type. Safe: to null where there is no value.
-    Cast {
-        of: Box<Node>,
-        safe: bool,
-    },
-    /// Conditions, each with its value, and the value where none is true.
-    Case(Vec<(Node, Node)>, Box<Node>),
-    Coalesce(Vec<Node>),
-    /// The first equals one of the others.
-    IsIn(Vec<Node>),
-    Call(Function, Arc<str>, Vec<Node>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arithmetic {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-}
-
 /// The columns that an expression reads, and their number of rows.
 struct Batch<'a> {
     columns: &'a [ArrayRef],
     len: usize,
-}
-
-/// The value of a node for each row.
-enum Value {
-    Column(ArrayRef),
-    /// One value, which all rows have.
-    Constant(ArrayRef),
-}
-
-impl Value {
-    fn datum(&self) -> Box<dyn Datum> {
-        match self {
-            Value::Column(array) => Box::new(Arc::clone(array)),
-            Value::Constant(array) => Box::new(One::new(Arc::clone(array))),
-        }
-    }
-
-    fn array(&self) -> &ArrayRef {
-        let (Value::Column(array) | Value::Constant(array)) = self;
-        array
-    }
-
-    /// The same, of another array.
-    fn with(&self, array: ArrayRef) -> Value {
-        match self {
-            Value::Column(_) => Value::Column(array),
-            Value::Constant(_) => Value::Constant(array),
-        }
-    }
-
-    /// A column of so many rows.
-    fn spread(self, len: usize) -> Result<ArrayRef, ArrowError> {
-        match self {
-            Value::Column(array) => Ok(array),
-            Value::Constant(array) => take(&array, &UInt32Array::from(vec![0; len]), None),
-        }
-    }
 }
 
 impl Scalar {
@@ -154,6 +74,25 @@ impl Scalar {
                 expr: expr.clone(),
                 data_type,
             }),
+        }
+    }
+
+    /// Returns true if an expression is of functions: no evaluator but this computes it.
+    pub(crate) fn calls(expr: &Expr) -> bool {
+        match expr {
+            Expr::Call(..) => true,
+            Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => false,
+            Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => Scalar::calls(of),
+            Expr::Tuple(parts) => parts.iter().any(Scalar::calls),
+            Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => Scalar::calls(a) || Scalar::calls(b),
+        }
+    }
+
+    /// Returns the index of the column that the values are, as they are.
+    pub(super) fn kept(&self) -> Option<usize> {
+        match self.node.kind {
+            Kind::Column(index) => Some(index),
+            _ => None,
         }
     }
 
@@ -378,22 +317,6 @@ impl Batch<'_> {
     }
 }
 
-/// The mask without nulls, which are false.
-pub(super) fn only_true(mask: &BooleanArray) -> BooleanArray {
-    match mask.nulls() {
-        None => mask.clone(),
-        Some(known) => BooleanArray::new(mask.values() & known.inner(), None),
-    }
-}
-
-/// The value of a kernel's result: constant where both arguments are.
-fn combined(a: &Value, b: &Value, made: ArrayRef) -> Value {
-    match (a, b) {
-        (Value::Constant(_), Value::Constant(_)) => Value::Constant(made),
-        _ => Value::Column(made),
-    }
-}
-
 fn compared(relation: Relation, a: &Value, b: &Value) -> Result<BooleanArray, ArrowError> {
     let kernel = match relation {
         Relation::Eq => cmp::eq,
@@ -409,18 +332,15 @@ fn compared(relation: Relation, a: &Value, b: &Value) -> Result<BooleanArray, Ar
     kernel(&*a.datum(), &*b.datum())
 }
 
-/// A cast; with an error where a value has none in the type, or safely to null.
-fn casted(array: &ArrayRef, data_type: &DataType, safe: bool) -> Result<ArrayRef, ArrowError> {
-    if array.data_type() == data_type {
-        return Ok(Arc::clone(array));
+/// The result of typing an expression for plain values; nothing where it has a meaning only for the columns' own types.
+pub(super) fn plainly<T>(
+    expr: &Expr,
+    typed: Result<T, ColumnsError>,
+) -> Result<Option<T>, ColumnsError> {
+    match typed {
+        _ if Scalar::calls(expr) => Ok(None),
+        Ok(typed) => Ok(Some(typed)),
+        Err(ColumnsError::NoMeaning { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
-    let options = CastOptions {
-        safe,
-        ..CastOptions::default()
-    };
-    // Arrow cuts fractions off; SQL rounds them.
-    if array.data_type().is_floating() && data_type.is_integer() {
-        return cast_with_options(&functions::rounded(array), data_type, &options);
-    }
-    cast_with_options(array, data_type, &options)
 }

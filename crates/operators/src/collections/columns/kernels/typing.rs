@@ -7,9 +7,11 @@ use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use pointstamp_columnar::physical::{from_physical, physical};
 use pointstamp_rows::expressions::{Expr, Function, Op, Unresolved};
 
-use super::super::eval::constant;
-use super::super::types;
-use super::{Arithmetic, ColumnsError, Kind, Node, Scalar, casted};
+use super::node::{Arithmetic, Kind, Node};
+use super::values::casted;
+use crate::collections::columns::constants::constant;
+use crate::collections::columns::error::ColumnsError;
+use crate::collections::columns::types;
 
 type Typing<T> = Result<T, ColumnsError>;
 
@@ -560,17 +562,4 @@ fn all_alike(expr: &Expr, nodes: Vec<Node>) -> Typing<Vec<Node>> {
     }
     let data_type = wanted.data_type;
     Ok(nodes.into_iter().map(|node| to(node, &data_type)).collect())
-}
-
-impl Scalar {
-    /// Returns true if an expression is of functions: no evaluator but this computes it.
-    pub(crate) fn calls(expr: &Expr) -> bool {
-        match expr {
-            Expr::Call(..) => true,
-            Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => false,
-            Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => Scalar::calls(of),
-            Expr::Tuple(parts) => parts.iter().any(Scalar::calls),
-            Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => Scalar::calls(a) || Scalar::calls(b),
-        }
-    }
 }

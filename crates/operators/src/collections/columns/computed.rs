@@ -14,13 +14,15 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_order::Point;
 use pointstamp_rows::{Row, RowBuf};
 
-use super::super::write::columns_of_rows;
-use super::{ColumnsError, Kind, PlainColumns, Scalar, own_types};
+use super::error::ColumnsError;
+use super::kernels::{Scalar, own_types};
+use super::plain::PlainColumns;
+use super::write::columns_of_rows;
 use crate::Error;
 use crate::collections::Updates;
 
 /// Returns the updates with the columns that scalars make of a schema's columns.
-pub(in super::super) fn select(
+pub(super) fn select(
     updates: Updates,
     scalars: &[Scalar],
     schema: &SchemaRef,
@@ -39,7 +41,7 @@ pub(in super::super) fn select(
 }
 
 /// Returns the updates of rows of which a condition is true.
-pub(in super::super) fn keep(
+pub(super) fn keep(
     updates: Updates,
     condition: &Scalar,
     schema: &SchemaRef,
@@ -60,7 +62,7 @@ pub(in super::super) fn keep(
 /// # Errors
 ///
 /// [`ColumnsError::NoResult`] for a row of which it has no result.
-pub(in super::super) fn column(batch: &RecordBatch, scalar: &Scalar) -> Result<ArrayRef, Error> {
+pub(super) fn column(batch: &RecordBatch, scalar: &Scalar) -> Result<ArrayRef, Error> {
     let values = scalar.values(batch.columns(), batch.num_rows());
     values.or_else(|error| {
         for index in 0..batch.num_rows() {
@@ -93,12 +95,10 @@ fn plain(
     len: usize,
 ) -> Result<Vec<ArrayRef>, ArrowError> {
     let columns = updates.columns();
-    let made = scalars
-        .iter()
-        .map(|scalar| match (&scalar.node.kind, columns) {
-            (Kind::Column(index), Some(columns)) => Ok(columns.arrays()[*index].clone()),
-            _ => scalar.plain(own, len),
-        });
+    let made = scalars.iter().map(|scalar| match (scalar.kept(), columns) {
+        (Some(index), Some(columns)) => Ok(columns.arrays()[index].clone()),
+        _ => scalar.plain(own, len),
+    });
     made.collect()
 }
 
