@@ -66,18 +66,33 @@ QUERIES = [
     "select k + n, k - n, k * n, k / n, k % n, -k from t",
     "select p + 1, p - k, p * p, p / n, p * f, p % 2, p > 0.5, p = 1 from t",
     "select d + interval '1' month, d - interval '2' day, d + 3, d - date '2024-02-01' from t",
-    "select extract(year from d), extract(month from d), year(d), date_trunc('month', d), "
-    "extract(quarter from d), extract(dow from d), date_trunc('week', d), date_trunc('quarter', d) from t",
+    (
+        "select extract(year from d), extract(month from d), year(d), date_trunc('month', d), "
+        "extract(quarter from d), extract(dow from d), date_trunc('week', d), date_trunc('quarter', d) "
+        "from t"
+    ),
     "select * from t where d between date '2024-02-10' and '2024-03-10' and d <> date '2024-02-29'",
-    "select case when n > 0 then 'up' when n < 0 then 'down' end, case k when 1 then 1.5 else 0 end, "
-    "coalesce(s, 'none'), nullif(k, 1), if(b, 1, 2) from t",
-    "select cast(p as int), cast(f as int), cast(n as varchar), cast(k as double), cast(p as decimal(12, 1)) as p1, "
-    "try_cast(s as int), cast(d as timestamp) from t",
-    "select s like 'A%', s not like '%b', s like '_o_', lower(s), upper(s), length(s), substring(s, 2, 1), "
-    "substr(s, 2), s || '!', concat(s, '-', name) from t, (select max(name) as name from u) w",
+    (
+        "select case when n > 0 then 'up' when n < 0 then 'down' end, case k when 1 then 1.5 else 0 end, "
+        "coalesce(s, 'none'), nullif(k, 1), if(b, 1, 2) from t"
+    ),
+    (
+        "select cast(p as int), cast(f as int), cast(n as varchar), cast(k as double), cast(p as "
+        "decimal(12, 1)) as p1, try_cast(s as int), cast(d as timestamp) from t"
+    ),
+    (
+        "select s like 'A%', s not like '%b', s like '_o_', lower(s), upper(s), length(s), substring(s, "
+        "2, 1), substr(s, 2), s || '!', concat(s, '-', name) from t, (select max(name) as name from u) w"
+    ),
     "select s ilike 'a%', starts_with(s, 'A'), contains(s, 'o'), regexp_matches(s, 'n+'), trim(s) from t",
-    "select abs(n), round(p, 1), round(f), floor(f), ceil(f), floor(p), ceil(p), greatest(k, n), least(k, n) from t",
-    "select n in (1, 2), n not in (1, null), k is null, b is true, b is not true, s is distinct from 'Ann' from t",
+    (
+        "select abs(n), round(p, 1), round(f), floor(f), ceil(f), floor(p), ceil(p), greatest(k, n), "
+        "least(k, n) from t"
+    ),
+    (
+        "select n in (1, 2), n not in (1, null), k is null, b is true, b is not true, s is distinct from "
+        "'Ann' from t"
+    ),
     "select b and k > 1, b or n > 0, not b, (k > n) = b from t",
     "select * from t where not (n > 0 or k = 2)",
     "select * from t where b",
@@ -100,14 +115,20 @@ QUERIES = [
     "select s, total from t, (select sum(m) as total from u) w where n < total",
     "select a.k, b.k as other from t a join t b on a.k + 1 = b.k",
     # groups
-    "select k, count(*), count(n), sum(n), avg(n), min(n), max(n), sum(p), avg(p), min(s), max(d) from t group by k",
+    (
+        "select k, count(*), count(n), sum(n), avg(n), min(n), max(n), sum(p), avg(p), min(s), max(d) "
+        "from t group by k"
+    ),
     "select count(*), sum(n), avg(f), min(p), max(s), count(distinct s) from t",
     "select count(*), sum(m) from u where m > 100",
     "select s, b, count(distinct k), count(distinct n) from t group by s, b",
     "select k % 2 as parity, sum(n + 1) from t group by k % 2",
     "select k, sum(n) from t group by k having sum(n) > 0 and count(*) > 1",
     "select k, sum(case when b then p else 0 end) / sum(p) from t group by k",
-    "select k, count(*) filter (where n > 0), sum(n) filter (where b), max(f) filter (where k > 2) from t group by k",
+    (
+        "select k, count(*) filter (where n > 0), sum(n) filter (where b), max(f) filter (where k > 2) "
+        "from t group by k"
+    ),
     "select sum(n) + 1, 2 * max(k) from t having count(*) > 3",
     "select distinct s, b from t",
     "select distinct k from t where n > 0",
@@ -146,11 +167,23 @@ QUERIES = [
     "select s, k in (select m from u) as within, k not in (select m from u) as without from t",
     "select s, exists (select 1 from u where u.k = t.k) as there from t",
     "select k, sum(n) from t group by k having sum(n) > (select avg(m) from u)",
-    "select k from t where n = (select min(m) from u where u.k = t.k and u.name = (select max(name) from u))",
-    "select s from t where exists (select 1 from u where u.k = t.k and exists (select 1 from v where a = u.m))",
-    "select s from t where exists (select 1 from u where u.k = t.k and exists (select 1 from v where a = u.m and z > t.n))",
+    (
+        "select k from t where n = (select min(m) from u where u.k = t.k and u.name = (select max(name) "
+        "from u))"
+    ),
+    (
+        "select s from t where exists (select 1 from u where u.k = t.k and exists (select 1 from v where "
+        "a = u.m))"
+    ),
+    (
+        "select s from t where exists (select 1 from u where u.k = t.k and exists (select 1 from v where "
+        "a = u.m and z > t.n))"
+    ),
     "select w.k, w.total from (select k, sum(n) as total from t group by k) w where w.total > 1",
-    "with w as (select k, count(*) as c from t group by k) select w.k, x.c from w join w x on w.k = x.k + 1",
+    (
+        "with w as (select k, count(*) as c from t group by k) select w.k, x.c from w join w x on w.k = "
+        "x.k + 1"
+    ),
     "with w(a, c) as (select k, n from t), x as (select a from w where c > 0) select * from x",
     # order
     "select k, n, s, p from t order by n desc, p, s, k limit 3",
@@ -161,11 +194,15 @@ QUERIES = [
     "select k from t union all select m from u order by k limit 4",
     "select k, w.n from (select k, n from t order by k, n limit 4) w where w.n > 0",
     # recursion
-    "with recursive r(a, z) as (select a, z from v union select r.a, v.z from r join v on r.z = v.a) "
-    "select * from r",
+    (
+        "with recursive r(a, z) as (select a, z from v union select r.a, v.z from r join v on r.z = v.a) "
+        "select * from r"
+    ),
     "with recursive r(x) as (select min(k) from t union select x + 1 from r where x < 6) select * from r",
-    "with recursive r(x) as (select a from v where z = 0 union select v.a from v, r where v.z = r.x and v.a > 0) "
-    "select count(*) from r",
+    (
+        "with recursive r(x) as (select a from v where z = 0 union select v.a from v, r where v.z = r.x "
+        "and v.a > 0) select count(*) from r"
+    ),
 ]
 
 

@@ -150,7 +150,8 @@ QUERIES: dict[str, str] = {
         "d_yearmonthnum = 199401 and lo_discount between 4 and 6 and lo_quantity between 26 and 35"
     ),
     "1.3": _flight_1(
-        "d_weeknuminyear = 6 and d_year = 1994 and lo_discount between 5 and 7 and lo_quantity between 26 and 35"
+        "d_weeknuminyear = 6 and d_year = 1994 and lo_discount between 5 and 7 "
+        "and lo_quantity between 26 and 35"
     ),
     "2.1": _flight_2("p_category = 'MFGR#12' and s_region = 'AMERICA'"),
     "2.2": _flight_2("p_brand1 between 'MFGR#2221' and 'MFGR#2228' and s_region = 'ASIA'"),

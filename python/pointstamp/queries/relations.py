@@ -151,6 +151,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, relation: Relation) -> Table:
+        """A table of rows, whose columns have their names in lower case."""
         return cls(relation, {name.lower(): name for name in relation.names})
 
 
