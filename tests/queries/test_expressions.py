@@ -215,7 +215,7 @@ def test_nulls_are_equal_in_joins_that_say_so() -> None:
 
     def build(scope: ps.Scope) -> Any:
         left, right = scope.column_collection(here), scope.column_collection(there)
-        ways = ("inner", "left", "full", "semi", "anti")
+        ways: list[Any] = ["inner", "left", "full", "semi", "anti"]
         return [left.join(right, on="k", how=how, nulls_equal=True).capture() for how in ways]
 
     counts = [batch.num_rows for captured in ps.example(build) for _, batch in captured.extract()]

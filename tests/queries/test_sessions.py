@@ -68,6 +68,13 @@ def test_answers_are_in_order() -> None:
     assert ps.sql("select n from t where n > 5", t=table).schema.field("n").type == pa.int64()
 
 
+def test_names_have_the_case_of_the_text_or_of_the_table() -> None:
+    table = pa.table({"Foo": [1], "bar": [2]})
+    assert ps.sql("select FOO as Baz, bar, bar + 1 from T", t=table).schema.names == ["Baz", "bar", "_col_2"]
+    assert ps.sql("select * from t order by Foo", t=table).schema.names == ["Foo", "bar"]
+    assert ps.sql("select sum(Foo) as Foo from t order by foo", t=table).schema.names == ["Foo"]
+
+
 def test_frames_of_polars_are_tables() -> None:
     frame = pl.DataFrame({"n": [1, 2, 3]})
     assert ps.sql("select sum(n) as n from frame", frame=frame).to_pylist() == [{"n": 6}]

@@ -101,6 +101,7 @@ QUERIES = [
     "select t.k, n, m from t, u where t.k = u.k and n < m",
     "select t.k, m from t join u on t.k = u.k and t.n = u.m",
     "select x.k, y.m, z from t x, u y, v where x.k = y.k and y.m = v.a",
+    "select k, n, m from t join u using (k)",
     "select t.s, u.name from t left join u on t.k = u.k",
     "select t.s, u.name from t right join u on t.k = u.k",
     "select t.s, u.name from t full join u on t.k = u.k",
@@ -185,6 +186,9 @@ QUERIES = [
         "x.k + 1"
     ),
     "with w(a, c) as (select k, n from t), x as (select a from w where c > 0) select * from x",
+    "select k, (select sum(m) from u where u.k = t.k) as total, count(*) from t group by k",
+    "select k, sum(n) from t group by k having exists (select 1 from u where u.k = t.k and u.m > t.k)",
+    "select k, sum(n) from t group by k having sum(n) in (select m from u where u.k < 3)",
     # order
     "select k, n, s, p from t order by n desc, p, s, k limit 3",
     "select k, n, s, p from t order by n desc nulls last, p nulls first, s, k limit 3 offset 2",

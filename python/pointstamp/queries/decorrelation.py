@@ -94,8 +94,9 @@ class Subqueries:
 
     def _lowered(self, query: exp.Expr) -> _Result:
         query = query.unnest()
-        made = self._block.lower_inside(query, self.relation)
-        pairs = [(col(self._block.column(free)), col(name)) for name, free in made.correlation.items()]
+        scalars = self.scalars()
+        made = self._block.lower_inside(query, self.relation, scalars)
+        pairs = [(scalars.of(free), col(name)) for name, free in made.correlation.items()]
         return _Result(made.relation, pairs, made.names)
 
     def _joined(self, result: _Result, pairs: list[tuple[Expr, Expr]], how: str) -> None:

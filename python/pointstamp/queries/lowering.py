@@ -31,6 +31,7 @@ from pointstamp.queries.scalars import Scalars
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from sqlglot import exp
 
     from pointstamp.api.column_collection import ColumnCollection
@@ -96,10 +97,32 @@ def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
     """
     numbered()
     schemas = {name: rows.schema for name, rows in tables.items()}
-    tree = parsed(query, schemas)
+    tree, written = parsed(query, schemas)
     given = {name.lower(): Table.of(Relation(rows)) for name, rows in tables.items()}
     made = lower(tree, given)
-    return Query(made.relation.rows, made.order, made.hidden)
+    names = _as_written(made.names, written, schemas)
+    rows = made.relation.rows
+    changed = {name: new for name, new in names.items() if name != new}
+    if changed:
+        rows = rows.rename(changed)
+    order = [one._replace(column=names.get(one.column, one.column)) for one in made.order]
+    return Query(rows, order, made.hidden)
+
+
+def _as_written(names: list[str], written: list[str], schemas: Mapping[str, pa.Schema]) -> dict[str, str]:
+    """The columns of a result, in lower case, with the case of the query's text or else of the tables."""
+    given: dict[str, set[str]] = {}
+    for schema in schemas.values():
+        for name in schema.names:
+            given.setdefault(name.lower(), set()).add(name)
+    found = {}
+    for index, name in enumerate(names):
+        new = written[index] if index < len(written) else ""
+        if new.lower() != name:
+            there = given.get(name, set())
+            new = next(iter(there)) if len(there) == 1 else name
+        found[name] = new
+    return found
 
 
 def lower(node: exp.Expr, tables: Mapping[str, Table], around: _Around | None = None) -> _Made:
@@ -154,10 +177,10 @@ def named(made: _Made, source: exp.Expr) -> Relation:
 
 
 class _Around(NamedTuple):
-    """The query around a subquery: its rows, and the names of their columns."""
+    """The query around a subquery: its rows, and the translation of expressions over them."""
 
-    block: Block
     relation: Relation
+    scalars: Scalars
 
 
 class Block:
@@ -182,9 +205,9 @@ class Block:
             return f"{node.table}.{node.name}"
         return f"outer:{node.table}.{node.name}"
 
-    def lower_inside(self, node: exp.Expr, relation: Relation) -> _Made:
+    def lower_inside(self, node: exp.Expr, relation: Relation, scalars: Scalars) -> _Made:
         """Lowers a subquery of this block, whose rows are those of a relation."""
-        return lower(node, self._tables, _Around(self, relation))
+        return lower(node, self._tables, _Around(relation, scalars))
 
     def made(self) -> _Made:
         """The rows of the SELECT."""
@@ -284,7 +307,7 @@ class Block:
             for condition in taken:
                 conditions.remove(condition)
             return bound, None
-        names = {self.column(one): col(around.block.column(one)) for one in free}
+        names = {self.column(one): around.scalars.of(one) for one in free}
         values = Relation(around.relation.rows.select(**names).distinct())
         return {}, Unit(values, {one.table for one in free}, self._node)
 
@@ -383,6 +406,9 @@ class Block:
                 pairs.append(pair)
                 conditions.remove(condition)
         tables = left.tables | right.tables
+        for condition in on:
+            if tables_of(condition) - tables:
+                refuse(condition, "ON of an outer join reads the tables that are joined, and no others")
         here, there = left.relation, right.relation
         if pairs and not conditions:
             return Unit(here.join(there, pairs, how=side), tables, left.place)

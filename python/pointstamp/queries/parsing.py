@@ -33,8 +33,12 @@ def sqlglot_module() -> Any:
     return sqlglot
 
 
-def parsed(query: str, tables: Mapping[str, pa.Schema]) -> exp.Expr:
+def parsed(query: str, tables: Mapping[str, pa.Schema]) -> tuple[exp.Expr, list[str]]:
     """Parses a query and finds its columns.
+
+    Returns:
+        The tree, in which names are in lower case, and the names of the result's columns as they are written,
+        as far as they are.
 
     Args:
         query: One statement, SELECT or a combination of such, in DuckDB's dialect.
@@ -59,12 +63,14 @@ def parsed(query: str, tables: Mapping[str, pa.Schema]) -> exp.Expr:
         )
     tree = statements[0]
     _check_tables(tree, tables)
+    written = [column.alias_or_name for column in tree.selects]
+    written = [] if "*" in written else written
     schema: dict[str, object] = {
         name.lower(): {column.name.lower(): _sql_type(column.type) for column in columns}
         for name, columns in tables.items()
     }
     try:
-        return qualify(tree, schema=schema, dialect=DIALECT)
+        return qualify(tree, schema=schema, dialect=DIALECT), written
     except OptimizeError as error:
         raise GraphError(f"the query cannot be read: {_plain(str(error))}") from None
 

@@ -189,7 +189,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": [1, 2, 3]}))
-    ///     ...     return rows.select(made=ps.col("n").is_in([1, 3])).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").is_in([1, 3])).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False, True]
@@ -205,7 +205,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").like("A%")).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").like("A%")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False]
@@ -220,7 +220,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").ilike("a%")).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").ilike("a%")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False]
@@ -235,7 +235,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").matches("n+$")).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").matches("n+$")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False]
@@ -250,7 +250,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").starts_with("A")).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").starts_with("A")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False]
@@ -265,7 +265,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").ends_with("n")).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").ends_with("n")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [True, False]
@@ -280,7 +280,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").contains("o")).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").contains("o")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [False, True]
@@ -295,7 +295,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").substr(2, 1)).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").substr(2, 1)).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     ['n', 'o']
@@ -315,7 +315,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").lower()).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").lower()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     ['ann', 'bo']
@@ -330,7 +330,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").upper()).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").upper()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     ['ANN', 'BO']
@@ -345,7 +345,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": [" Ann "]}))
-    ///     ...     return rows.select(made=ps.col("name").trim()).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").trim()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     ['Ann']
@@ -360,7 +360,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
-    ///     ...     return rows.select(made=ps.col("name").length()).capture()
+    ///     ...     return rows.select("name", made=ps.col("name").length()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [3, 2]
@@ -376,7 +376,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"day": [date(2024, 5, 31)]}))
-    ///     ...     return rows.select(made=ps.col("day").extract("month")).capture()
+    ///     ...     return rows.select("day", made=ps.col("day").extract("month")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [5]
@@ -392,7 +392,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"day": [date(2024, 5, 31)]}))
-    ///     ...     return rows.select(made=ps.col("day").truncate("month")).capture()
+    ///     ...     return rows.select("day", made=ps.col("day").truncate("month")).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [datetime.date(2024, 5, 1)]
@@ -408,7 +408,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"day": [date(2024, 5, 31)]}))
-    ///     ...     return rows.select(made=ps.col("day").add_interval(months=1)).capture()
+    ///     ...     return rows.select("day", made=ps.col("day").add_interval(months=1)).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [datetime.datetime(2024, 6, 30, 0, 0)]
@@ -425,7 +425,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": [-1, 2]}))
-    ///     ...     return rows.select(made=ps.col("n").abs()).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").abs()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [1, 2]
@@ -440,7 +440,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": [-1.5, 2.0]}))
-    ///     ...     return rows.select(made=ps.col("n").floor()).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").floor()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [-2.0, 2.0]
@@ -455,7 +455,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": [-1.5, 2.0]}))
-    ///     ...     return rows.select(made=ps.col("n").ceil()).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").ceil()).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [-1.0, 2.0]
@@ -470,7 +470,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": [1.25, 2.0]}))
-    ///     ...     return rows.select(made=ps.col("n").round(1)).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").round(1)).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [1.3, 2.0]
@@ -486,7 +486,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": ["1", "20"]}))
-    ///     ...     return rows.select(made=ps.col("n").cast(pa.int64())).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").cast(pa.int64())).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [1, 20]
@@ -501,7 +501,7 @@ impl Expression {
     ///     >>> import pointstamp as ps
     ///     >>> def build(scope):
     ///     ...     rows = scope.column_collection(pa.table({"n": ["1", "x"]}))
-    ///     ...     return rows.select(made=ps.col("n").try_cast(pa.int64())).capture()
+    ///     ...     return rows.select("n", made=ps.col("n").try_cast(pa.int64())).capture()
     ///     >>> [(time, batch)] = ps.example(build).extract()
     ///     >>> batch["made"].to_pylist()
     ///     [1, None]

@@ -123,6 +123,14 @@ class LiveQuery:
         Raises:
             StallError: When the time is over; the message has the reason. Nothing is lost.
             BaseException: An exception of the dataflow, such as an overflow.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     count = session.sql("SELECT count(*) AS n FROM t", t=pa.schema({"a": pa.int64()}))
+            ...     count.table().to_pylist()
+            [{'n': 0}]
         """
         import pyarrow as pa
 
@@ -159,7 +167,17 @@ class LiveQuery:
         return self._plan
 
     def close(self) -> None:
-        """Ends the dataflow of the query."""
+        """Ends the dataflow of the query.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> with ps.Interactive() as session:
+            ...     count = session.sql("SELECT count(*) AS n FROM t", t=pa.schema({"a": pa.int64()}))
+            ...     count.close()
+            ...     count.closed
+            True
+        """
         self._live.close()
 
     @property
