@@ -195,6 +195,7 @@ fn common(a: &Node, b: &Node) -> Option<DataType> {
         _ if is_temporal(left) && is_temporal(right) => MICROS,
         (D::Duration(_), D::Duration(_)) => D::Duration(TimeUnit::Microsecond),
         (D::Boolean, number) | (number, D::Boolean) if number.is_integer() => D::Int64,
+        (D::Boolean, number) | (number, D::Boolean) if number.is_floating() => D::Float64,
         _ if !is_number(left) || !is_number(right) => return None,
         _ if left.is_floating() || right.is_floating() => D::Float64,
         _ if is_decimal(left) || is_decimal(right) => {
