@@ -9,7 +9,8 @@ import pyarrow as pa
 from pointstamp.expr.expressions import col, lit
 from pointstamp.expr.functions import case
 from pointstamp.queries.parsing import check_parts, key_of, refuse
-from pointstamp.queries.relations import Relation, fresh, titled, type_of
+from pointstamp.queries.partial_groups import combined, part_of, worth_parts
+from pointstamp.queries.relations import Relation, fresh, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from pointstamp._core import Aggregate, Expr
+    from pointstamp.api.column_collection import ColumnCollection
     from pointstamp.queries.scalars import Scalars
 
 __all__ = ["aggregates_in", "empty_value", "grouped"]
@@ -88,7 +90,7 @@ def grouped(
         return Relation(rows), known
     by = ", ".join(map(repr, keys.values()))
     title = titled(f"group by {by}" if keys else "group all rows")
-    made = relation.rows.select(**keys, **values).aggregate(list(keys), name=title, **plain)
+    made = _aggregated(relation, keys, values, plain, title)
     results = {}
     for part in parts:
         name = fresh("aggregate")
@@ -96,6 +98,22 @@ def grouped(
         known[key_of(part.node)] = name
     single = not keys
     return Relation(made.select(*keys, **results), single=single), known
+
+
+def _aggregated(
+    relation: Relation, keys: dict[str, Expr], values: dict[str, Expr], plain: dict[str, Any], title: str
+) -> ColumnCollection:
+    """The aggregates of groups, by parts where groups are likely to be large."""
+    parts = combined(plain)
+    part = part_of(relation) if parts is not None and worth_parts(relation, [*keys.values()]) else None
+    if parts is None or part is None:
+        return relation.rows.select(**keys, **values).aggregate(list(keys), name=title, **plain)
+    number = fresh("part")
+    divided = relation.rows.select(**keys, **values, **{number: part})
+    of_parts = divided.aggregate([*keys, number], name=f"{title}: parts", **plain)
+    together, computed = parts
+    made = of_parts.aggregate(list(keys), name=title, **together)
+    return made.with_columns(**computed) if computed else made
 
 
 def _part(node: exp.Expr, relation: Relation, values: dict[str, Expr], scalars: Scalars) -> _Part:
@@ -151,14 +169,10 @@ def _part(node: exp.Expr, relation: Relation, values: dict[str, Expr], scalars: 
     if distinct and kind in {"sum", "mean"}:
         refuse(node, f"{kind} of distinct values is not covered: select the distinct rows in a subquery")
     expr = scalars.of(of)
-    found = type_of(relation, expr)
     if kind == "mean":
         of_value = value(expr)
-        if pa.types.is_floating(found):
-            part.result = add(of_value.mean())
-        else:
-            total = add(of_value.sum())
-            part.result = total.cast(pa.float64()) / add(of_value.count())
+        total = add(of_value.sum())
+        part.result = total.cast(pa.float64()) / add(of_value.count())
     elif kind == "sum":
         part.result = add(value(expr).sum())
     else:

@@ -24,6 +24,7 @@ from pointstamp.queries.conditions import (
 from pointstamp.queries.decorrelation import Subqueries
 from pointstamp.queries.join_order import Unit, equality, filtered, together
 from pointstamp.queries.parsing import check_parts, key_of, parsed, refuse
+from pointstamp.queries.partial_groups import part_of
 from pointstamp.queries.recursion import recursive
 from pointstamp.queries.relations import Relation, Table, alike, fresh, numbered
 from pointstamp.queries.scalars import Scalars
@@ -519,16 +520,20 @@ def _limited(node: exp.Expr, relation: Relation, order: list[Ordered], by: list[
     kept, skipped = numbers
     if kept == 0:
         return relation.where(lit(1) == 0)
-    rest = [name for name in relation.names if name not in by]
-    ranked = relation.rows.top_k(
-        kept,
-        [one.column for one in order],
-        by=by,
-        descending=[one.descending for one in order],
-        nulls_first=[one.nulls_first for one in order],
-        offset=skipped or 0,
-        others=[name for name in rest if name not in {one.column for one in order}],
-    )
+    ordered = list(dict.fromkeys(one.column for one in order))
+    places = {one.column: one for one in reversed(order)}
+    how: dict[str, Any] = {
+        "descending": [places[name].descending for name in ordered],
+        "nulls_first": [places[name].nulls_first for name in ordered],
+        "others": [name for name in relation.names if name not in {*by, *ordered}],
+    }
+    rows, number = relation.rows, fresh("part")
+    part = None if by else part_of(relation)
+    if kept is not None and part is not None:
+        # The first rows of all are among the first rows of the parts.
+        divided = rows.with_columns(**{number: part})
+        rows = divided.top_k(kept + (skipped or 0), ordered, by=number, name="top_k: parts", **how)
+    ranked = rows.top_k(kept, ordered, by=by, offset=skipped or 0, **how)
     return Relation(ranked).only(relation.names)
 
 
