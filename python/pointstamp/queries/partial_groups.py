@@ -31,13 +31,17 @@ _READ = 4
 
 
 def part_of(relation: Relation) -> Expr | None:
-    """The number of the part that a row is in, from some of its integers and dates; None without these."""
+    """The number of the part that a row is in, from some of its numbers and dates; None without these."""
     numbers: list[Expr] = []
+    others: list[Expr] = []
     for field in relation.rows.schema:
         if pa.types.is_date32(field.type):
             numbers.append(col(field.name).cast(pa.int32()))
         elif pa.types.is_signed_integer(field.type):
             numbers.append(col(field.name))
+        elif pa.types.is_floating(field.type) or pa.types.is_decimal128(field.type):
+            others.append(col(field.name).try_cast(pa.int64()))  # null where it is too large
+    numbers += others
     made = lit(0)
     for number in numbers[:_READ]:
         made = made * 7 + coalesce(number % PARTS, 0)
