@@ -528,11 +528,12 @@ def _limited(node: exp.Expr, relation: Relation, order: list[Ordered], by: list[
         "others": [name for name in relation.names if name not in {*by, *ordered}],
     }
     rows, number = relation.rows, fresh("part")
-    part = None if by else part_of(relation)
-    if kept is not None and part is not None:
+    first = None if kept is None or by else kept + (skipped or 0)
+    part = None if first is None else part_of(relation, first)
+    if part is not None:
         # The first rows of all are among the first rows of the parts.
         divided = rows.with_columns(**{number: part})
-        rows = divided.top_k(kept + (skipped or 0), ordered, by=number, name="top_k: parts", **how)
+        rows = divided.top_k(first, ordered, by=number, name="top_k: parts", **how)
     ranked = rows.top_k(kept, ordered, by=by, offset=skipped or 0, **how)
     return Relation(ranked).only(relation.names)
 

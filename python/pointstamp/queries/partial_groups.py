@@ -26,12 +26,21 @@ __all__ = ["PARTS", "combined", "part_of", "worth_parts"]
 PARTS = 256
 """The number of parts that a group has at most."""
 
+_RESULTS = 1024
+"""The number of results of all parts, about."""
+
 _READ = 4
 """Columns whose values decide about the part of a row."""
 
 
-def part_of(relation: Relation) -> Expr | None:
-    """The number of the part that a row is in, from some of its numbers and dates; None without these."""
+def part_of(relation: Relation, results: int = 1) -> Expr | None:
+    """The number of the part that a row is in, from some of its numbers and dates; None without these.
+
+    Args:
+        relation: The rows.
+        results: The number of results of a part: with many, there are fewer parts.
+    """
+    parts = max(min(PARTS, _RESULTS // results), 8)
     numbers: list[Expr] = []
     others: list[Expr] = []
     for field in relation.rows.schema:
@@ -45,7 +54,7 @@ def part_of(relation: Relation) -> Expr | None:
     made = lit(0)
     for number in numbers[:_READ]:
         made = made * 7 + coalesce(number % PARTS, 0)
-    return made % PARTS if numbers else None
+    return made % parts if numbers else None
 
 
 def worth_parts(relation: Relation, keys: Sequence[Expr]) -> bool:
