@@ -43,6 +43,11 @@ U = pa.table({"k": [1], "m": [2]})
         ("select n + s from t", "has no meaning for types"),
         ("select k as a, n as a from t", "two columns are called 'a'"),
         ("select (select k, m from u) from t", "has one column, not 2"),
+        (
+            "select n from t group by k",
+            "line 1, column 8: .* is not in GROUP BY: group by it, or aggregate it",
+        ),
+        ("select k, n from t where (k, n) not in (select k, m from u)", "write NOT EXISTS"),
         ("select cast(n as interval) from t", "type INTERVAL is not covered"),
         ("select k from t using sample 10", "SAMPLE is not covered"),
         ("with recursive r as (select k from t union all select k from r) select * from r", "write UNION"),

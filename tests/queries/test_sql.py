@@ -207,6 +207,55 @@ QUERIES = [
         "with recursive r(x) as (select a from v where z = 0 union select v.a from v, r where v.z = r.x "
         "and v.a > 0) select count(*) from r"
     ),
+    # together
+    "select k from t group by k order by sum(n) desc, k limit 2",
+    "select k + 1 as j, sum(n) from t group by k",
+    "select k, (select m from u where u.k = t.k order by m limit 1) as x from t",
+    "select k, (select distinct name from u where u.k = t.k and u.name = t.s) as x from t",
+    "select s from t where k in (1, (select max(m) from u))",
+    "select * from (select k from t) union select m from u union all select a from v",
+    (
+        "select t.k, count(*) from t join u on t.k = u.k and u.m between 1 and 2 group by t.k having "
+        "count(*) > (select count(*) from v) - 5"
+    ),
+    (
+        "with w as (select k from t where n > 0), x as (select k from w union select m from u) select "
+        "w.k, x.k as z from w join x on w.k = x.k"
+    ),
+    (
+        "select case when exists (select 1 from u where u.k = t.k) then (select max(m) from u where u.k "
+        "= t.k) else n end as c from t"
+    ),
+    "select sum((select max(m) from u where u.k = t.k)) from t",
+    "select k from t where n between (select min(m) from u) and (select max(m) from u)",
+    "select max(d) - min(d), count(distinct d), min(s) from t where s is not null",
+    (
+        "select t.k from t left join (select k, max(m) as m from u group by k) w on t.k = w.k where w.m "
+        "> 1 or w.m is null"
+    ),
+    "select u1.name, u2.name as other from u u1 join u u2 on u1.k = u2.m and u1.m <> u2.k",
+    "select a.s, b.k, c.m from t a left join t b on a.n = b.k left join u c on b.k = c.k",
+    "select a.k, c.z from t a full join v c on a.k = c.a and c.z > 3",
+    "select not (k > 1 and n < 2) as p, (k > 1) is null as q from t",
+    "select k, sum(n) from t where k is not null group by k union all select null, sum(n) from t",
+    "select avg(p), avg(f), sum(f), sum(p * n) from t",
+    "select -p, p - 0.005, p * 1.5, cast(p as varchar), round(p * 1.111, 2) from t",
+    "select cast(d as varchar), d = '2024-02-01', d in (date '2024-02-01', date '2024-02-02') from t",
+    "select n from t except all (select m from u union all select a from v)",
+    "select name from u group by name having name like '%n%' or count(*) > 2",
+    "select k from t order by k desc nulls last, n, p, s, d, f limit 5 offset 1",
+    (
+        "with recursive r(a, n) as (select a, 0 from v union select v.z, n + 1 from r join v on r.a = "
+        "v.a where n < 4) select a, min(n) from r group by a"
+    ),
+    (
+        "with recursive r(a) as (select a from v where a < 2 union select z from v where a in (select a "
+        "from r)) select * from r"
+    ),
+    (
+        "select exists (select 1 from v where v.a = t.k and v.z > t.n) as e, count(*) as c from t group "
+        "by k, n"
+    ),
 ]
 
 

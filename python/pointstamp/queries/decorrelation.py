@@ -76,7 +76,7 @@ class Subqueries:
         """Adds a column with the value of each subquery in an expression."""
         from sqlglot import exp
 
-        if not has_subquery(node):
+        if not has_subquery(node) or key_of(node) in self.known:
             return
         if isinstance(node, exp.Exists):
             self.known[key_of(node)] = self._flag_of(self._lowered(node.this))

@@ -193,16 +193,19 @@ class Block:
         around: The query around it.
     """
 
-    __slots__ = ("_aliases", "_around", "_correlation", "_node", "_tables")
+    __slots__ = ("_aliases", "_around", "_correlation", "_is_grouped", "_node", "_tables")
 
     def __init__(self, node: exp.Select, tables: Mapping[str, Table], around: _Around | None) -> None:
         self._node, self._tables, self._around = node, tables, around
         self._aliases = aliases_of(node)
         self._correlation: dict[str, exp.Column] = {}
+        self._is_grouped = False
 
     def column(self, node: exp.Column) -> str:
         """The name of the column of the rows that a column of the query is."""
         if node.table in self._aliases:
+            if self._is_grouped:
+                refuse(node, f"{node.sql('duckdb')} is not in GROUP BY: group by it, or aggregate it")
             return f"{node.table}.{node.name}"
         return f"outer:{node.table}.{node.name}"
 
@@ -232,6 +235,7 @@ class Block:
         aggregates = aggregates_in([*parts, *ordering_by])
         if node.args.get("group") or aggregates:
             relation, known = self._grouped(relation, aggregates)
+            self._is_grouped = True
         subqueries = Subqueries(self, relation, known)
         for condition in conjuncts(None if having is None else having.this):
             if has_subquery(condition):

@@ -77,12 +77,14 @@ def _check_monotone(node: exp.Expr, name: str) -> None:
     """Refuses a recursive part in which more rows of the table may make fewer rows of the result."""
     from sqlglot import exp
 
+    # Queries that stand for rows, or for whether there are any; others stand for a value.
+    of_rows = (exp.From, exp.Join, exp.In, exp.Exists, exp.SetOperation)
     for part in node.walk():
         negative = (
             isinstance(part, (exp.AggFunc, exp.Except, exp.Intersect, exp.Limit))
             or (isinstance(part, exp.Not) and _reads(part, name))
             or (isinstance(part, exp.Join) and part.side in {"LEFT", "RIGHT", "FULL"})
-            or (isinstance(part, exp.Subquery) and not isinstance(part.parent, (exp.From, exp.Join)))
+            or (isinstance(part, exp.Subquery) and not isinstance(part.parent, of_rows))
         )
         if negative and _reads(part.parent_select or node, name):
             refuse(
