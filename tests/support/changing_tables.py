@@ -118,7 +118,7 @@ def states(
 
 
 def plain(row: Row) -> Row:
-    """A row whose values can be compared: numbers to nine digits, and dates as the times at which they begin."""
+    """A row whose values can be compared: numbers to nine digits, and dates as the times they begin at."""
     return tuple(_plain(value) for value in row)
 
 
