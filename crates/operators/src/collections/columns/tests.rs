@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
-use arrow_array::cast::AsArray;
-use arrow_array::types::Decimal128Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
     Int8Array, Int64Array, NullArray, RecordBatch, TimestampMicrosecondArray, UInt64Array,
 };
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_channels::Encoder;
 use pointstamp_engine::payload::Payload;
@@ -20,7 +18,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select as one_of;
 
-use super::kernels::{Scalar, own_types};
 use super::plain::PlainColumns;
 use super::types::{condition, typed};
 use super::write::{columns_of, columns_of_rows};
@@ -255,45 +252,6 @@ proptest! {
                 prop_assert_eq!(columns_of(&made, &schema), None);
             }
         }
-    }
-
-    #[test]
-    fn kernels_of_own_types_select_as_those_of_plain_values(records in vec(record(), 1..6), expr in any_column()) {
-        let batch = batch_of(&records);
-        let columns = PlainColumns::of(&batch).unwrap();
-        let (plain, schema) = meant(std::slice::from_ref(&expr), &batch.schema());
-        if let Some(made) = eval::select(&columns, &plain)
-            && let Some(field) = schema.fields().first()
-        {
-            let scalar = Scalar::new(&expr, &batch.schema()).unwrap();
-            prop_assert_eq!(scalar.data_type(), field.data_type(), "{}", &expr);
-            let own = own_types(&columns, &batch.schema()).unwrap();
-            // A calculation with an integer of 64 bits without a sign fails where that has none with a sign.
-            if let Ok(array) = scalar.plain(&own, columns.len()) {
-                let found = PlainColumns::new(vec![array], columns.len());
-                prop_assert!(same(found.rows(), made.rows()), "{expr}: {found:?} and not {made:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn decimals_are_calculated_exactly(a in -1000..1000_i64, b in -1000..1000_i64, c in 1..1000_i64) {
-        let digits = |value: i64| -> ArrayRef {
-            let digits: Decimal128Array = [Some(i128::from(value))].into_iter().collect();
-            Arc::new(digits.with_precision_and_scale(10, 2).unwrap())
-        };
-        let fields = ["a", "b", "c"].map(|name| Field::new(name, DataType::Decimal128(10, 2), true));
-        let schema: SchemaRef = Schema::new(fields.to_vec()).into();
-        let own = [digits(a), digits(b), digits(c)];
-        let computed = |expr: Expr| {
-            let scalar = Scalar::new(&expr, &schema).unwrap();
-            let array = scalar.values(&own, 1).unwrap();
-            (array.as_primitive::<Decimal128Type>().value(0), scalar.data_type().clone())
-        };
-        let product = binary(Op::Mul, column("a"), binary(Op::Sub, column("b"), column("c")));
-        prop_assert_eq!(computed(product), ((a * (b - c)).into(), DataType::Decimal128(21, 4)));
-        let sum = binary(Op::Add, binary(Op::Mul, column("a"), column("b")), column("c"));
-        prop_assert_eq!(computed(sum), ((a * b + c * 100).into(), DataType::Decimal128(21, 4)));
     }
 
     #[test]
