@@ -141,6 +141,8 @@ PARAMETERS = {
     "key": "a function that returns a record's key",
     "by": "columns whose values make groups",
     "order": "columns, or a function, by which rows are compared",
+    "descending": "whether the greatest values come first",
+    "others": "further columns of the result",
     "on": "columns by which rows are joined",
     "other": "the right side of a join, or of an operator with two inputs",
     "how": "whether a join has what has no match, and of which side",

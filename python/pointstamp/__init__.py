@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from pointstamp.checkpoint import Checkpoint, CheckpointHandle, Position, Resumed
     from pointstamp.encoders import register_encoder
     from pointstamp.expr.expressions import Aggregate, Expr, col, count, key, left, lit, record, right
+    from pointstamp.expr.functions import case, coalesce
     from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
     from pointstamp.keys import register_key
     from pointstamp.logic.capability_set import CapabilitySet
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.vertex import Vertex
     from pointstamp.observability.progress_bar import progress_bar
+    from pointstamp.queries.answers import sql
     from pointstamp.restart import Restart
     from pointstamp.runtime.interactive.session import Interactive
 else:
@@ -106,6 +108,8 @@ else:
             "WindowedStream": "pointstamp.api.windowed_stream",
             "connectors": "pointstamp.connectors",
             "cluster": "pointstamp.cluster",
+            "case": "pointstamp.expr.functions",
+            "coalesce": "pointstamp.expr.functions",
             "col": "pointstamp.expr.expressions",
             "count": "pointstamp.expr.expressions",
             "key": "pointstamp.expr.expressions",
@@ -123,6 +127,7 @@ else:
             "progress": "pointstamp.progress",
             "register_key": "pointstamp.keys",
             "spark": "pointstamp.spark",
+            "sql": "pointstamp.queries.answers",
             "testing": "pointstamp.testing",
         },
     )
@@ -206,6 +211,8 @@ __all__ = [
     "Worker",
     "WrittenBefore",
     "__version__",
+    "case",
+    "coalesce",
     "col",
     "count",
     "example",
@@ -219,5 +226,6 @@ __all__ = [
     "register_encoder",
     "register_key",
     "right",
+    "sql",
     "stable_hash",
 ]

@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "hello.py": ["--workers", "2"],
     "import_graph.py": ["--modules", "60", "--edits", "10"],
     "interactive_query.py": ["--people", "500", "--follows", "1500", "--questions", "10"],
+    "live_dashboard.py": ["--orders", "300", "--seconds", "0"],
     "live_components.py": ["--people", "500", "--friendships", "550", "--changes", "100"],
     "open_loop.py": ["--rate", "500", "--seconds", "0.5"],
     "pagerank.py": GRAPH,

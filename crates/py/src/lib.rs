@@ -156,7 +156,7 @@ mod _core {
             column_updates_schema, extract_column_updates, filter_batch, filter_columns,
             select_batch, select_columns, select_schema, update_columns,
         },
-        expression::{Expression, column_expr, literal_expr, source_expr},
+        expression::{Expression, call_expr, column_expr, expr_type, literal_expr, source_expr},
         input::{check_updates, refuse_negative_counts, send_updates, update_input},
         join::{check_join_fields, join_arranged},
         play::{play_columns, play_updates},

@@ -340,11 +340,12 @@ class ColumnCollection(Multiset):
         *,
         how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
         suffix: str = "_right",
+        nulls_equal: bool = False,
         name: str | None = None,
     ) -> ColumnCollection:
         """Joins rows with equal keys: the key's columns, the others of this side, and the other side's.
 
-        A null in a key matches nothing.
+        A null in a key matches nothing, unless nulls are equal.
 
         Args:
             other: The right side.
@@ -354,6 +355,7 @@ class ColumnCollection(Multiset):
                 (``"inner"``). ``"semi"`` keeps the rows of this side that have a match, unchanged and with
                 their counts; ``"anti"`` keeps those that have none.
             suffix: Added to names of the right side that the left side has, too.
+            nulls_equal: Whether a null in a key equals a null in the same column of the other side.
             name: The operator's name.
 
         Raises:
@@ -376,7 +378,7 @@ class ColumnCollection(Multiset):
         """
         check_how(how, _HOW)
         by = self._same_key("join", other, on)
-        joins = ColumnJoin(self, other, by, name)
+        joins = ColumnJoin(self, other, by, name, nulls_equal=nulls_equal)
         if how in {"semi", "anti"}:
             met = joins.semi(name if how == "semi" else named_part(name, "semijoin"))
             if how == "semi":
@@ -430,25 +432,72 @@ class ColumnCollection(Multiset):
         return self._reduced(collections.MAX, of, by, name)
 
     def top_k(
-        self, n: int, order: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
+        self,
+        n: int | None,
+        order: str | Sequence[str],
+        *,
+        by: str | Sequence[str],
+        descending: bool | Sequence[bool] = True,
+        nulls_first: bool | Sequence[bool] | None = None,
+        offset: int = 0,
+        others: str | Sequence[str] = (),
+        name: str | None = None,
     ) -> ColumnCollection:
-        """Finds the `n` greatest values of each key; a value with count 2 counts twice.
+        """Keeps the first `n` rows of each key in an order; a row with count 2 counts twice.
 
-        NaN is the greatest number, and a null is less than all values.
-        Arguments and errors are those of `min`.
+        Rows that are alike in all columns of the order follow each other by the other columns. NaN is the
+        greatest number.
+
+        Args:
+            n: The number of rows of a key; None for all but those that `offset` skips.
+            order: The columns that the rows are ordered by.
+            by: The key's column, or columns; an empty list takes all rows together.
+            descending: Whether the greatest values come first, of all columns of the order or of each.
+            nulls_first: Whether nulls come before all values, of all columns of the order or of each. By
+                default a null is less than all values.
+            offset: The number of rows that are skipped first.
+            others: Further columns that the result has.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or two have one name.
+            ValueError: If `n` is less than 1, `offset` is negative, or there are not as many directions as
+                columns.
 
         Examples:
             >>> import pyarrow as pa
             >>> import pointstamp as ps
-            >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 9]})
+            >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 9], "day": [1, 2, 3]})
             >>> def build(scope):
-            ...     return scope.column_collection(rain).top_k(2, "mm", by="city").capture()
+            ...     days = scope.column_collection(rain)
+            ...     return days.top_k(2, "mm", by="city", others="day").capture()
             >>> captured = ps.example(build)
-            >>> [changes.to_pylist() for _, changes in captured.extract()]
-            [[{'city': 'Ulm', 'mm': 4, 'diff': 1}, {'city': 'Ulm', 'mm': 9, 'diff': 1}]]
+            >>> for time, changes in captured.extract():
+            ...     print(changes.drop_columns(["diff"]).to_pylist())
+            [{'city': 'Ulm', 'mm': 4, 'day': 2}, {'city': 'Ulm', 'mm': 9, 'day': 3}]
         """
-        n = count_of("top_k takes a number of values", n)
-        return self._reduced(collections.TOP_K, order, by, name, most=n)
+        if n is not None:
+            n = count_of("top_k takes a number of values", n)
+        if offset < 0:
+            raise ValueError(f"top_k skips a number of rows that is 0 or more, not {offset!r}")
+        columns = self._key(order)
+        downward = _for_each("descending", descending, columns)
+        if nulls_first is None:
+            nulls = [not one for one in downward]
+        else:
+            nulls = _for_each("nulls_first", nulls_first, columns)
+        places = [*zip(range(len(columns)), downward, nulls, strict=True)]
+        values = [*columns, *(self._key(others) if key_names(others) else [])]
+        keys = self._key(by) if key_names(by) else []
+        values_of = tuple(record[self._index(value)] for value in values)
+        flat = (*columns_of(record[0], keys), *(record[1][index] for index in range(len(values))))
+        flat = flat if keys else flat[-len(values) :]
+        before = self.schema
+        schema = self._keyed(keys, [(value, before.field(value).type) for value in values])
+        pairs = self._projected((self._part(keys), values_of), named_part(name, "map"))
+        kind, argument = collections.TOP_K, (n, offset, places)
+        ranked = reduced(self.scope, kind, pairs, Reduction.TOP_K, argument, name=name)
+        return self._flat(flat, ranked, schema, name)
 
     def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """Adds up each key's values: the key's columns, and the value's, of 64 bits.
@@ -627,18 +676,12 @@ class ColumnCollection(Multiset):
         by: str | Sequence[str],
         name: str | None,
         *,
-        most: int | None = None,
         made: Any = None,
     ) -> ColumnCollection:
         keys, values = self._key(by), self._key(of)
         before = self.schema
-        reduction: Reduction
-        argument: Any
-        if most is not None:
-            reduction, argument = Reduction.TOP_K, most
-        else:
-            how = reduction_of(kind.name, before.field(self._index(values[0])))
-            reduction, argument = Reduction.OF_COLUMNS, (how, len(values))
+        how = reduction_of(kind.name, before.field(self._index(values[0])))
+        reduction, argument = Reduction.OF_COLUMNS, (how, len(values))
         types = made or [before.field(column).type for column in values]
         flat = (*columns_of(record[0], keys), *columns_of(record[1], values))
         schema = self._keyed(keys, [*zip(values, types, strict=True)])
@@ -835,6 +878,14 @@ class ColumnCapture(Capture[Any]):
         changes = _core.extract_column_updates(self._queue, self._columns)
         self._check_empty(changes)
         return changes
+
+
+def _for_each(name: str, given: bool | Sequence[bool], columns: Sequence[str]) -> list[bool]:
+    """A truth value for each of some columns."""
+    found = [given] * len(columns) if isinstance(given, bool) else [bool(one) for one in given]
+    if len(found) != len(columns):
+        raise ValueError(f"{name} has {len(found)} values, and the order {len(columns)} columns")
+    return found
 
 
 def _typed(before: pa.Schema, columns: Sequence[tuple[str, Any]]) -> _core.Schema:

@@ -37,19 +37,19 @@ __all__ = ["ColumnJoin"]
 class _Side:
     """One side: its rows, and, on demand, outputs of its rows without a null in the key."""
 
-    __slots__ = ("_keys", "_known", "_pairs", "by", "name", "rest", "rows")
+    __slots__ = ("_keys", "_known", "_pairs", "by", "name", "nulls_equal", "rest", "rows")
 
-    def __init__(self, rows: ColumnCollection, by: list[str], name: str | None) -> None:
-        self.rows, self.by, self.name = rows, by, name
+    def __init__(self, rows: ColumnCollection, by: list[str], name: str | None, nulls_equal: bool) -> None:
+        self.rows, self.by, self.name, self.nulls_equal = rows, by, name, nulls_equal
         self.rest = rows._rest(by)
         self._known: ColumnCollection | None = None
         self._pairs: Output | None = None
         self._keys: tuple[Output, Form] | None = None
 
     def known(self) -> ColumnCollection:
-        """The rows without a null in the key."""
+        """The rows that may match: those without a null in the key, unless nulls are equal."""
         if self._known is None:
-            self._known = self.rows._with_keys(self.by, self.name)
+            self._known = self.rows if self.nulls_equal else self.rows._with_keys(self.by, self.name)
         return self._known
 
     def pairs(self) -> Output:
@@ -75,16 +75,23 @@ class ColumnJoin:
         other: The right side.
         by: The key's columns, which both have.
         name: The operator's name.
+        nulls_equal: Whether a null in a key equals a null.
     """
 
     __slots__ = ("_by", "_here", "_name", "_scope", "_there")
 
     def __init__(
-        self, here: ColumnCollection, other: ColumnCollection, by: list[str], name: str | None
+        self,
+        here: ColumnCollection,
+        other: ColumnCollection,
+        by: list[str],
+        name: str | None,
+        *,
+        nulls_equal: bool = False,
     ) -> None:
         self._scope = here.scope
         self._by, self._name = by, name
-        self._here, self._there = _Side(here, by, name), _Side(other, by, name)
+        self._here, self._there = (_Side(rows, by, name, nulls_equal) for rows in (here, other))
 
     def semi(self, name: str | None) -> ColumnCollection:
         """The rows of the left side whose key the right side has."""
@@ -141,7 +148,7 @@ class ColumnJoin:
         parts = flat(columns_of(key, self._by), columns_of(left, side.rest))
         kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
         rows = [joined(scope, kind, side.pairs(), keys, fields, parts, schema=schema, name=name)]
-        nulls = side.rows._null_in(self._by)
+        nulls = None if side.nulls_equal else side.rows._null_in(self._by)
         if nulls is not None:
             found = side.rows._one(
                 collections.FILTER_FIELDS, named_part(self._name, "null keys"), condition=nulls

@@ -27,6 +27,7 @@ __all__ = [
 _FUNCTIONS = {
     "sum": Reduction.SUM,
     "count": Reduction.COUNT,
+    "distinct_count": Reduction.DISTINCT,
     "min": Reduction.MIN,
     "max": Reduction.MAX,
     "mean": Reduction.MEAN,
@@ -63,7 +64,11 @@ def aggregated(
             continue
         field = schema.field(value)
         types = {"sum": sum_of, "mean": mean_of}
-        kind = "int64" if function == "count" else types.get(function, lambda field: field.type)(field)
+        kind = (
+            "int64"
+            if function in {"count", "distinct_count"}
+            else types.get(function, lambda field: field.type)(field)
+        )
         wanted.append((reduction_of(function, field), of.index(value)))
         made.append((name, kind))
     return of, wanted, made

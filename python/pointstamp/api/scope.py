@@ -877,6 +877,37 @@ class Scope(Drawable):
         changes.close()
         return rows
 
+    def sql(self, query: str, /, **tables: Any) -> ColumnCollection:
+        """The result of a query over collections of columns, which stays right while they change.
+
+        The chapter on SQL lists what is covered. A collection has no order: ORDER BY
+        matters with LIMIT, and to `pointstamp.sql` and `Interactive`, which read a result in its order.
+
+        Args:
+            query: One SELECT, or a combination of such, in DuckDB's dialect.
+            tables: The collections that it reads, by name; or data for `column_collection`.
+
+        Raises:
+            GraphError: If the query is not covered, or names what is not there; with the place in its text.
+            ImportError: Without sqlglot, which the extra ``pointstamp[sql]`` installs.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "mm": [3, 5, 4]})
+            >>> def build(scope):
+            ...     days = scope.column_collection(rain)
+            ...     wet = scope.sql("SELECT city, sum(mm) AS mm FROM days GROUP BY city", days=days)
+            ...     return wet.capture()
+            >>> [(time, batch)] = ps.example(build).extract()
+            >>> batch.to_pylist()
+            [{'city': 'Bonn', 'mm': 5, 'diff': 1}, {'city': 'Ulm', 'mm': 7, 'diff': 1}]
+        """
+        from pointstamp.queries.lowering import lowered
+        from pointstamp.queries.tables import collections_of
+
+        return lowered(query, collections_of(self, tables)).visible()
+
     @overload
     def variable(
         self, initial: Collection[T] | None = None, *, name: str | None = None

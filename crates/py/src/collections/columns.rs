@@ -105,8 +105,8 @@ pub(crate) fn filter_columns(
 /// Refuses a condition that has no meaning for the columns.
 #[pyfunction]
 pub(crate) fn check_filter(schema: &Schema, fields: &Bound<'_, PyAny>) -> PyResult<()> {
-    let checked = columns::condition(&expr_of(fields)?, &schema.schema);
-    checked.map(drop).map_err(IntoException::into_exception)
+    let checked = columns::check_condition(&expr_of(fields)?, &schema.schema);
+    checked.map_err(IntoException::into_exception)
 }
 
 /// Returns columns that expressions make of the columns of a batch.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use pointstamp_rows::RowBuf;
-use pointstamp_rows::expressions::{Expr, Op, Relation, Source};
+use pointstamp_rows::expressions::{Expr, Function, Op, Relation, Source};
 
 use super::aggregate::{Aggregate, aggregate_expr};
 use super::values::{FromPython, ToPython};
+use crate::columns::schema::Schema;
 use crate::errors::GraphError;
 
 /// The maximum depth of expressions. Functions on them recurse, and the deepest has to fit on any thread's stack.
@@ -57,11 +58,44 @@ impl Expression {
     }
 
     fn with(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Expression::binary(op, self.measured(), measured(other, 0)?)
+        Expression::binary(op, self.measured(), self.beside(other)?)
     }
 
     fn after(&self, op: Op, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Expression::binary(op, measured(other, 0)?, self.measured())
+        Expression::binary(op, self.beside(other)?, self.measured())
+    }
+
+    /// The other value of a computation: beside columns, constants have the types of columns.
+    fn beside(&self, other: &Bound<'_, PyAny>) -> PyResult<Measured> {
+        if self.reads_columns()
+            && let Some(typed) = typed_constant(other)?
+        {
+            return Ok(typed.get().measured());
+        }
+        measured(other, 0)
+    }
+
+    fn reads_columns(&self) -> bool {
+        let mut any = false;
+        self.expr.for_each_column(&mut |_| any = true);
+        any
+    }
+
+    /// A function of this value and others.
+    fn call(
+        &self,
+        function: Function,
+        argument: &str,
+        others: &[Bound<'_, PyAny>],
+    ) -> PyResult<Self> {
+        let others = others.iter().map(|other| self.beside(other));
+        let others = others.collect::<PyResult<Vec<_>>>()?;
+        let deepest = others.iter().map(|(_, depth)| *depth).max();
+        Expression::around(self.depth.max(deepest.unwrap_or_default()), || {
+            let mut parts = vec![self.expr.clone()];
+            parts.extend(others.into_iter().map(|(expr, _)| expr));
+            Expr::Call(function, argument.into(), parts.into())
+        })
     }
 }
 
@@ -142,6 +176,337 @@ impl Expression {
     ///     [(0, [(('rye', None), 1)])]
     fn is_null(&self) -> PyResult<Self> {
         Expression::around(self.depth, || Expr::IsNull(Arc::new(self.expr.clone())))
+    }
+
+    fn __mod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::Rem, "", std::slice::from_ref(other))
+    }
+
+    /// True if the value equals one of several; of no equal one and a null among them, null.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": [1, 2, 3]}))
+    ///     ...     return rows.select("n", made=ps.col("n").is_in([1, 3])).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [True, False, True]
+    #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
+    fn is_in(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        self.call(Function::IsIn, "", &values)
+    }
+
+    /// True if the text has the form of a pattern, in which `%` is any text and `_` any character.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").like("A%")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [True, False]
+    fn like(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::Like, "", std::slice::from_ref(pattern))
+    }
+
+    /// True if the text has the form of a pattern, whatever the case of letters is.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").ilike("a%")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [True, False]
+    fn ilike(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::ILike, "", std::slice::from_ref(pattern))
+    }
+
+    /// True if a regular expression, in the syntax of Rust's crate `regex`, matches a part of the text.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").matches("n+$")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [True, False]
+    fn matches(&self, pattern: &str) -> PyResult<Self> {
+        self.call(Function::Matches, pattern, &[])
+    }
+
+    /// True if the text starts with another.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").starts_with("A")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [True, False]
+    fn starts_with(&self, text: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::StartsWith, "", std::slice::from_ref(text))
+    }
+
+    /// True if the text ends with another.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").ends_with("n")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [True, False]
+    fn ends_with(&self, text: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::EndsWith, "", std::slice::from_ref(text))
+    }
+
+    /// True if the text contains another.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").contains("o")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [False, True]
+    fn contains(&self, text: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::Contains, "", std::slice::from_ref(text))
+    }
+
+    /// A part of the text, by characters: from `start`, which counts from 1, or from the end if it is negative.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").substr(2, 1)).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     ['n', 'o']
+    #[pyo3(signature = (start, length=None))]
+    fn substr(&self, start: i64, length: Option<u32>) -> PyResult<Self> {
+        let argument = match length {
+            None => start.to_string(),
+            Some(length) => format!("{start},{length}"),
+        };
+        self.call(Function::Substr, &argument, &[])
+    }
+
+    /// The text in lower case.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").lower()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     ['ann', 'bo']
+    fn lower(&self) -> PyResult<Self> {
+        self.call(Function::Lower, "", &[])
+    }
+
+    /// The text in upper case.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").upper()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     ['ANN', 'BO']
+    fn upper(&self) -> PyResult<Self> {
+        self.call(Function::Upper, "", &[])
+    }
+
+    /// The text without spaces around it.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": [" Ann "]}))
+    ///     ...     return rows.select("name", made=ps.col("name").trim()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     ['Ann']
+    fn trim(&self) -> PyResult<Self> {
+        self.call(Function::Trim, "", &[])
+    }
+
+    /// The number of characters of the text.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"name": ["Ann", "Bo"]}))
+    ///     ...     return rows.select("name", made=ps.col("name").length()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [3, 2]
+    fn length(&self) -> PyResult<Self> {
+        self.call(Function::Length, "", &[])
+    }
+
+    /// A part of a date or timestamp, by name: year, quarter, month, week (ISO), day, dayofweek (Sunday is 0), isodow (Monday is 1), dayofyear, hour, minute, second.
+    ///
+    /// Examples:
+    ///     >>> from datetime import date
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"day": [date(2024, 5, 31)]}))
+    ///     ...     return rows.select("day", made=ps.col("day").extract("month")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [5]
+    fn extract(&self, part: &str) -> PyResult<Self> {
+        self.call(Function::Extract, part_named(part, &PARTS)?, &[])
+    }
+
+    /// The date or timestamp at which its year, quarter, month, week, day, hour, minute or second starts.
+    ///
+    /// Examples:
+    ///     >>> from datetime import date
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"day": [date(2024, 5, 31)]}))
+    ///     ...     return rows.select("day", made=ps.col("day").truncate("month")).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [datetime.date(2024, 5, 1)]
+    fn truncate(&self, part: &str) -> PyResult<Self> {
+        self.call(Function::Truncate, part_named(part, &UNITS)?, &[])
+    }
+
+    /// The timestamp that is an interval later; a day that its month does not have becomes the month's last.
+    ///
+    /// Examples:
+    ///     >>> from datetime import date
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"day": [date(2024, 5, 31)]}))
+    ///     ...     return rows.select("day", made=ps.col("day").add_interval(months=1)).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [datetime.datetime(2024, 6, 30, 0, 0)]
+    #[pyo3(signature = (*, months=0, days=0, microseconds=0))]
+    fn add_interval(&self, months: i32, days: i32, microseconds: i64) -> PyResult<Self> {
+        let argument = format!("{months},{days},{microseconds}");
+        self.call(Function::AddInterval, &argument, &[])
+    }
+
+    /// The number without its sign.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": [-1, 2]}))
+    ///     ...     return rows.select("n", made=ps.col("n").abs()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [1, 2]
+    fn abs(&self) -> PyResult<Self> {
+        self.call(Function::Abs, "", &[])
+    }
+
+    /// The greatest integer that is not greater than the number, in a type with room for the number's own values.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": [-1.5, 2.0]}))
+    ///     ...     return rows.select("n", made=ps.col("n").floor()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [-2.0, 2.0]
+    fn floor(&self) -> PyResult<Self> {
+        self.call(Function::Floor, "", &[])
+    }
+
+    /// The least integer that is not less than the number; as `floor`.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": [-1.5, 2.0]}))
+    ///     ...     return rows.select("n", made=ps.col("n").ceil()).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [-1.0, 2.0]
+    fn ceil(&self) -> PyResult<Self> {
+        self.call(Function::Ceil, "", &[])
+    }
+
+    /// The number with so many digits behind the point; ties are rounded away from 0.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": [1.25, 2.0]}))
+    ///     ...     return rows.select("n", made=ps.col("n").round(1)).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [1.3, 2.0]
+    #[pyo3(signature = (digits=0))]
+    fn round(&self, digits: u8) -> PyResult<Self> {
+        self.call(Function::Round, &digits.to_string(), &[])
+    }
+
+    /// The value in another type, such as ``pa.date32()`` or ``"int64"``; a row without a value in that type ends the computation with a `ValueError`.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": ["1", "20"]}))
+    ///     ...     return rows.select("n", made=ps.col("n").cast(pa.int64())).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [1, 20]
+    fn cast(&self, data_type: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::Cast, &type_name(data_type)?, &[])
+    }
+
+    /// The value in another type; null where it has none in that type.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> def build(scope):
+    ///     ...     rows = scope.column_collection(pa.table({"n": ["1", "x"]}))
+    ///     ...     return rows.select("n", made=ps.col("n").try_cast(pa.int64())).capture()
+    ///     >>> [(time, batch)] = ps.example(build).extract()
+    ///     >>> batch["made"].to_pylist()
+    ///     [1, None]
+    fn try_cast(&self, data_type: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.call(Function::TryCast, &type_name(data_type)?, &[])
     }
 
     /// The name of the column that the expression is; `None` where it is computed.
@@ -394,12 +759,89 @@ impl Expression {
                 of("pointstamp._core", "literal_expr")?,
                 (row.get().decode(py)?,).into_pyobject(py)?,
             ),
+            Expr::Call(function, argument, parts) => {
+                let parts = parts.iter().map(object);
+                let parts = PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?;
+                (
+                    of("pointstamp._core", "call_expr")?,
+                    (function.name(), &**argument, parts).into_pyobject(py)?,
+                )
+            }
             // No expression of a program's is one of these by itself.
             Expr::Tuple(_) | Expr::Floats(..) => {
                 return Err(PyTypeError::new_err("a value is no expression"));
             }
         })
     }
+}
+
+/// The parts of dates and timestamps.
+const PARTS: [&str; 11] = [
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "dayofweek",
+    "isodow",
+    "dayofyear",
+    "hour",
+    "minute",
+    "second",
+];
+
+/// The units that dates and timestamps are truncated to.
+const UNITS: [&str; 8] = [
+    "year", "quarter", "month", "week", "day", "hour", "minute", "second",
+];
+
+fn part_named<'a>(part: &'a str, parts: &[&str]) -> PyResult<&'a str> {
+    if parts.contains(&part) {
+        return Ok(part);
+    }
+    Err(PyValueError::new_err(format!(
+        "{part:?} is no part of a date or timestamp: the parts are {}",
+        parts.join(", ")
+    )))
+}
+
+/// The name of a type of pyarrow, or of the type that pyarrow calls by a text.
+fn type_name(data_type: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = data_type.py();
+    let arrow = py.import("pyarrow")?;
+    let data_type = if data_type.is_instance_of::<PyString>() {
+        arrow.call_method1("type_for_alias", (data_type,))?
+    } else {
+        data_type.clone()
+    };
+    if !data_type.is_instance(&arrow.getattr("DataType")?)? {
+        return Err(PyTypeError::new_err(format!(
+            "a type is one of pyarrow's, such as pa.int64(), or its name, not {}",
+            data_type.repr()?
+        )));
+    }
+    let fields = PyList::new(py, [("", data_type)])?;
+    let schema = arrow.call_method1("schema", (fields,))?;
+    let schema = Schema::py_new(&schema)?;
+    Ok(schema.schema.field(0).data_type().to_string())
+}
+
+/// The constant of a type that columns have and records do not; nothing for other values.
+fn typed_constant<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Expression>>> {
+    let plain = value.is_none()
+        || value.is_instance_of::<Expression>()
+        || value.is_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyBool>();
+    if plain {
+        return Ok(None);
+    }
+    let constants = value.py().import("pointstamp.expr.constants")?;
+    let typed = constants.call_method1("typed_constant", (value,))?;
+    typed
+        .extract::<Option<Bound<'py, Expression>>>()
+        .map_err(Into::into)
 }
 
 /// The aggregate of a name of an expression's values.
@@ -485,9 +927,46 @@ pub(crate) fn column_expr(name: String) -> Expression {
     }
 }
 
+/// The function of a name, with its constant argument, of values.
+#[pyfunction]
+pub(crate) fn call_expr(
+    function: &str,
+    argument: &str,
+    of: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Expression> {
+    let Some(function) = Function::named(function) else {
+        return Err(PyTypeError::new_err(format!(
+            "there is no function {function:?}"
+        )));
+    };
+    let mut parts = Vec::with_capacity(of.len());
+    let mut deepest = 0;
+    for part in of {
+        let (part, depth) = match typed_constant(&part)? {
+            Some(typed) => typed.get().measured(),
+            None => measured(&part, 0)?,
+        };
+        deepest = deepest.max(depth);
+        parts.push(part);
+    }
+    Expression::around(deepest, || {
+        Expr::Call(function, argument.into(), parts.into())
+    })
+}
+
+/// Returns the name of a type of pyarrow in the arguments of expressions.
+#[pyfunction]
+pub(crate) fn expr_type(data_type: &Bound<'_, PyAny>) -> PyResult<String> {
+    type_name(data_type)
+}
+
 /// The expression that is one value for every record.
 #[pyfunction]
 pub(crate) fn literal_expr(value: &Bound<'_, PyAny>) -> PyResult<Expression> {
+    if let Some(typed) = typed_constant(value)? {
+        let (expr, depth) = typed.get().measured();
+        return Ok(Expression { expr, depth });
+    }
     Ok(Expression {
         expr: constant(value)?,
         depth: 0,

@@ -75,8 +75,22 @@ impl IntoException for &ColumnsError {
             | ColumnsError::NeverTrue { .. }
             | ColumnsError::NoMeaning { .. }
             | ColumnsError::NoColumn(_)
+            | ColumnsError::NoFunction { .. }
             | ColumnsError::NoConstant
             | ColumnsError::NoUpdates { .. } => GraphError::new_err(text),
+            ColumnsError::NoResult {
+                expr,
+                why,
+                overflow,
+                row,
+            } => {
+                let text = format!("{expr} has no result for the row {}: {why}", row_shown(row));
+                if *overflow {
+                    PyOverflowError::new_err(text)
+                } else {
+                    PyValueError::new_err(text)
+                }
+            }
             ColumnsError::TooLarge {
                 column,
                 data_type,
@@ -162,7 +176,7 @@ fn exception(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
 pub(crate) fn unresolved(error: &Unresolved) -> PyErr {
     let text = error.to_string();
     match error {
-        Unresolved::Records(_) => PyTypeError::new_err(text),
+        Unresolved::Records(_) | Unresolved::Function(_) => PyTypeError::new_err(text),
         Unresolved::Source(..) | Unresolved::Column(..) => GraphError::new_err(text),
     }
 }

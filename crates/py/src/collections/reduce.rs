@@ -9,7 +9,7 @@ use std::rc::Rc;
 use pointstamp_arrange::{Error, Lists, Reducer as Kernel, Rows};
 use pointstamp_engine::error::UserResult;
 use pointstamp_operators::collections::{
-    Aggregate, Exotic, Form, Reducer, Reduction as Native, reducer,
+    Aggregate, Exotic, Form, Place, Ranking, Reducer, Reduction as Native, reducer,
 };
 use pointstamp_rows::{Cells, Row, RowBuf};
 use pyo3::exceptions::PyTypeError;
@@ -68,7 +68,23 @@ fn reducer_of(
         Reduction::SumOfFloats => Native::Sum { floats: true },
         Reduction::Mean => Native::Mean { floats: false },
         Reduction::MeanOfFloats => Native::Mean { floats: true },
-        Reduction::TopK => Native::TopK(most(argument)),
+        Reduction::TopK => {
+            match argument.extract::<(Option<u128>, u128, Vec<(usize, bool, bool)>)>() {
+                Ok((count, offset, by)) => {
+                    let by = by.into_iter().map(|(part, descending, nulls_first)| Place {
+                        part,
+                        descending,
+                        nulls_first,
+                    });
+                    Native::Ranked(Ranking {
+                        by: by.collect(),
+                        offset,
+                        count: count.unwrap_or(u128::MAX),
+                    })
+                }
+                Err(_) => Native::TopK(most(argument)),
+            }
+        }
         Reduction::OfColumns => {
             let (kind, width) = argument.extract()?;
             Native::OfColumns(aggregate(kind)?, width)
@@ -89,6 +105,7 @@ fn reducer_of(
 fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
     Ok(match kind {
         Reduction::Count => Aggregate::Count,
+        Reduction::Distinct => Aggregate::DistinctCount,
         Reduction::Min => Aggregate::Min,
         Reduction::Max => Aggregate::Max,
         Reduction::Sum => Aggregate::Sum { floats: false },

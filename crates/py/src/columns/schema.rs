@@ -32,7 +32,7 @@ pub(crate) fn exact_difference(given: &SchemaRef, expected: &SchemaRef) -> Optio
 impl Schema {
     /// The schema of an object with ``__arrow_c_schema__``.
     #[new]
-    fn py_new(schema: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn py_new(schema: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Schema::new(Arc::new(import_schema(schema)?)))
     }
 

@@ -37,6 +37,16 @@ impl Evaluator {
         self.nulls == Nulls::Unknown && (left.get().is_none() || right.get().is_none())
     }
 
+    /// Whether a value is divided by 0 where that is unknown.
+    fn no_quotient(&self, op: Op, by: &RowBuf) -> bool {
+        let is_zero = || match by.get().number() {
+            Some(Plain::Int(value)) => value == 0,
+            Some(Plain::Float(value)) => value == 0.0,
+            _ => false,
+        };
+        self.nulls == Nulls::Unknown && op == Op::Div && is_zero()
+    }
+
     /// Writes the value of an expression.
     pub(super) fn value(
         &mut self,
@@ -72,7 +82,7 @@ impl Evaluator {
             }
             Expr::Binary(op @ (Op::Add | Op::Sub | Op::Mul | Op::Div), a, b) => {
                 let (left, right) = self.both(a, b, sources)?;
-                if self.unknown(&left, &right) {
+                if self.unknown(&left, &right) || self.no_quotient(*op, &right) {
                     out.copy(Row::UNIT);
                 } else {
                     calculate(*op, &left, &right, out)?;
@@ -85,7 +95,7 @@ impl Evaluator {
                     let real = row.get().real();
                     real.ok_or_else(|| Failure::NotNumber(op.symbol(), RowBuf::of(row.get())))
                 };
-                if self.unknown(&left, &right) {
+                if self.unknown(&left, &right) || self.no_quotient(*op, &right) {
                     out.copy(Row::UNIT);
                 } else {
                     out.float(of_floats(*op, real(&left)?, real(&right)?)?);
@@ -98,7 +108,11 @@ impl Evaluator {
                     None => out.copy(Row::UNIT),
                 }
             }
-            Expr::Column(_) => unreachable!("columns are resolved while the dataflow is built"),
+            Expr::Column(_) | Expr::Call(..) => {
+                unreachable!(
+                    "columns are resolved while the dataflow is built, and only kernels compute functions"
+                )
+            }
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::function::Function;
+use crate::terms::{Atom, atom};
 use crate::{Row, RowBuf};
 
 /// The rows that expressions read.
@@ -154,6 +156,9 @@ pub enum Expr {
     Not(Arc<Expr>),
     /// True if a value is None.
     IsNull(Arc<Expr>),
+    /// A function of columns, with its constant argument (or an empty text) and the values that it reads. Records have
+    /// none.
+    Call(Function, Arc<str>, Arc<[Expr]>),
 }
 
 impl Expr {
@@ -162,7 +167,9 @@ impl Expr {
         match self {
             Expr::Source(_) | Expr::Column(_) | Expr::Constant(_) => 0,
             Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => 1 + of.depth(),
-            Expr::Tuple(parts) => 1 + parts.iter().map(Expr::depth).max().unwrap_or_default(),
+            Expr::Tuple(parts) | Expr::Call(_, _, parts) => {
+                1 + parts.iter().map(Expr::depth).max().unwrap_or_default()
+            }
             Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => 1 + a.depth().max(b.depth()),
         }
     }
@@ -173,7 +180,9 @@ impl Expr {
             Expr::Column(name) => found(name),
             Expr::Source(_) | Expr::Constant(_) => {}
             Expr::Item(of, _) | Expr::Not(of) | Expr::IsNull(of) => of.for_each_column(found),
-            Expr::Tuple(parts) => parts.iter().for_each(|part| part.for_each_column(found)),
+            Expr::Tuple(parts) | Expr::Call(_, _, parts) => {
+                parts.iter().for_each(|part| part.for_each_column(found));
+            }
             Expr::Binary(_, a, b) | Expr::Floats(_, a, b) => {
                 a.for_each_column(found);
                 b.for_each_column(found);
@@ -206,6 +215,14 @@ impl Expr {
             Expr::Floats(op, a, b) => Expr::Floats(*op, part(a)?, part(b)?),
             Expr::Not(of) => Expr::Not(part(of)?),
             Expr::IsNull(of) => Expr::IsNull(part(of)?),
+            Expr::Call(function, ..) if columns.is_empty() => {
+                return Err(Unresolved::Function(*function));
+            }
+            Expr::Call(function, argument, parts) => {
+                let parts = parts.iter().map(|part| part.resolved(sources, columns));
+                let parts = parts.collect::<Result<_, _>>()?;
+                Expr::Call(*function, Arc::clone(argument), parts)
+            }
         })
     }
 }
@@ -219,6 +236,8 @@ pub enum Unresolved {
     Records(Arc<str>),
     /// It reads a column that the operator does not have; the columns that it has.
     Column(Arc<str>, Vec<String>),
+    /// It calls a function of columns, and the operator has records.
+    Function(Function),
 }
 
 impl fmt::Display for Unresolved {
@@ -248,6 +267,11 @@ impl fmt::Display for Unresolved {
                     columns.join(", ")
                 )
             }
+            Unresolved::Function(function) => write!(
+                f,
+                "{}() is a function of columns, and these are records: use a Python function of the record",
+                function.name()
+            ),
         }
     }
 }
@@ -262,7 +286,12 @@ impl fmt::Display for Expr {
             Expr::Column(name) => write!(f, "col({name:?})"),
             Expr::Constant(row) => match row.get() {
                 Row::Ints(_, [only]) => write!(f, "{only}"),
-                _ => f.write_str("..."),
+                Row::Ints(..) => f.write_str("..."),
+                Row::Term(term) => match atom(term) {
+                    Some(Atom::Text(text)) => write!(f, "{:?}", String::from_utf8_lossy(&text)),
+                    Some(Atom::Float(value)) => write!(f, "{value:?}"),
+                    _ => f.write_str("..."),
+                },
             },
             Expr::Tuple(parts) => {
                 f.write_str("(")?;
@@ -276,6 +305,21 @@ impl fmt::Display for Expr {
             }
             Expr::Not(of) => write!(f, "~{of}"),
             Expr::IsNull(of) => write!(f, "{of}.is_null()"),
+            Expr::Call(Function::Typed, data_type, parts) => {
+                write!(f, "{}:{data_type}", parts.first().unwrap_or(self))
+            }
+            Expr::Call(function, argument, parts) => {
+                write!(f, "{}(", function.name())?;
+                for (index, part) in parts.iter().enumerate() {
+                    let before = if index == 0 { "" } else { ", " };
+                    write!(f, "{before}{part}")?;
+                }
+                if argument.is_empty() {
+                    f.write_str(")")
+                } else {
+                    write!(f, "; {argument})")
+                }
+            }
         }
     }
 }

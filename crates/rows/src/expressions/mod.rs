@@ -6,11 +6,13 @@
 mod eval;
 mod expr;
 mod failure;
+mod function;
 mod plan;
 
 pub use eval::Nulls;
 pub use expr::{Expr, Op, Relation, Source, Unresolved};
 pub use failure::Failure;
+pub use function::Function;
 
 use pointstamp_arrange::Rows;
 

@@ -71,6 +71,7 @@ impl Plan {
             | Expr::Floats(..)
             | Expr::Not(_)
             | Expr::IsNull(_)
+            | Expr::Call(..)
             | Expr::Column(_) => None,
         }
     }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.interactive.cluster import SessionWorkers
     from pointstamp.runtime.interactive.flow import Flow
     from pointstamp.runtime.interactive.handles import Live
+    from pointstamp.runtime.interactive.queries import LiveQuery
     from pointstamp.runtime.interactive.stored import Built
 
 __all__ = ["Interactive"]
@@ -287,6 +288,32 @@ class Interactive:
         live = self._built_by(cluster, build, name, dims, stored)
         self._replaces(build, live._flow)
         return live
+
+    def sql(self, query: str, /, **tables: Any) -> LiveQuery:
+        """Builds a dataflow of a query, whose result follows its tables.
+
+        Args:
+            query: One SELECT, or a combination of such, in DuckDB's dialect.
+            tables: The tables that it reads, by name: the rows that they have first, as a table or record
+                batch of pyarrow or a data frame of pandas or Polars, or a schema of pyarrow for none.
+
+        Raises:
+            GraphError: If the query is not covered, or names what is not there; with the place in its text.
+            ImportError: Without sqlglot, which the extra ``pointstamp[sql]`` installs.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> orders = pa.table({"item": ["tea", "rye"], "price": [3, 5]})
+            >>> with ps.Interactive() as session:
+            ...     dear = session.sql("SELECT item FROM orders WHERE price > 3", orders=orders)
+            ...     dear.table().to_pylist()
+            [{'item': 'rye'}]
+        """
+        from pointstamp.runtime.interactive.queries import LiveQuery, prepared
+
+        ready = prepared(query, tables)
+        return LiveQuery(self.dataflow(ready.build, name=" ".join(query.split())), ready)
 
     def _built_by(
         self, cluster: SessionWorkers, build: Callable[..., Any], name: str, dims: int, stored: Any

@@ -69,6 +69,26 @@ pub enum ColumnsError {
          or compare columns that are cast to int64"
     )]
     NoConstant,
+    /// A function has no meaning for the type of a value.
+    #[error("{expr} has no meaning for type {data_type}: cast the value")]
+    NoFunction {
+        /// The expression.
+        expr: Expr,
+        /// The type.
+        data_type: DataType,
+    },
+    /// An expression has no result for a row.
+    #[error("{expr} has no result: {why}")]
+    NoResult {
+        /// The expression, as it was written.
+        expr: String,
+        /// The kernel's message.
+        why: String,
+        /// True if the result is too large for its type.
+        overflow: bool,
+        /// The row.
+        row: Box<RowBuf>,
+    },
     /// A value is too large for its column.
     #[error("column '{column}' is {data_type}, which has no room for a value")]
     TooLarge {

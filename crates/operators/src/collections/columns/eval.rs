@@ -10,19 +10,16 @@ use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
 use arrow_arith::numeric::{add, add_wrapping, div, mul, mul_wrapping, sub, sub_wrapping};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, LargeBinaryArray,
-    LargeStringArray, NullArray, Scalar, UInt32Array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum, Scalar, UInt32Array};
 use arrow_cast::cast;
 use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::take::take;
 use pointstamp_rows::expressions::{Expr, Nulls, Op, Relation, Source};
-use pointstamp_rows::terms::{Atom, Plain, atom};
-use pointstamp_rows::{Layout, Row, RowBuf};
+use pointstamp_rows::{Row, RowBuf};
 
-use super::plain::{PlainColumns, Shape, one_zero};
+use super::constants::constant;
+use super::plain::{PlainColumns, Shape, one_zero, only_true};
 
 /// Returns the columns that expressions make of columns; nothing where rows have to decide.
 pub(crate) fn select(columns: &PlainColumns, exprs: &[Expr]) -> Option<PlainColumns> {
@@ -38,10 +35,7 @@ pub(crate) fn select(columns: &PlainColumns, exprs: &[Expr]) -> Option<PlainColu
 /// Returns the rows of which a condition is true; nothing where rows have to decide.
 pub(crate) fn holds(columns: &PlainColumns, expr: &Expr, nulls: Nulls) -> Option<BooleanArray> {
     let truth = Columns { columns, nulls }.truth(expr)?;
-    Some(match truth.nulls() {
-        None => truth,
-        Some(known) => BooleanArray::new(truth.values() & known.inner(), None),
-    })
+    Some(only_true(&truth))
 }
 
 /// Expressions nest tuples at most so deep, where rows are made of columns at once.
@@ -271,25 +265,4 @@ fn apply(
 fn has_zero(floats: &ArrayRef) -> bool {
     let floats = floats.as_primitive_opt::<Float64Type>();
     floats.is_none_or(|floats| floats.iter().flatten().any(|value| value == 0.0))
-}
-
-/// Returns a constant as a column of one value; `None` for constants that columns cannot hold.
-fn constant(row: &RowBuf) -> Option<ArrayRef> {
-    if let Some(truth) = row.get().truth() {
-        return Some(Arc::new(Int64Array::from(vec![i64::from(truth)])));
-    }
-    Some(match (row.get().number(), row.get()) {
-        (Some(Plain::Int(value)), _) => Arc::new(Int64Array::from(vec![value])),
-        (Some(Plain::Float(value)), _) => one_zero(Arc::new(Float64Array::from(vec![value]))),
-        (None, Row::Ints(Layout::NONE, _)) => Arc::new(NullArray::new(1)),
-        (Some(Plain::Wide(_)), _) | (None, Row::Ints(..)) => return None,
-        (None, Row::Term(term)) => match atom(term)? {
-            Atom::Text(text) => {
-                let text = std::str::from_utf8(&text).ok()?;
-                Arc::new(LargeStringArray::from(vec![text]))
-            }
-            Atom::Bytes(bytes) => Arc::new(LargeBinaryArray::from(vec![&*bytes])),
-            _ => return None,
-        },
-    })
 }

@@ -3,6 +3,7 @@
 //! An expression has the meaning that it has for a collection's columns. Only the columns that it reads need types
 //! that a collection supports.
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{Field, Schema};
 use pointstamp_arrange::Rows;
@@ -10,10 +11,11 @@ use pointstamp_columnar::physical::from_physical;
 use pointstamp_columnar::picked::rows_where;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
-use super::eval;
-use super::plain::PlainColumns;
+use super::kernels::{Scalar, plainly};
+use super::plain::{PlainColumns, only_true};
 use super::types::{condition, typed};
 use super::write::columns_of_rows;
+use super::{computed, eval};
 use crate::Error;
 
 /// Returns the columns that expressions make of the columns of a batch.
@@ -42,7 +44,12 @@ pub fn filter_batch(batch: &RecordBatch, expr: &Expr) -> Result<RecordBatch, Err
 
 /// The column that an expression makes.
 fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
-    typed(expr, &batch.schema())?; // whose errors name all columns
+    // With all columns, which errors name.
+    if plainly(expr, typed(expr, &batch.schema()))?.is_none() {
+        Scalar::new(expr, &batch.schema())?;
+        let batch = read_by(batch, expr)?;
+        return computed::column(&batch, &Scalar::new(expr, &batch.schema())?);
+    }
     let batch = read_by(batch, expr)?;
     let (expr, data_type) = typed(expr, &batch.schema())?;
     let columns = PlainColumns::of(&batch)?;
@@ -61,7 +68,12 @@ fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
 
 /// For each row, whether a condition is true of it.
 fn holds(batch: &RecordBatch, expr: &Expr) -> Result<BooleanArray, Error> {
-    condition(expr, &batch.schema())?;
+    if plainly(expr, condition(expr, &batch.schema()))?.is_none() {
+        Scalar::condition(expr, &batch.schema())?;
+        let batch = read_by(batch, expr)?;
+        let truth = computed::column(&batch, &Scalar::condition(expr, &batch.schema())?)?;
+        return Ok(only_true(truth.as_boolean()));
+    }
     let batch = read_by(batch, expr)?;
     let expr = condition(expr, &batch.schema())?;
     let columns = PlainColumns::of(&batch)?;

@@ -1,7 +1,7 @@
 //! Collections of columns: record batches as rows, and rows as record batches.
 //!
 //! Between arrangements, updates carry columns of plain values ([`PlainColumns`]), and expressions are kernels over them
-//! (`eval`). An arrangement keeps rows, which are made of the columns where it reads them.
+//! (`eval`), or over columns of their own types where the types matter (`kernels`). An arrangement keeps rows, which are made of the columns where it reads them.
 //!
 //! A row is the tuple of a record batch's columns, of values in the plain form of the crate `columnar`: integers for
 //! dates, times and booleans, too. The schema, which the dataflow knows, has their types. So rows of columns are rows
@@ -11,9 +11,12 @@
 
 mod changes;
 mod collect;
+mod computed;
+mod constants;
 mod error;
 pub(crate) mod eval;
 mod evaluate;
+mod kernels;
 pub(crate) mod plain;
 #[cfg(test)]
 mod tests;
@@ -25,6 +28,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use pointstamp_columnar::physical::physical;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
+use self::kernels::{Scalar, plainly};
 use super::Updates;
 use super::project::{filter, on_updates};
 use crate::Error;
@@ -72,7 +76,16 @@ pub fn select(
     schema: &SchemaRef,
     columns: impl IntoIterator<Item = (String, Expr)>,
 ) -> Result<Typed<Updates>, Error> {
-    let (exprs, _) = selected(schema, columns)?;
+    let (chosen, _) = selected(schema, columns)?;
+    let exprs = match chosen {
+        Selected::Plain(exprs) => exprs,
+        Selected::Kernels(scalars) => {
+            let schema = schema.clone();
+            return on_updates(stream, "select", move |updates| {
+                computed::select(updates, &scalars, &schema)
+            });
+        }
+    };
     let mut projection = Projection::new(Expr::Tuple(exprs.clone().into()), Nulls::Unknown);
     on_updates(stream, "select", move |updates| {
         let columns = updates.columns();
@@ -96,17 +109,36 @@ pub fn select_schema(
     selected(schema, columns).map(|(_, result)| result)
 }
 
+/// The expressions of columns.
+enum Selected {
+    /// All have a meaning for plain values.
+    Plain(Vec<Expr>),
+    Kernels(Vec<Scalar>),
+}
+
 fn selected(
     schema: &SchemaRef,
     columns: impl IntoIterator<Item = (String, Expr)>,
-) -> Result<(Vec<Expr>, SchemaRef), ColumnsError> {
+) -> Result<(Selected, SchemaRef), ColumnsError> {
+    let columns: Vec<_> = columns.into_iter().collect();
     let (mut exprs, mut fields) = (Vec::new(), Vec::new());
-    for (name, expr) in columns {
-        let (expr, data_type) = typed(&expr, schema)?;
+    for (name, expr) in &columns {
+        let Some((expr, data_type)) = plainly(expr, typed(expr, schema))? else {
+            break;
+        };
         fields.push(Field::new(name, data_type, true));
         exprs.push(expr);
     }
-    Ok((exprs, Schema::new(fields).into()))
+    if exprs.len() == columns.len() {
+        return Ok((Selected::Plain(exprs), Schema::new(fields).into()));
+    }
+    let scalars = columns.iter().map(|(_, expr)| Scalar::new(expr, schema));
+    let scalars = scalars.collect::<Result<Vec<_>, _>>()?;
+    let named = columns.iter().zip(&scalars);
+    let fields: Vec<_> = named
+        .map(|((name, _), scalar)| Field::new(name, scalar.data_type().clone(), true))
+        .collect();
+    Ok((Selected::Kernels(scalars), Schema::new(fields).into()))
 }
 
 /// Keeps the rows of which a condition on the columns is true.
@@ -119,9 +151,23 @@ pub fn keep(
     schema: &SchemaRef,
     expr: &Expr,
 ) -> Result<Typed<Updates>, Error> {
-    filter(
-        stream,
-        Condition::new(condition(expr, schema)?, Nulls::Unknown),
-        "filter",
-    )
+    if let Some(plain) = plainly(expr, condition(expr, schema))? {
+        return filter(stream, Condition::new(plain, Nulls::Unknown), "filter");
+    }
+    let (scalar, schema) = (Scalar::condition(expr, schema)?, schema.clone());
+    on_updates(stream, "filter", move |updates| {
+        computed::keep(updates, &scalar, &schema)
+    })
+}
+
+/// Refuses a condition that [`keep`] has no meaning for.
+///
+/// # Errors
+///
+/// As [`keep`].
+pub fn check_condition(expr: &Expr, schema: &SchemaRef) -> Result<(), ColumnsError> {
+    if plainly(expr, condition(expr, schema))?.is_none() {
+        Scalar::condition(expr, schema)?;
+    }
+    Ok(())
 }

@@ -228,6 +228,14 @@ pub(super) fn one_zero(column: ArrayRef) -> ArrayRef {
     column
 }
 
+/// The mask without nulls, which are false.
+pub(super) fn only_true(mask: &BooleanArray) -> BooleanArray {
+    match mask.nulls() {
+        None => mask.clone(),
+        Some(known) => BooleanArray::new(mask.values() & known.inner(), None),
+    }
+}
+
 /// Rows made of columns: the form of one of them.
 pub(crate) enum Shape<'a> {
     /// The value of a column.

@@ -135,13 +135,13 @@ fn type_of(expr: &Expr, schema: &SchemaRef) -> Typing<DataType> {
             type_of(of, schema)?;
             DataType::Boolean
         }
-        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) => {
+        Expr::Item(..) | Expr::Tuple(_) | Expr::Source(_) | Expr::Call(..) => {
             return Err(ColumnsError::NoColumn(expr.clone()));
         }
     })
 }
 
-fn constant(row: &RowBuf) -> Typing<DataType> {
+pub(super) fn constant(row: &RowBuf) -> Typing<DataType> {
     Ok(match row.get() {
         Row::Ints(Layout::INT, _) => DataType::Int64,
         Row::Ints(Layout::NONE, _) => DataType::Null,

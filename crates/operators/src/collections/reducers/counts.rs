@@ -46,6 +46,25 @@ pub(super) fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cel
     Ok(())
 }
 
+/// Writes the number of unlike values of each key. Equal values follow each other.
+#[allow(clippy::unnecessary_wraps, reason = "a reducer may fail")]
+pub(super) fn distinct_count(_: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+    let mut row = RowBuf::default();
+    for index in 0..inputs.len() {
+        let mut unlike = 0;
+        let mut before: Option<Row<'_>> = None;
+        for (value, diff) in inputs.list(index) {
+            if diff > 0 && before != Some(value) {
+                unlike += 1;
+                before = Some(value);
+            }
+        }
+        outputs.push(row.int(unlike), 1);
+        outputs.end();
+    }
+    Ok(())
+}
+
 /// Returns the number of values of a key.
 fn total(inputs: &Lists<Cells>, index: usize) -> i128 {
     let diffs = &inputs.diffs()[inputs.range(index)];

@@ -11,6 +11,7 @@
 mod columns;
 mod counts;
 mod extremes;
+mod ranked;
 mod reduction;
 mod several;
 mod sums;
@@ -18,8 +19,9 @@ mod sums;
 use std::rc::Rc;
 
 use self::columns::OfColumns;
-use self::counts::{Distinct, count};
+use self::counts::{Distinct, count, distinct_count};
 use self::extremes::{Greatest, Least, least_of_any};
+use self::ranked::Ranked;
 use self::reduction::BoxedReducer;
 use self::several::{Part, Several};
 use self::sums::Sum;
@@ -27,7 +29,7 @@ use super::arrange::Form;
 use super::exotic::Exotic;
 use super::reduce::Reducer;
 
-pub use self::reduction::{Aggregate, Reduction};
+pub use self::reduction::{Aggregate, Place, Ranking, Reduction};
 
 /// Creates the reducer of the named operator, and returns it with the form of its results.
 pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Reducer, Form) {
@@ -43,13 +45,14 @@ pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Re
         Reduction::Min { any_order: false } => Reducer::new(Least(Rc::clone(exotic))),
         Reduction::Max => Reducer::new(Greatest::one(exotic)),
         Reduction::TopK(count) => Reducer::new(Greatest::top(count, exotic)),
+        Reduction::Ranked(ranking) => Reducer::new(Ranked(ranking)),
         Reduction::Sum { floats } => Reducer::new(Sum::new(name, exotic, false, floats)),
         Reduction::Mean { floats } => Reducer::new(Sum::new(name, exotic, true, floats)),
         Reduction::Several(parts) => {
             let parts = parts.into_iter().map(|(aggregate, index)| Part {
                 reducer: Box::new(OfColumns::new(1, of_aggregate(aggregate))),
                 index,
-                is_count: aggregate == Aggregate::Count,
+                is_count: matches!(aggregate, Aggregate::Count | Aggregate::DistinctCount),
             });
             Reducer::new(Several(parts.collect()))
         }
@@ -63,6 +66,7 @@ pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Re
 fn aggregate_reducer(aggregate: Aggregate, exotic: &Rc<dyn Exotic>, name: &str) -> BoxedReducer {
     match aggregate {
         Aggregate::Count => Box::new(count),
+        Aggregate::DistinctCount => Box::new(distinct_count),
         Aggregate::Min => Box::new(Least(Rc::clone(exotic))),
         Aggregate::Max => Box::new(Greatest::one(exotic)),
         Aggregate::Sum { floats } => Box::new(Sum::new(name, exotic, false, floats)),

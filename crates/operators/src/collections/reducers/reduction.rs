@@ -27,6 +27,8 @@ pub enum Reduction {
     Max,
     /// The greatest values: so many.
     TopK(NonZeroU128),
+    /// Some of the values, in an order of their parts.
+    Ranked(Ranking),
     /// The sum.
     Sum {
         /// True for the values of a column of floats, in whose rows integers replace the floats that they
@@ -45,11 +47,35 @@ pub enum Reduction {
     OfColumns(Aggregate, usize),
 }
 
+/// The values of a key that are at some places in an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranking {
+    /// The parts of values that decide, one after another; then whole values do.
+    pub by: Vec<Place>,
+    /// The number of values that are skipped.
+    pub offset: u128,
+    /// The number of values that are kept.
+    pub count: u128,
+}
+
+/// A part of values in an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The index of the part.
+    pub part: usize,
+    /// True if greater values come first.
+    pub descending: bool,
+    /// True if nulls come first.
+    pub nulls_first: bool,
+}
+
 /// An aggregate of a part of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregate {
     /// The number of values.
     Count,
+    /// The number of unlike values.
+    DistinctCount,
     /// The least value.
     Min,
     /// The greatest value.

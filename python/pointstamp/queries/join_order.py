@@ -1,0 +1,132 @@
+"""The order of joins: what is in FROM and WHERE, put together step by step.
+
+Conditions on one table filter it before it is joined. Then the relations that equalities connect are
+joined, first those that the text names first; a condition is applied as soon as all columns that it reads
+are there.
+Relations that no equality connects are multiplied where one of them has one row, and refused otherwise.
+
+Cost: a step arranges the result of the one before, so the state is in the size of the intermediate results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pointstamp.queries.conditions import tables_of
+from pointstamp.queries.parsing import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot import exp
+
+    from pointstamp._core import Expr
+    from pointstamp.queries.relations import Relation
+    from pointstamp.queries.scalars import Scalars
+
+__all__ = ["Unit", "equality", "together"]
+
+
+class Unit:
+    """A relation that is to be joined, and the tables that its columns are of."""
+
+    __slots__ = ("place", "relation", "tables")
+
+    def __init__(self, relation: Relation, tables: set[str], place: exp.Expr) -> None:
+        self.relation, self.tables, self.place = relation, tables, place
+
+
+def equality(
+    condition: exp.Expr, left: set[str], right: set[str], scalars: Scalars
+) -> tuple[Expr, Expr] | None:
+    """The sides of an equality, of which the first reads the left tables; None for another condition."""
+    from sqlglot import exp
+
+    if not isinstance(condition, exp.EQ):
+        return None
+    a, b = condition.this, condition.expression
+    read = tables_of(a), tables_of(b)
+    if not all(read):
+        return None
+    if read[0] <= left and read[1] <= right:
+        return scalars.of(a), scalars.of(b)
+    if read[1] <= left and read[0] <= right:
+        return scalars.of(b), scalars.of(a)
+    return None
+
+
+def filtered(unit: Unit, conditions: list[exp.Expr], scalars: Scalars) -> Unit:
+    """Applies the conditions whose tables a unit has, and removes them from the list."""
+    relation = unit.relation
+    for condition in [*conditions]:
+        if tables_of(condition) <= unit.tables:
+            conditions.remove(condition)
+            relation = relation.where(scalars.of(condition))
+    return Unit(relation, unit.tables, unit.place)
+
+
+def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars) -> Unit:
+    """Joins units, and applies conditions, which it removes from the list.
+
+    Raises:
+        GraphError: If no equality connects two units of more rows than one.
+    """
+    left = [filtered(unit, conditions, scalars) for unit in units]
+    made = left.pop(0)
+    while left:
+        step = _by_equality(made, left, conditions, scalars) or _by_one_row(made, left)
+        if step is None:
+            # Perhaps equalities connect the others first, and a third unit connects them with this one.
+            later = _connected(left, conditions, scalars)
+            if later is None:
+                unit = left[0]
+                refuse(
+                    unit.place,
+                    f"no equality connects {', '.join(sorted(unit.tables))} with "
+                    f"{', '.join(sorted(made.tables))}: a join needs one, such as a.key = b.key, or a "
+                    "side of one row",
+                )
+            left.remove(later)
+            left.append(made)
+            made = later
+            continue
+        unit, relation = step
+        left.remove(unit)
+        joined = Unit(relation, made.tables | unit.tables, made.place)
+        made = filtered(joined, conditions, scalars)
+    return made
+
+
+def _by_equality(
+    made: Unit, left: list[Unit], conditions: list[exp.Expr], scalars: Scalars
+) -> tuple[Unit, Relation] | None:
+    """The first unit that equalities connect with another one, and their join."""
+    for unit in left:
+        pairs = []
+        for condition in [*conditions]:
+            pair = equality(condition, made.tables, unit.tables, scalars)
+            if pair is not None:
+                pairs.append(pair)
+                conditions.remove(condition)
+        if pairs:
+            return unit, made.relation.join(unit.relation, pairs)
+    return None
+
+
+def _by_one_row(made: Unit, left: list[Unit]) -> tuple[Unit, Relation] | None:
+    """A unit that is multiplied with another one, because one of them has one row."""
+    for unit in left:
+        if unit.relation.single or made.relation.single:
+            return unit, made.relation.times(unit.relation)
+    return None
+
+
+def _connected(units: list[Unit], conditions: list[exp.Expr], scalars: Scalars) -> Unit | None:
+    """A unit that an equality connects with another one."""
+    for unit in units:
+        for other in units:
+            if unit is not other and any(
+                equality(condition, unit.tables, other.tables, scalars) for condition in conditions
+            ):
+                return unit
+    return None

@@ -1,0 +1,167 @@
+"""Relations: collections of columns whose columns are those of a query's tables, and their joins.
+
+A relation's columns have names of its own, ``table.column``, so that columns of several tables do not meet.
+Names that begin with ``#`` are of the lowering alone: keys, aggregates and the values of subqueries.
+"""
+
+from __future__ import annotations
+
+import re
+from contextvars import ContextVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from pointstamp import _core
+from pointstamp.expr.expressions import col, lit
+from pointstamp.expr.functions import coalesce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pointstamp._core import Expr
+    from pointstamp.api.column_collection import ColumnCollection
+
+__all__ = ["Relation", "Table", "alike", "common_type", "fresh", "numbered", "type_of"]
+
+LONGEST = 80
+"""The number of characters of the name of an operation."""
+
+_numbers: ContextVar[count[int]] = ContextVar("numbers of made columns")
+
+
+def numbered() -> None:
+    """Begins with the names of a query's made columns: each worker gives the same ones."""
+    _numbers.set(count())
+
+
+def fresh(kind: str) -> str:
+    """Returns a name that no column of the query has."""
+    return f"#{kind}{next(_numbers.get())}"
+
+
+def titled(text: str) -> str:
+    """Returns the name of an operation in plans and on the page, which says what it does."""
+    plain = re.sub(r'col\("([^"]*)"\)', r"\1", text)
+    return plain if len(plain) <= LONGEST else plain[: LONGEST - 3] + "..."
+
+
+class Relation:
+    """Rows of a query.
+
+    Attributes:
+        rows: The collection.
+        single: Whether there is exactly one row at every time.
+    """
+
+    __slots__ = ("rows", "single")
+
+    def __init__(self, rows: ColumnCollection, *, single: bool = False) -> None:
+        self.rows, self.single = rows, single
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.rows.schema.names)
+
+    def where(self, condition: Expr) -> Relation:
+        """The rows of which a condition is true."""
+        return Relation(self.rows.filter(condition, name=titled(f"where {condition!r}")))
+
+    def having(self, **columns: Any) -> Relation:
+        """The rows with further columns."""
+        return Relation(self.rows.with_columns(**columns), single=self.single)
+
+    def only(self, names: Iterable[str]) -> Relation:
+        """The rows with some of the columns."""
+        wanted = list(names)
+        if wanted == self.names:
+            return self
+        return Relation(self.rows.select(*wanted), single=self.single)
+
+    def times(self, other: Relation) -> Relation:
+        """Each row with each row of another relation."""
+        key = fresh("all")
+        here, there = self.having(**{key: lit(0)}), other.having(**{key: lit(0)})
+        joined = Relation(here.rows.join(there.rows, on=key), single=self.single and other.single)
+        return joined.only([*self.names, *other.names])
+
+    def join(
+        self,
+        other: Relation,
+        pairs: Sequence[tuple[Expr, Expr]],
+        *,
+        how: Any = "inner",
+        nulls_equal: bool = False,
+    ) -> Relation:
+        """Joins by equal values of pairs of expressions, of which the first is over this side.
+
+        The result has the columns of both sides; of this side alone for ``"semi"`` and ``"anti"``.
+        """
+        keys = [fresh("key") for _ in pairs]
+        here: dict[str, Any] = {}
+        there: dict[str, Any] = {}
+        for key, (mine, theirs) in zip(keys, pairs, strict=True):
+            kind = common_type(self.rows.schema, mine, other.rows.schema, theirs)
+            here[key], there[key] = cast_to(mine, kind, self), cast_to(theirs, kind, other)
+        left = self.rows.with_columns(**here)
+        on = " and ".join(f"{mine!r} = {theirs!r}" for mine, theirs in pairs)
+        title = titled(f"{how} join on {on}")
+        if how in {"semi", "anti"}:
+            right = other.rows.select(**there)
+            met = left.join(right, on=keys, how=how, nulls_equal=nulls_equal, name=title)
+            return Relation(met).only(self.names)
+        right = other.rows.with_columns(**there)
+        joined = left.join(right, on=keys, how=how, nulls_equal=nulls_equal, name=title)
+        return Relation(joined).only([*self.names, *other.names])
+
+
+def type_of(relation: Relation, expr: Expr) -> pa.DataType:
+    """The type of an expression over a relation's columns."""
+    schema = _core.select_schema(relation.rows._columns, ["value"], [expr]).to_pyarrow()
+    return schema.field(0).type
+
+
+def cast_to(expr: Expr, kind: pa.DataType, relation: Relation) -> Expr:
+    """The expression in a type."""
+    return expr if type_of(relation, expr) == kind else expr.cast(kind)
+
+
+def common_type(mine: pa.Schema, here: Expr, theirs: pa.Schema, there: Expr) -> pa.DataType:
+    """The type that values of two expressions over two relations have in common.
+
+    Raises:
+        GraphError: If there is none.
+    """
+    first = _core.select_schema(_core.Schema(mine), ["a"], [here]).to_pyarrow().field(0).type
+    second = _core.select_schema(_core.Schema(theirs), ["b"], [there]).to_pyarrow().field(0).type
+    if first == second:
+        return first
+    both = _core.Schema(pa.schema({"a": first, "b": second}))
+    made = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))]).to_pyarrow()
+    return made.field(0).type
+
+
+class Table(NamedTuple):
+    """A table that a query may read: its rows, and its columns by their names in SQL."""
+
+    relation: Relation
+    columns: dict[str, str]
+
+    @classmethod
+    def of(cls, relation: Relation) -> Table:
+        """A table of rows, whose columns have their names in lower case."""
+        return cls(relation, {name.lower(): name for name in relation.names})
+
+
+def alike(a: Relation, b: Relation) -> tuple[ColumnCollection, ColumnCollection]:
+    """Two relations with the names of the first and with the types that their columns have in common."""
+    here: dict[str, Any] = {}
+    there: dict[str, Any] = {}
+    for mine, theirs in zip(a.names, b.names, strict=True):
+        kind = common_type(a.rows.schema, col(mine), b.rows.schema, col(theirs))
+        same = (a.rows.schema.field(mine).type, b.rows.schema.field(theirs).type)
+        here[mine] = col(mine) if same[0] == kind else col(mine).cast(kind)
+        there[mine] = col(theirs) if same[1] == kind else col(theirs).cast(kind)
+    return a.rows.select(**here), b.rows.select(**there)

@@ -1,0 +1,111 @@
+"""Queries that are not covered are refused, with the place in the text and what to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+
+T = pa.table({"k": [1], "n": [2], "s": ["a"]})
+U = pa.table({"k": [1], "m": [2]})
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("select k from", "cannot be parsed: .*"),
+        ("insert into t values (1)", "a query is one statement, SELECT or WITH"),
+        ("select 1; select 2", "a query is one statement"),
+        ("select k from missing", r"line 1, column 15: there is no table 'missing': .*missing=collection"),
+        ("select missing from t", "Column 'missing' could not be resolved. Line: 1"),
+        ("select k from t, u", "Column 'k' could not be resolved"),
+        ("select 1 as one", "a query reads tables"),
+        ("select k from t limit 2", "line 1, column 23: LIMIT without ORDER BY .* write ORDER BY"),
+        (
+            "select t.k from t, u where t.n < u.m",
+            "line 1, column 20: no equality connects u with t: a join needs",
+        ),
+        ("select t.n from t left join u on t.n < u.m", "an outer join needs an equality in ON"),
+        ("select s from t\nwhere exists (select 1 from u where u.m > t.n)", "line 2, .*no equality connects"),
+        ("select sum(n) over (order by k) from t", "window functions are not covered"),
+        ("select sum(distinct n) from t", "sum of distinct values is not covered"),
+        ("select median(n) from t", "aggregate .* is not covered: there are sum, count"),
+        ("select k, sum(n) from t group by rollup (k)", "ROLLUP .* is not covered"),
+        ("select distinct on (k) k, n from t", "DISTINCT ON is not covered"),
+        ("select n from t where n > any (select m from u)", "ANY and ALL are not covered"),
+        ("select reverse(s) from t", r"line 1, column 8: REVERSE\(.*\) is not covered"),
+        ("select s like 'a' escape 'b' from t", "is not covered"),
+        ("select n + s from t", "has no meaning for types"),
+        ("select k as a, n as a from t", "two columns are called 'a'"),
+        ("select (select k, m from u) from t", "has one column, not 2"),
+        (
+            "select n from t group by k",
+            "line 1, column 8: .* is not in GROUP BY: group by it, or aggregate it",
+        ),
+        ("select k, n from t where (k, n) not in (select k, m from u)", "write NOT EXISTS"),
+        ("select cast(n as interval) from t", "type INTERVAL is not covered"),
+        ("select k from t using sample 10", "SAMPLE is not covered"),
+        ("with recursive r as (select k from t union all select k from r) select * from r", "write UNION"),
+        (
+            "with recursive r(x) as (select k from t union select count(*) from r) select * from r",
+            "may only gain rows",
+        ),
+        (
+            """with recursive r(x) as (select k from t union select n from t where n not in (select x from r))
+            select * from r""",
+            "may only gain rows",
+        ),
+    ],
+)
+def test_what_is_not_covered_is_refused(query: str, message: str) -> None:
+    with pytest.raises(ps.GraphError, match=message):
+        ps.sql(query, t=T, u=U)
+
+
+def test_a_value_of_two_rows_is_an_error() -> None:
+    two = pa.table({"k": [1, 2], "m": [1, 1]})
+    with pytest.raises(ValueError, match="used as a value has more than one row"):
+        ps.sql("select (select k from u where u.m = t.k) as x from t", t=T, u=two)
+    assert ps.sql("select (select k from u where u.k = t.n) as x from t", t=T, u=two).to_pylist() == [
+        {"x": 2}
+    ]
+
+
+def test_tables_are_collections_of_the_scope_or_data() -> None:
+    def build(scope: ps.Scope, **tables: Any) -> Any:
+        return scope.sql("select k from t", **tables).capture()
+
+    with pytest.raises(ps.GraphError, match="a query reads tables"):
+        ps.example(lambda scope: build(scope))
+    with pytest.raises(TypeError, match=r"is a stream: make a collection of its rows by to_collection\(\)"):
+        ps.example(lambda scope: build(scope, t=scope.to_stream(T)))
+
+    def inner(scope: ps.Scope) -> Any:
+        rows = scope.column_collection(T)
+        with scope.iterative() as loop:
+            return loop.sql("select k from t", t=rows)
+
+    with pytest.raises(ps.GraphError, match=r"of another scope: use enter\(\) or leave\(\)"):
+        ps.example(inner)
+
+
+def test_without_sqlglot_the_error_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['sqlglot'] = None\n"
+        "import pyarrow as pa, pointstamp as ps\n"
+        "try:\n    ps.sql('select a from t', t=pa.table({'a': [1]}))\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'pointstamp[sql]'" in result.stdout
+
+
+def test_importing_the_package_does_not_import_sqlglot() -> None:
+    program = "import sys, pointstamp as ps; ps.col, ps.sql, ps.Scope.sql; print('sqlglot' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
