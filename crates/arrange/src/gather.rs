@@ -3,9 +3,10 @@
 //! Owns [`Gathered`]. The keys of a window come after the keys of earlier windows, so that the updates of each are
 //! sorted by themselves, and the sorted parts only have to be concatenated, also in instalments.
 
+use crate::batch::Sorted;
 use crate::builder::{Builder, TimeMap};
 use crate::columns::Columns;
-use crate::error::Overflow;
+use crate::error::{Error, Overflow};
 use crate::rows::Rows;
 use crate::time::Time;
 use crate::updates::Updates;
@@ -91,12 +92,15 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
     }
 
     /// The updates in order, once [`work`](Self::work) is done.
-    pub(crate) fn finish(mut self) -> Result<(Columns<K, W>, Vec<T>), Overflow> {
+    pub(crate) fn finish(mut self) -> Result<Sorted<K, W, T>, Error> {
         let mut unlimited = usize::MAX;
         self.work(&mut unlimited)?;
-        Ok(match self.whole {
+        match self.whole {
             Some(whole) => whole.finish(),
-            None => self.parts.pop().unwrap_or_default(),
-        })
+            None => {
+                let (columns, times) = self.parts.pop().unwrap_or_default();
+                Ok((columns.into(), times))
+            }
+        }
     }
 }

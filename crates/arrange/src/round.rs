@@ -6,7 +6,6 @@
 //! than that has a window to itself, and is loaded and added up in instalments; only the reducer sees its list whole.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
@@ -18,6 +17,7 @@ use crate::gather::Gathered;
 use crate::history::{Edit, by_rank, load};
 use crate::interesting_times::InterestingTimes;
 use crate::pending::Pending;
+use crate::pins::Pins;
 use crate::reducer::{Lists, Reducer};
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
@@ -36,8 +36,6 @@ enum Loaded {
     Nothing,
 }
 
-type Batches<K, V, T> = Vec<Arc<Batch<K, V, T>>>;
-
 /// The results of a round, and its memory.
 pub(crate) struct Done<K, V, W, T> {
     pub(crate) upper: Antichain<T>,
@@ -53,15 +51,15 @@ pub(crate) struct Round<K, V, W, T> {
     /// Times of the capabilities held, in order, and the output to be sent with each.
     held: Vec<T>,
     outputs: Vec<Gathered<K, W, T>>,
-    fresh: Batches<K, V, T>,
+    fresh: Pins<K, V, T>,
     fresh_at: Places,
     /// The pending keys, and the position of the next one.
     due: Pending<K, T>,
     due_at: usize,
     pending: Pending<K, T>,
-    input: Batches<K, V, T>,
+    input: Pins<K, V, T>,
     input_at: Places,
-    output: Batches<K, W, T>,
+    output: Pins<K, W, T>,
     output_at: Places,
     moments: InterestingTimes<T>,
     window: Window<K, W, T>,
@@ -81,10 +79,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     pub(crate) fn new(
         upper: Antichain<T>,
         held: Vec<T>,
-        fresh: Batches<K, V, T>,
+        fresh: Vec<Batch<K, V, T>>,
         due: Pending<K, T>,
-        input: Batches<K, V, T>,
-        output: Batches<K, W, T>,
+        input: Vec<Batch<K, V, T>>,
+        output: Vec<Batch<K, W, T>>,
         mut space: Space<K, V, W, T>,
     ) -> Self {
         let batches = [fresh.len(), input.len(), output.len()];
@@ -99,14 +97,14 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             outputs: held.iter().map(|_| Gathered::default()).collect(),
             held,
             fresh_at,
-            fresh,
+            fresh: Pins::new(fresh),
             due,
             due_at: 0,
             pending: Pending::default(),
             input_at,
-            input,
+            input: Pins::new(input),
             output_at,
-            output,
+            output: Pins::new(output),
             moments: space.moments,
             window: space.window,
             loading: None,
@@ -191,10 +189,12 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 
     /// Loads keys, as many as a window has or the fuel allows.
-    fn load_window(&mut self, fuel: &mut usize, once: Option<&W>) -> Result<Loaded, Overflow> {
+    fn load_window(&mut self, fuel: &mut usize, once: Option<&W>) -> Result<Loaded, Error> {
         let window = &mut self.window;
         if self.loading.is_none() {
             window.clear();
+            self.input.release();
+            self.output.release();
             let limit = WINDOW.min((*fuel).max(1));
             while self.window.cost < limit && self.loading.is_none() {
                 match self.load_key(once)? {
@@ -241,10 +241,11 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 
     /// Loads the next key that changed, unless there is none; of a large one, only the beginning, where the window has no others.
-    fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Overflow> {
+    fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Error> {
         // The key, and whether it is a pending one.
         let due = (self.due_at < self.due.keys().len()).then(|| self.due.keys().get(self.due_at));
-        let fresh = self.fresh_at.least(&self.fresh);
+        self.fresh.release();
+        let fresh = self.fresh_at.least(&mut self.fresh)?;
         let fresh = fresh.map(|(batch, key)| self.fresh[batch].keys().get(key));
         let Some((key, order)) = earlier::<K>(due, fresh) else {
             return Ok(Loaded::Nothing);
@@ -253,7 +254,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         self.later.clear();
         let (is_fresh, is_due) = (order != Ordering::Less, order != Ordering::Greater);
         if is_fresh {
-            self.fresh_at.seek(&self.fresh, key);
+            self.fresh_at.find(&self.fresh, key);
             direct::seeds(&self.fresh, &self.fresh_at, &mut self.seeds);
         }
         if is_due {
@@ -268,8 +269,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         if let (Some(once), [seed]) = (once, &self.seeds[..])
             && let Some(known) = direct::find(
                 (&self.fresh, &self.fresh_at, is_due),
-                (&self.input, &mut self.input_at),
-                (&self.output, &mut self.output_at),
+                (&mut self.input, &mut self.input_at),
+                (&mut self.output, &mut self.output_at),
                 key,
                 seed,
             )?
@@ -289,10 +290,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         let window = &mut self.window;
         let from = meet_all(&self.seeds);
         if let Some(from) = &from {
-            self.input_at.seek(&self.input, key);
-            self.output_at.seek(&self.output, key);
-            let input = (&self.input[..], &self.input_at);
-            let output = (&self.output[..], &self.output_at);
+            self.input_at.seek(&mut self.input, key)?;
+            self.output_at.seek(&mut self.output, key)?;
+            let input = (&self.input, &self.input_at);
+            let output = (&self.output, &self.output_at);
             self.loading = Loading::of(from, input, output);
             if self.loading.is_some() && !window.states.is_empty() {
                 self.loading = None;

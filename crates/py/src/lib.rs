@@ -33,6 +33,7 @@ mod hints;
 mod input;
 mod iterables;
 mod kinds;
+mod memory;
 mod library;
 mod message_link;
 mod nan;
@@ -100,6 +101,7 @@ mod _core {
         capture::EventQueue,
         connections::Connections,
         input::InputHandle,
+        memory::Budget,
         message_link::MessageLink,
         operator::{Builder, Retention},
         port::{FrontieredInput, InputPort, OutputPort},

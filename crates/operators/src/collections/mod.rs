@@ -19,6 +19,7 @@ mod fuel;
 mod import;
 mod join;
 mod kept;
+mod memory;
 mod project;
 mod reduce;
 mod reducers;
