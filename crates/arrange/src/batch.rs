@@ -174,9 +174,18 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
     ///
     /// [`Error::Storage`] and [`Error::Page`], where it is on disk.
     pub fn page(&self, page: usize) -> Result<Page<K, V, T>, Error> {
+        self.read(page, false)
+    }
+
+    /// Reads a page for a look-up; the cache has it then.
+    pub(crate) fn page_for_look_up(&self, page: usize) -> Result<Page<K, V, T>, Error> {
+        self.read(page, true)
+    }
+
+    fn read(&self, page: usize, keeps: bool) -> Result<Page<K, V, T>, Error> {
         let columns = match &self.body {
             Body::Here(columns) => Arc::clone(columns),
-            Body::Stored(stored) => stored.read(page)?,
+            Body::Stored(stored) => stored.read(page, keeps)?,
         };
         Ok(Page {
             columns,

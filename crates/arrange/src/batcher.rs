@@ -220,14 +220,16 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         self.runs.iter().chain(&self.parked)
     }
 
-    /// The bytes of memory held, but for a seal in progress.
-    pub fn bytes(&self) -> usize {
-        self.buffer.bytes() + self.held_runs().map(Batch::bytes).sum::<usize>()
-    }
-
-    /// The bytes on disk, but for a seal in progress.
-    pub fn bytes_on_disk(&self) -> u64 {
-        self.held_runs().map(Batch::bytes_on_disk).sum()
+    /// The bytes of memory held, and those on disk but for results of a seal in progress.
+    pub fn size(&self) -> (usize, u64) {
+        let sealing = self.sealing.as_ref();
+        let (mut bytes, mut on_disk) = sealing.map_or((0, 0), Sealing::size);
+        bytes += self.buffer.bytes();
+        for run in self.held_runs() {
+            bytes += run.bytes();
+            on_disk += run.bytes_on_disk();
+        }
+        (bytes, on_disk)
     }
 
     /// True when nothing is held.

@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::error::{Error, Overflow, add};
 use crate::rows::Rows;
 use crate::storage::Storage;
-use crate::stored::{PAGE, Storing};
+use crate::stored::Storing;
 use crate::time::Time;
 
 /// Columns that grow at their end.
@@ -68,11 +68,20 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         self.storing.is_some()
     }
 
+    /// The fuel that may be used before [`store_full_page`](Self::store_full_page) is called again.
+    #[inline]
+    pub(crate) fn step(&self, fuel: usize) -> usize {
+        match &self.storing {
+            Some(storing) => storing.step().min(fuel),
+            None => fuel,
+        }
+    }
+
     /// Stores a page if there is enough for one. To be called between two keys.
     #[inline]
     pub(crate) fn store_full_page(&mut self) -> Result<(), Error> {
         match &mut self.storing {
-            Some(storing) if self.columns.bytes() >= PAGE => {
+            Some(storing) if self.columns.bytes() >= storing.page_bytes() => {
                 let columns = std::mem::take(&mut self.columns);
                 if columns.len() > 0 {
                     storing.append(&columns)?;
@@ -338,6 +347,11 @@ impl TimeMap {
             indices: (0..times as u32).collect(),
             strict: true,
         }
+    }
+
+    /// The indices.
+    pub(crate) fn into_indices(self) -> Vec<u32> {
+        self.indices
     }
 
     /// The number of indices.

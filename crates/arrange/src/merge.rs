@@ -16,7 +16,6 @@ use crate::builder::{Builder, TimeMap};
 use crate::error::{Error, Overflow};
 use crate::rows::Rows;
 use crate::storage::Storage;
-use crate::stored::STEP;
 use crate::time::{Time, advance};
 
 /// A merge of two batches whose intervals adjoin.
@@ -180,6 +179,13 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         self.total
     }
 
+    /// The bytes of memory held, with both batches, and those on disk but for the result.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        let (older, newer) = (&self.older.batch, &self.newer.batch);
+        let bytes = older.bytes() + newer.bytes() + self.bytes();
+        (bytes, older.bytes_on_disk() + newer.bytes_on_disk())
+    }
+
     /// The bytes of memory that the merged part holds.
     pub(crate) fn bytes(&self) -> usize {
         self.builder.bytes()
@@ -188,10 +194,7 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
     /// Merges until `fuel` is used up, in updates; true when the merge is complete.
     pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         while *fuel > 0 {
-            let mut most = *fuel;
-            if self.builder.is_storing() {
-                most = most.min(STEP);
-            }
+            let most = self.builder.step(*fuel);
             let cost = if self.inside() {
                 self.step_inside(most)?
             } else {

@@ -95,7 +95,7 @@ impl<K: Rows, V: Rows, T: Time> Pins<K, V, T> {
                 on_disk.next = page + 1;
                 at[on_disk.index] = 0;
                 self.slots[on_disk.index] = self.pages.len();
-                self.pages.push(on_disk.batch.page(page)?);
+                self.pages.push(on_disk.batch.page_for_look_up(page)?);
             }
         }
         Ok(())
@@ -109,7 +109,8 @@ impl<K: Rows, V: Rows, T: Time> Pins<K, V, T> {
             if at[on_disk.index] == page.keys().len() && on_disk.next < on_disk.batch.pages() {
                 at[on_disk.index] = 0;
                 self.slots[on_disk.index] = self.pages.len();
-                self.pages.push(on_disk.batch.page(on_disk.next)?);
+                self.pages
+                    .push(on_disk.batch.page_for_look_up(on_disk.next)?);
                 on_disk.next += 1;
             }
         }

@@ -42,6 +42,7 @@ pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
     round: Option<Round<K, V, W, T>>,
     /// The memory of the round before.
     space: Space<K, V, W, T>,
+    storage: Option<Arc<dyn Storage>>,
 }
 
 /// Batches of the output and, for each, the time of the capability that it is sent with.
@@ -66,6 +67,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             pending: Pending::default(),
             round: None,
             space: Space::default(),
+            storage: None,
         }
     }
 
@@ -193,6 +195,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             input,
             self.own.batches(),
             space,
+            self.storage.as_ref(),
         ))
     }
 
@@ -225,7 +228,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
 
     /// Has batches of the output stored where the storage asks for it.
     pub fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
-        self.output.store_in(storage);
+        self.output.store_in(storage.clone());
+        self.storage = storage;
     }
 
     /// See [`TraceWriter::store`], of the output.

@@ -6,6 +6,7 @@
 //! than that has a window to itself, and is loaded and added up in instalments; only the reducer sees its list whole.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
@@ -20,6 +21,7 @@ use crate::pending::Pending;
 use crate::pins::Pins;
 use crate::reducer::{Lists, Reducer};
 use crate::rows::Rows;
+use crate::storage::Storage;
 use crate::time::{Time, meet_all};
 use crate::window::{CORRECTION, Loading, Space, Window};
 
@@ -84,6 +86,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         input: Vec<Batch<K, V, T>>,
         output: Vec<Batch<K, W, T>>,
         mut space: Space<K, V, W, T>,
+        storage: Option<&Arc<dyn Storage>>,
     ) -> Self {
         let batches = [fresh.len(), input.len(), output.len()];
         for (places, batches) in space.places.iter_mut().zip(batches) {
@@ -94,7 +97,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         let [fresh_at, input_at, output_at] = space.places;
         Self {
             upper,
-            outputs: held.iter().map(|_| Gathered::default()).collect(),
+            outputs: held
+                .iter()
+                .map(|_| Gathered::new(storage.cloned()))
+                .collect(),
             held,
             fresh_at,
             fresh: Pins::new(fresh),

@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::merge::Merge;
 use crate::rows::Rows;
 use crate::storage::Storage;
-use crate::stored::STEP;
 use crate::time::Time;
 
 /// Batches and, for each, the time of the capability that it is sent with.
@@ -88,6 +87,19 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
     /// The number of updates that it is about.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The bytes of memory held, and those on disk.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        let sealed = self.sealed.iter().map(|(_, batch)| batch);
+        let runs = self.taken.iter().chain(&self.all).chain(&self.later);
+        let runs = runs
+            .chain(sealed)
+            .map(|run| (run.bytes(), run.bytes_on_disk()));
+        let merge = self.merge.as_ref().map(Merge::size);
+        let cut = self.cut.as_ref().map(Cut::size);
+        let all = runs.chain(merge).chain(cut);
+        all.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
     /// Works until the fuel is used up; true when the seal is done.
@@ -218,14 +230,16 @@ impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
         }
     }
 
+    /// The bytes of memory held, and those on disk but for the results.
+    fn size(&self) -> (usize, u64) {
+        let results = self.early.bytes() + self.late.bytes();
+        (self.run.bytes() + results, self.run.bytes_on_disk())
+    }
+
     /// Works until the fuel is used up; true when all is done.
     fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         while *fuel > 0 {
-            let mut step = if self.early.is_storing() {
-                STEP.min(*fuel)
-            } else {
-                *fuel
-            };
+            let mut step = self.early.step(*fuel);
             *fuel -= step;
             let done = self.work_on_page(&mut step);
             *fuel += step;

@@ -44,6 +44,9 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// Returns whether a batch of about so many bytes is to be stored rather than kept in memory.
     fn stores(&self, bytes: usize) -> bool;
 
+    /// Returns the bytes from which on columns become a page.
+    fn page_bytes(&self) -> usize;
+
     /// Begins a file.
     ///
     /// # Errors

@@ -12,16 +12,6 @@ use crate::format::{read_columns, write_columns};
 use crate::rows::Rows;
 use crate::storage::{File, Storage, StorageError, Writer};
 
-/// The size in bytes from which on the columns of a builder become a page; less where tests run.
-pub(crate) const PAGE: usize = if cfg!(debug_assertions) {
-    1 << 8
-} else {
-    1 << 17
-};
-
-/// The number of updates that are put into a page at most before its size is looked at.
-pub(crate) const STEP: usize = if cfg!(debug_assertions) { 4 } else { 1 << 11 };
-
 /// Pages that are being written.
 #[derive(Debug)]
 pub(crate) struct Storing<K> {
@@ -44,6 +34,16 @@ impl<K: Rows> Storing<K> {
             bytes: 0,
             buffer: Vec::new(),
         }
+    }
+
+    /// The bytes from which on columns become a page.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.storage.page_bytes()
+    }
+
+    /// The number of updates that are put into a page at most before its size is looked at.
+    pub(crate) fn step(&self) -> usize {
+        (self.page_bytes() / 64).max(1)
     }
 
     /// The number of updates written.
@@ -72,36 +72,77 @@ impl<K: Rows> Storing<K> {
     }
 
     /// Ends the file; the indices of times in it are to be read through `map`, where it is given.
-    pub(crate) fn finish<V>(mut self, map: Option<Vec<u32>>) -> Result<Stored<K, V>, Error> {
+    pub(crate) fn finish<V>(mut self, map: Option<Vec<u32>>) -> Result<Stored<K, V>, StorageError> {
         let writer = self.writer.take().expect("a page was written");
         self.first_keys.shrink();
         Ok(Stored {
-            file: writer.finish()?,
+            segments: vec![Segment {
+                file: writer.finish()?,
+                start: 0,
+                map,
+            }],
             first_keys: self.first_keys,
             ends: self.ends,
             bytes: self.bytes,
-            map,
             vals: std::marker::PhantomData,
         })
     }
 }
 
-/// Columns in a file.
+/// Columns in files, which have a range of keys each.
 #[derive(Debug)]
 pub(crate) struct Stored<K, V> {
-    file: Arc<dyn File>,
+    segments: Vec<Segment>,
     /// The first key of each page.
     first_keys: K,
     /// The number of updates up to the end of each page.
     ends: Vec<usize>,
     /// The bytes of all pages, decoded.
     bytes: usize,
-    /// The indices of times as they are, by those that the pages have; `None` where these are right.
-    map: Option<Vec<u32>>,
     vals: std::marker::PhantomData<fn() -> V>,
 }
 
+#[derive(Clone, Debug)]
+struct Segment {
+    file: Arc<dyn File>,
+    /// The number of its first page.
+    start: usize,
+    /// The indices of times as they are, by those that the pages have; `None` where these are right.
+    map: Option<Vec<u32>>,
+}
+
 impl<K: Rows, V: Rows> Stored<K, V> {
+    /// Puts columns one after the other: the keys of each come after those of the one before. Indices of times
+    /// become those that its `map` has.
+    pub(crate) fn concatenated<'a>(parts: impl IntoIterator<Item = (&'a Self, Vec<u32>)>) -> Self {
+        let mut whole = Stored {
+            segments: Vec::new(),
+            first_keys: K::default(),
+            ends: Vec::new(),
+            bytes: 0,
+            vals: std::marker::PhantomData,
+        };
+        for (part, map) in parts {
+            let (start, len) = (whole.pages(), whole.len());
+            for segment in &part.segments {
+                let own = segment.map.as_ref();
+                let map = match own {
+                    None => map.clone(),
+                    Some(own) => own.iter().map(|index| map[*index as usize]).collect(),
+                };
+                whole.segments.push(Segment {
+                    file: Arc::clone(&segment.file),
+                    start: start + segment.start,
+                    map: Some(map),
+                });
+            }
+            whole.first_keys.extend(&part.first_keys, 0..part.pages());
+            whole.ends.extend(part.ends.iter().map(|end| len + end));
+            whole.bytes += part.bytes;
+        }
+        whole
+    }
+
     /// The number of updates.
     pub(crate) fn len(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
@@ -124,7 +165,10 @@ impl<K: Rows, V: Rows> Stored<K, V> {
 
     /// The bytes on disk.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.file.bytes()
+        self.segments
+            .iter()
+            .map(|segment| segment.file.bytes())
+            .sum()
     }
 
     /// The first key.
@@ -143,20 +187,26 @@ impl<K: Rows, V: Rows> Stored<K, V> {
         }
     }
 
-    /// Reads a page.
-    pub(crate) fn read(&self, page: usize) -> Result<Arc<Columns<K, V>>, Error> {
-        if let Some(cached) = self.file.cached(page)
+    /// Reads a page; `keeps` is whether the cache is to have it, since it may be read again soon.
+    pub(crate) fn read(&self, page: usize, keeps: bool) -> Result<Arc<Columns<K, V>>, Error> {
+        let at = self
+            .segments
+            .partition_point(|segment| segment.start <= page)
+            - 1;
+        let Segment { file, start, map } = &self.segments[at];
+        if let Some(cached) = file.cached(page - start)
             && let Ok(columns) = cached.downcast::<Columns<K, V>>()
         {
             return Ok(columns);
         }
-        let bytes = self.file.read(page)?;
-        let start = if page == 0 { 0 } else { self.ends[page - 1] };
-        let columns = read_columns::<K, V>(&mut &bytes[..], self.map.as_deref());
-        let columns = columns.filter(|columns| columns.len() == self.ends[page] - start);
+        let bytes = file.read(page - start)?;
+        let before = if page == 0 { 0 } else { self.ends[page - 1] };
+        let columns = read_columns::<K, V>(&mut &bytes[..], map.as_deref());
+        let columns = columns.filter(|columns| columns.len() == self.ends[page] - before);
         let columns = Arc::new(columns.ok_or(Error::Page(page))?);
-        self.file
-            .cache(page, Arc::clone(&columns) as _, columns.bytes());
+        if keeps {
+            file.cache(page - start, Arc::clone(&columns) as _, columns.bytes());
+        }
         Ok(columns)
     }
 }

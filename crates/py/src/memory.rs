@@ -45,6 +45,12 @@ impl Budget {
     fn traffic(&self) -> (u64, u64, u64, u64, u64) {
         let traffic = self.0.traffic();
         let (written, read) = (traffic.written, traffic.read);
-        (self.0.on_disk(), written, read, traffic.hits, traffic.misses)
+        (
+            self.0.on_disk(),
+            written,
+            read,
+            traffic.hits,
+            traffic.misses,
+        )
     }
 }

@@ -12,9 +12,9 @@ use pointstamp_engine::host::Host;
 use pointstamp_engine::observe::{Observation, Observer};
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
+use pointstamp_spill::Budget as EngineBudget;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
-use pointstamp_spill::Budget as EngineBudget;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -25,11 +25,11 @@ use crate::errors::{CheckpointError, GraphError, PointstampError, WorkerStopped}
 use crate::forks::{self, Process, REFUSED};
 use crate::gil::{Held, detached, detached_here};
 use crate::kinds::ProgressMode;
+use crate::memory::Budget;
 use crate::observability::graph::{Collector, Installed};
 use crate::observability::inquiry::Answer;
 use crate::observability::receiver_threads::ReceiverThreads;
 use crate::observability::record::Recorder;
-use crate::memory::Budget;
 use crate::raised::{Raised, exception, told};
 use crate::recovery::{Checkpoints, Recording};
 use crate::scope::Scope;

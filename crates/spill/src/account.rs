@@ -81,6 +81,10 @@ impl Storage for Account {
         self.budget.stores(bytes)
     }
 
+    fn page_bytes(&self) -> usize {
+        self.budget.page_bytes()
+    }
+
     fn create(&self) -> Result<Box<dyn Writer>, StorageError> {
         Ok(Box::new(Pages::create(self)?))
     }

@@ -162,6 +162,11 @@ impl Budget {
         bytes >= self.small() && self.used().saturating_add(bytes) > self.share()
     }
 
+    /// Pages have at least so many bytes in memory; small budgets, for tests, have small pages.
+    pub(crate) fn page_bytes(&self) -> usize {
+        (self.limit >> 10).clamp(256, 1 << 17)
+    }
+
     /// Batches of fewer bytes stay in memory.
     pub(crate) fn small(&self) -> usize {
         SMALL.min(self.limit / PART)
@@ -195,5 +200,45 @@ impl fmt::Debug for Budget {
             .field("limit", &self.limit)
             .field("used", &self.used());
         debug.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use pointstamp_arrange::Storage;
+
+    use super::*;
+
+    #[test]
+    fn batches_are_stored_where_state_would_be_over_its_share() {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget::new(64 << 20, folder.path()).unwrap();
+        let account = budget.account("a", || ());
+        assert!(!account.set(40 << 20, 0));
+        assert!(!account.stores(8 << 20), "three quarters are for state");
+        assert!(account.stores(9 << 20));
+        assert!(!account.stores(1 << 10), "small batches stay");
+        assert!(account.set(49 << 20, 5));
+        assert_eq!((budget.used(), budget.on_disk()), (49 << 20, 5));
+        drop(account);
+        assert_eq!((budget.used(), budget.on_disk()), (0, 0));
+    }
+
+    #[test]
+    fn the_operator_with_most_in_memory_stores() {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget::new(1 << 20, folder.path()).unwrap();
+        let woken = Arc::new(AtomicBool::new(false));
+        let wakes = Arc::clone(&woken);
+        let large = budget.account("large", move || wakes.store(true, Ordering::Relaxed));
+        let small = budget.account("small", || panic!("it is smaller"));
+        assert!(!large.set(700 << 10, 0));
+        assert!(!small.set(100 << 10, 0));
+        assert!(woken.load(Ordering::Relaxed), "the other is woken");
+        assert!(large.set(700 << 10, 0));
+        assert!(!large.set(10 << 10, 0));
+        assert!(!budget.is_over());
     }
 }

@@ -175,3 +175,92 @@ fn read_at(file: &File, mut into: &mut [u8], mut start: u64) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use pointstamp_arrange::Storage;
+    use pointstamp_testkit::cases;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn account(folder: &std::path::Path) -> Arc<Account> {
+        Budget::new(1 << 20, folder)
+            .unwrap()
+            .account("count", || ())
+    }
+
+    fn written(account: &Account, pages: &[Vec<u8>]) -> Pages {
+        let mut file = Pages::create(account).unwrap();
+        for page in pages {
+            file.append(page).unwrap();
+        }
+        file
+    }
+
+    fn some_pages() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let long = (any::<u8>(), 0..3_000_000_usize).prop_map(|(byte, len)| vec![byte; len]);
+        let page = prop_oneof![proptest::collection::vec(any::<u8>(), 1..300), long];
+        proptest::collection::vec(page, 1..5)
+    }
+
+    proptest! {
+        #![proptest_config(cases(30))]
+
+        #[test]
+        fn pages_come_back_in_any_order(pages in some_pages()) {
+            let folder = tempfile::tempdir().unwrap();
+            let file = written(&account(folder.path()), &pages);
+            for (number, page) in pages.iter().enumerate().rev() {
+                prop_assert_eq!(&file.read(number).unwrap(), page);
+            }
+            prop_assert_eq!(folder.path().read_dir().unwrap().count(), 0, "files have no name");
+        }
+
+        #[cfg(unix)]
+        #[test]
+        fn a_changed_byte_is_noticed(pages in some_pages(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+            use std::os::unix::fs::FileExt;
+            let folder = tempfile::tempdir().unwrap();
+            let file = written(&account(folder.path()), &pages);
+            prop_assume!(file.bytes() > 0);
+            let at = at.index(usize::try_from(file.bytes()).unwrap()) as u64;
+            let mut byte = [0];
+            file.file.read_exact_at(&mut byte, at).unwrap();
+            file.file.write_all_at(&[byte[0] ^ 1 << bit], at).unwrap();
+            let read: Vec<_> = (0..pages.len()).map(|page| file.read(page)).collect();
+            let refused = read.iter().filter(|page| page.is_err()).count();
+            prop_assert_eq!(refused, 1, "the page of the byte is refused, and no other");
+        }
+    }
+
+    #[test]
+    fn pages_of_a_file_that_is_gone_leave_the_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let account = account(folder.path());
+        let file = written(&account, &[vec![1], vec![2]]);
+        let contents: Decoded = Arc::new(7_u8);
+        file.cache(1, contents, 100);
+        let cached = file
+            .cached(1)
+            .map(|contents| contents.downcast_ref::<u8>().copied());
+        assert_eq!(cached, Some(Some(7)));
+        assert!(file.cached(0).is_none());
+        assert_eq!(account.budget.cached(), 100);
+        drop(file);
+        assert_eq!(account.budget.cached(), 0);
+        let traffic = account.budget.traffic();
+        assert_eq!((traffic.hits, traffic.misses), (1, 1));
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_an_error_that_names_it_and_the_operator() {
+        let folder = tempfile::tempdir().unwrap();
+        let account = account(folder.path());
+        let path = folder.path().to_owned();
+        drop(folder);
+        let error = account.create().unwrap_err().to_string();
+        assert!(error.contains("count cannot store its state in"), "{error}");
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+    }
+}

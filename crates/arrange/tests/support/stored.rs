@@ -44,6 +44,10 @@ impl Storage for InMemory {
         true
     }
 
+    fn page_bytes(&self) -> usize {
+        256
+    }
+
     fn create(&self) -> Result<Box<dyn Writer>, StorageError> {
         Ok(Box::new(Pages::default()))
     }

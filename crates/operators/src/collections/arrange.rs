@@ -197,7 +197,7 @@ impl<T: ScopeTime> Arranged<T> {
         let kept = Rc::downgrade(&held);
         let keeps = Keeps::new(builder.id(), move || {
             let held = kept.upgrade()?;
-            Some((held.len(), held.bytes()))
+            Some((held.len(), held.bytes(), held.bytes_on_disk()))
         });
         let arranged = Arranged::new(
             result,
@@ -261,25 +261,25 @@ impl<T: ScopeTime> Arranged<T> {
     }
 }
 
+/// Rows, bytes in memory, and bytes on disk.
+pub type Size = (usize, usize, u64);
+
 /// The size of an operator's state.
 #[derive(Clone)]
 pub struct Keeps {
     /// The operator.
     pub operator: OperatorId,
-    size: Rc<dyn Fn() -> Option<(usize, usize)>>,
+    size: Rc<dyn Fn() -> Option<Size>>,
 }
 
 impl Keeps {
-    pub(crate) fn new(
-        operator: OperatorId,
-        size: impl Fn() -> Option<(usize, usize)> + 'static,
-    ) -> Self {
+    pub(crate) fn new(operator: OperatorId, size: impl Fn() -> Option<Size> + 'static) -> Self {
         let size = Rc::new(size);
         Keeps { operator, size }
     }
 
-    /// Returns the number of rows and of bytes, while the operator runs.
-    pub fn size(&self) -> Option<(usize, usize)> {
+    /// Returns the size, while the operator runs.
+    pub fn size(&self) -> Option<Size> {
         (self.size)()
     }
 }

@@ -108,7 +108,7 @@ fn build<T: ScopeTime>(
     let kept = Rc::downgrade(&reduce);
     let keeps = Keeps::new(builder.id(), move || {
         let trace = kept.upgrade()?.borrow().trace();
-        Some((trace.len(), trace.bytes()))
+        Some((trace.len(), trace.bytes(), trace.bytes_on_disk()))
     });
     let arranged = Arranged::new(
         result,

@@ -66,7 +66,7 @@ impl<T: ScopeTime> Staged<T> {
 
     /// The bytes that the updates take, in memory and on disk.
     pub(crate) fn size(&self) -> (usize, u64) {
-        (self.batcher.bytes(), self.batcher.bytes_on_disk())
+        self.batcher.size()
     }
 
     /// Stores some of the updates, where the storage asks for it.
