@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import resource
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,6 +17,8 @@ import pytest
 import pointstamp as ps
 from budgets import budgets, written
 from pointstamp import graphs
+from pointstamp.observability.dashboard_state import state_of
+from pointstamp.observability.metrics import prometheus
 
 PAIRS = 60_000
 """Pairs of numbers: some megabytes in memory."""
@@ -99,12 +101,12 @@ def test_files_have_no_name_and_go_with_the_dataflow(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            trace = pairs.arrange_by_key().trace()
+            arranged = pairs.arrange()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         for pair, diff in changes(2)[0]:
             handle.update(pair, diff)
         handle.advance_to(1)
-        while worker.step():
-            pass
+        worker.step_while(lambda: probe.less_than(1))
         during.append((files_on_disk() - before, list(tmp_path.iterdir())))
         assert trace.get(7)
         handle.close()
@@ -116,27 +118,31 @@ def test_files_have_no_name_and_go_with_the_dataflow(tmp_path: Path) -> None:
     assert files_on_disk() == before
 
 
-def test_memory_and_disk_are_shown_by_operator() -> None:
-    from pointstamp.observability.dashboard_state import state_of  # noqa: PLC0415  # what the page has
-    from pointstamp.observability.metrics import prometheus  # noqa: PLC0415
-
-    said: list[Any] = []
-
-    def main(worker: ps.Worker) -> None:
+def test_memory_and_disk_are_shown_by_operator(tmp_path: Path) -> None:
+    def main(worker: ps.Worker) -> str:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            trace = pairs.arrange_by_key().trace()
+            arranged = pairs.arrange()
+            trace, probe = arranged.trace(), arranged.to_collection().probe()
         for pair, diff in changes(3)[0]:
             handle.update(pair, diff)
         handle.advance_to(1)
-        while worker.step():
-            pass
+        worker.step_while(lambda: probe.less_than(1))
         assert trace.get(7)
-        said.append(worker._engine.statistics())
+        text = prometheus(state_of(worker._collector.data(worker._engine, 120.0)))
         handle.close()
+        return text
 
-    ps.execute(main, config=ps.Config(memory=BUDGET))
-    assert said
+    [text] = ps.execute(main, config=ps.Config(memory=BUDGET, spill=tmp_path, dashboard=0))
+    found = re.findall(r"^pointstamp_(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE)
+    metrics = {name: float(value) for name, labels, value in found if "arrange" in labels or "process" in labels}
+    assert metrics["operator_state_rows"] == len({pair for pair, _ in changes(3)[0]})
+    assert 0 < metrics["operator_state_bytes"] < metrics["operator_state_on_disk_bytes"]
+    assert metrics["process_budget_limit_bytes"] == 256 << 10
+    assert metrics["process_budget_used_bytes"] >= metrics["operator_state_bytes"]
+    assert metrics["process_budget_written_bytes_total"] >= metrics["operator_state_on_disk_bytes"]
+    assert metrics["process_budget_read_bytes_total"] > 0
+    assert metrics["process_budget_misses_total"] > 0
 
 
 FAILING = """
@@ -149,9 +155,9 @@ FAILING = """
     def main(worker):
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            pairs.arrange_by_key(name="orders by customer").trace()
+            trace = pairs.arrange(name="orders by customer").trace()
         for number in range(100_000):
-            handle.insert((number % 1000, number))
+            handle.insert((number % 1000, hash(str(number))))
         handle.close()
 
     ps.execute(main, config=ps.Config(memory="256 KiB", spill=sys.argv[1]))
@@ -164,7 +170,7 @@ def test_a_full_disk_is_an_error_that_names_operator_and_folder(tmp_path: Path) 
     )
     assert done.returncode == 1, done.stderr
     last = done.stderr.strip().splitlines()
-    said = "\\n".join(last)
+    said = "\n".join(last)
     assert "cannot store its state in" in said
     assert str(tmp_path) in said
     assert "panicked" not in said
@@ -175,12 +181,11 @@ def test_a_page_that_is_damaged_is_an_error_of_the_dataflow(tmp_path: Path) -> N
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             handle, pairs = scope.new_collection()
-            pairs.count().capture()
+            probe = pairs.count().probe()
         for pair, diff in changes(4)[0]:
             handle.update(pair, diff)
         handle.advance_to(1)
-        while worker.step():
-            pass
+        worker.step_while(lambda: probe.less_than(1))
         for link in Path("/proc/self/fd").iterdir():
             if link.is_symlink() and str(tmp_path) in os.readlink(link):
                 with link.open("r+b") as file:

@@ -191,7 +191,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     pub fn len(&self) -> usize {
         let runs = self.held_runs();
         let sealing = self.sealing.as_ref().map_or(0, Sealing::len);
-        self.buffer.len() + sealing + runs.map(|run| run.len()).sum::<usize>()
+        self.buffer.len() + sealing + runs.map(Batch::len).sum::<usize>()
     }
 
     /// Stores the largest run in memory, if the storage asks for it.
@@ -200,18 +200,10 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// When the storage fails.
     pub fn store(&mut self) -> Result<(), Error> {
-        let Some(storage) = &self.storage else {
-            return Ok(());
-        };
         let runs = self.runs.iter_mut().chain(&mut self.parked);
         let here = runs.filter(|run| !run.is_stored());
-        if let Some(run) = here.max_by_key(|run| run.bytes())
-            && storage.stores(run.bytes())
-        {
-            let mut merge = Merge::storing(run.clone(), storage);
-            let mut unlimited = usize::MAX;
-            merge.work(&mut unlimited)?;
-            *run = merge.finish()?;
+        if let Some(run) = here.max_by_key(|run| run.bytes()) {
+            *run = stored(run.clone(), self.storage.as_ref())?;
         }
         Ok(())
     }
@@ -245,7 +237,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         let (columns, times) = self.buffer.sorted()?;
         self.buffer.clear();
         if columns.len() > 0 {
-            self.runs.push(Batch::unbounded((columns.into(), times)));
+            let run = Batch::unbounded((columns.into(), times));
+            self.runs.push(stored(run, self.storage.as_ref())?);
         }
         while let [.., older, newer] = &self.runs[..]
             && older.len() < 2 * newer.len()
@@ -345,5 +338,21 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     /// True while a seal is in progress.
     pub fn is_sealing(&self) -> bool {
         self.sealing.is_some()
+    }
+}
+
+/// A run in the storage, if that asks for it.
+fn stored<K: Rows, V: Rows, T: Time>(
+    run: Batch<K, V, T>,
+    storage: Option<&Arc<dyn Storage>>,
+) -> Result<Batch<K, V, T>, Error> {
+    match storage {
+        Some(storage) if storage.stores(run.bytes()) => {
+            let mut merge = Merge::storing(run, storage);
+            let mut unlimited = usize::MAX;
+            merge.work(&mut unlimited)?;
+            merge.finish()
+        }
+        _ => Ok(run),
     }
 }

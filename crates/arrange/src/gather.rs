@@ -85,10 +85,10 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
 
     /// Stores the parts, if they are large and the storage asks for it.
     fn store(&mut self) -> Result<(), Error> {
-        let stores = |storage: &Arc<dyn Storage>| storage.stores(self.bytes);
+        let is_wanted = |storage: &Arc<dyn Storage>| storage.stores(self.bytes);
         if self.bytes < SEGMENT
             || self.whole.is_some()
-            || !self.storage.as_ref().is_some_and(stores)
+            || !self.storage.as_ref().is_some_and(is_wanted)
         {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
                 let columns = Arc::unwrap_or_clone(columns);
                 self.parts.push((columns, times));
             }
-            stored => self.stored.push(stored),
+            on_disk => self.stored.push(on_disk),
         }
         Ok(())
     }
@@ -144,12 +144,11 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
     pub(crate) fn finish(mut self) -> Result<Sorted<K, W, T>, Error> {
         let mut unlimited = usize::MAX;
         self.work(&mut unlimited)?;
-        let last = match self.whole {
-            Some(whole) => whole.finish()?,
-            None => {
-                let (columns, times) = self.parts.pop().unwrap_or_default();
-                (columns.into(), times)
-            }
+        let last = if let Some(whole) = self.whole {
+            whole.finish()?
+        } else {
+            let (columns, times) = self.parts.pop().unwrap_or_default();
+            (columns.into(), times)
         };
         if self.stored.is_empty() {
             return Ok(last);

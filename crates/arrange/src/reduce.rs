@@ -74,6 +74,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
     /// Creates the reduction of `input` from its state at a checkpoint: all batches have been reduced before
     /// the upper frontier of the output, whose contents are `kept`; keys are [`pending`](Self::pending). The
     /// trace is the first reader, as [`TraceWriter::restored`] returns it.
+    ///
+    /// # Errors
+    ///
+    /// When pending keys cannot be read.
     pub fn restored(
         input: Box<dyn Source<K, V, T>>,
         (kept, was_read): (Kept<K, W, T>, bool),
@@ -190,8 +194,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         Some(Round::new(
             upper,
             held,
-            fresh,
-            pending,
+            (fresh, pending),
             input,
             self.own.batches(),
             space,

@@ -38,6 +38,9 @@ enum Loaded {
     Nothing,
 }
 
+/// The batches that came, and the keys that are pending.
+type Changed<K, V, T> = (Vec<Batch<K, V, T>>, Pending<K, T>);
+
 /// The results of a round, and its memory.
 pub(crate) struct Done<K, V, W, T> {
     pub(crate) upper: Antichain<T>,
@@ -81,8 +84,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     pub(crate) fn new(
         upper: Antichain<T>,
         held: Vec<T>,
-        fresh: Vec<Batch<K, V, T>>,
-        due: Pending<K, T>,
+        (fresh, due): Changed<K, V, T>,
         input: Vec<Batch<K, V, T>>,
         output: Vec<Batch<K, W, T>>,
         mut space: Space<K, V, W, T>,
@@ -203,6 +205,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
             self.output.release();
             let limit = WINDOW.min((*fuel).max(1));
             while self.window.cost < limit && self.loading.is_none() {
+                self.fresh.release();
                 match self.load_key(once)? {
                     Loaded::Window => {}
                     // A large key is next, which waits for a window of its own.
@@ -250,7 +253,6 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Error> {
         // The key, and whether it is a pending one.
         let due = (self.due_at < self.due.keys().len()).then(|| self.due.keys().get(self.due_at));
-        self.fresh.release();
         let fresh = self.fresh_at.least(&mut self.fresh)?;
         let fresh = fresh.map(|(batch, key)| self.fresh[batch].keys().get(key));
         let Some((key, order)) = earlier::<K>(due, fresh) else {

@@ -71,7 +71,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         Self {
             upper,
             lower,
-            len: taken.iter().map(|run| run.len()).sum(),
+            len: taken.iter().map(Batch::len).sum(),
             all: taken.pop(),
             taken,
             merge: None,
@@ -122,7 +122,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
                 if cut.work(fuel)?
                     && let Some(cut) = self.cut.take()
                 {
-                    let (early, late) = cut.finish()?;
+                    let [early, late] = cut.finish()?;
                     if self.is_parted {
                         self.later = Some(Batch::unbounded(late));
                         self.all = Some(Batch::unbounded(early));
@@ -297,8 +297,8 @@ impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
     }
 
     /// The updates that are not late, and the others.
-    fn finish(self) -> Result<(Sorted<K, V, T>, Sorted<K, V, T>), Error> {
-        Ok((self.early.finish()?, self.late.finish()?))
+    fn finish(self) -> Result<[Sorted<K, V, T>; 2], Error> {
+        Ok([self.early.finish()?, self.late.finish()?])
     }
 }
 

@@ -1,6 +1,6 @@
 //! The budget of memory for the state of a process's operators.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use pointstamp_spill::Budget as EngineBudget;
@@ -17,10 +17,9 @@ pub(crate) struct Budget(pub(crate) Arc<EngineBudget>);
 impl Budget {
     /// Makes a budget of so many bytes; what is over goes to files in a folder, which is made if it is missing.
     #[new]
-    fn new(py: Python<'_>, limit: usize, folder: PathBuf) -> PyResult<Self> {
-        let made = detached(py, || EngineBudget::new(limit, &folder));
+    fn new(py: Python<'_>, limit: usize, folder: &str) -> PyResult<Self> {
+        let made = detached(py, || EngineBudget::new(limit, Path::new(folder)));
         made.map(Budget).map_err(|error| {
-            let folder = folder.display();
             ConfigError::new_err(format!(
                 "no file can be made in {folder}, where state goes that memory has no room for ({error}): name another \
                  folder, Config(spill=...)"
