@@ -104,6 +104,10 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
 
     /// Works until the fuel is used up; true when the seal is done.
     pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
+        if self.len == 0 {
+            // Without fuel: an operator that holds nothing may not run again.
+            return Ok(true);
+        }
         while *fuel > 0 {
             if let Some(merge) = &mut self.merge {
                 if merge.work(fuel)?

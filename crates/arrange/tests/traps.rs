@@ -407,3 +407,13 @@ fn updates_at_many_times_to_come_are_sealed_in_their_turn() {
     assert_eq!(sealed, expected);
     assert!(arranged.batcher.is_empty());
 }
+
+/// An operator whose input has ended, and which holds no updates, may not run again.
+#[test]
+fn a_seal_of_nothing_takes_no_fuel() {
+    let mut batcher = Batcher::<Words, Units, u64>::new(Antichain::from_elem(0));
+    batcher.begin_seal(&Antichain::new()).unwrap();
+    let sealed = batcher.work(&mut 0).unwrap();
+    assert!(sealed.is_some_and(|sealed| sealed.is_empty()));
+    assert!(batcher.lower().is_empty());
+}
