@@ -141,12 +141,14 @@ def kills(search: Search) -> Iterator[Command]:
 
 
 def disk(search: Search) -> Iterator[Command]:
-    """The tests of collections, graphs and recovery with a budget of memory in which there is room for nothing."""
+    """The tests of collections, graphs and recovery with a budget of memory that has room for nothing."""
     limits = [search.option, "--timeout=7200", "-o", "faulthandler_timeout=7500"]
     env = {"POINTSTAMP_MEMORY": "1 KiB"}
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, *DISK_TESTS], env)
     packages = ["-p", "pointstamp-arrange", "--tests"]
-    yield Command([cargo(), "test", "--release", "--locked", *packages], {**search.env, "POINTSTAMP_STORED": "1"})
+    yield Command(
+        [cargo(), "test", "--release", "--locked", *packages], {**search.env, "POINTSTAMP_STORED": "1"}
+    )
 
 
 def models(_: Search) -> Iterator[Command]:
@@ -236,7 +238,19 @@ def _output(*words: str) -> str:
 
 PARTS: dict[str, Callable[[Search], Iterator[Command]]] = {
     part.__name__: part
-    for part in (properties, simulated, executions, kills, disk, models, mutants, shuttle, miri, threads, fuzz)
+    for part in (
+        properties,
+        simulated,
+        executions,
+        kills,
+        disk,
+        models,
+        mutants,
+        shuttle,
+        miri,
+        threads,
+        fuzz,
+    )
 }
 
 # Not for every night: its findings must be examined, and are no failure by themselves.

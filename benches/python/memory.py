@@ -2,8 +2,8 @@
 
     python benches/python/memory.py [--pairs N] [--memory BUDGET] [--rounds N] [--turns N]
 
-Each turn runs in a process of its own, so that its peak of memory is known. The pairs are 16 bytes each: a key of half as many
-values as there are pairs, and a random value.
+Each turn runs in a process of its own, so that its peak of memory is known. The pairs are 16 bytes each: a
+key of half as many values as there are pairs, and a random value.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def measure(pairs: int, rounds: int, memory: str, counts: bool) -> dict[str, Any
         result["written"] = budgets[0].traffic[1] if budgets else 0
         times = []
         for number in range(rounds):
-            changes = [
-                ((random.randrange(pairs // 2), random.randrange(1 << 40)), 1) for _ in range(CHANGES)
-            ]
+            changes = [((random.randrange(pairs // 2), random.randrange(1 << 40)), 1) for _ in range(CHANGES)]
             handle.update_many(changes)
             handle.advance_to(number + 2)
             begin = time.perf_counter()
@@ -87,9 +85,13 @@ def measure(pairs: int, rounds: int, memory: str, counts: bool) -> dict[str, Any
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=4_000_000)
-    parser.add_argument("--memory", default="32 MiB", help="the budget (default: a quarter of the pairs' bytes or so)")
+    parser.add_argument(
+        "--memory", default="32 MiB", help="the budget (default: a quarter of the pairs' bytes or so)"
+    )
     parser.add_argument("--rounds", type=int, default=200, help="rounds of 1,000 changes")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--once", help=argparse.SUPPRESS)
@@ -103,9 +105,19 @@ def main() -> None:
         found: dict[str, list[dict[str, Any]]] = {"": [], options.memory: []}
         for _ in range(options.turns):
             for memory, results in found.items():
-                command = [sys.executable, __file__, "--pairs", str(options.pairs), "--rounds", str(options.rounds)]
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--pairs",
+                    str(options.pairs),
+                    "--rounds",
+                    str(options.rounds),
+                ]
                 done = subprocess.run(
-                    [*command, "--once", json.dumps([memory, counts])], check=True, capture_output=True, text=True
+                    [*command, "--once", json.dumps([memory, counts])],
+                    check=True,
+                    capture_output=True,
+                    text=True,
                 )
                 results.append(json.loads(done.stdout))
 

@@ -65,9 +65,9 @@ class Config:
             of `pointstamp.observability.metrics`, to the meter provider that the program has set up.
         checkpoint: The location of checkpoints, and their interval; None for none.
         restart: When `execute` with `processes` starts all of them again; None for never.
-        memory: What operators' state may take of this process's memory, as bytes or as text such as ``"2 GiB"``;
-            the rest is on disk. None, the default, for no bound. The variable ``POINTSTAMP_MEMORY`` is taken
-            where the argument is left out.
+        memory: The bytes of this process's memory that operators' state may take, also as text such as
+            ``"2 GiB"``; the rest is on disk. None, the default, for no bound. The variable
+            ``POINTSTAMP_MEMORY`` is taken where the argument is left out.
         spill: The folder of state that memory has no room for. The default is the folder of the checkpoints,
             else the folder for temporary files. Files there have no names, and are gone with the process.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0

@@ -102,7 +102,9 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 
 @pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_random_dataflows_whose_state_is_on_disk_are_what_recomputation_gives(workers: int, dims: int) -> None:
+def test_random_dataflows_whose_state_is_on_disk_are_what_recomputation_gives(
+    workers: int, dims: int
+) -> None:
     @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
     @given(terms(), updates(2), st.lists(st.integers(0, 3), min_size=1, max_size=4))
     def property_(term: Term, changes: list[Update], pauses: list[int]) -> None:

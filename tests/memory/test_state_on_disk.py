@@ -1,4 +1,4 @@
-"""State larger than its budget of memory: results are the same, memory stays in bounds, and failures of the disk are errors."""
+"""State larger than its budget of memory: results are the same, and failures of the disk are errors."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def run(build: Any, rounds: list[list[Any]], workers: int = 1) -> Counter[Any]:
 
 PROGRAMS = {
     "count": lambda pairs: pairs.count(),
-    "join": lambda pairs: pairs.join(pairs.map(lambda pair: (pair[0], -pair[1])).filter(lambda pair: pair[0] < 500)),
+    "join": lambda pairs: pairs.join(
+        pairs.map(lambda pair: (pair[0], -pair[1])).filter(lambda pair: pair[0] < 500)
+    ),
     "distinct": lambda pairs: pairs.map(lambda pair: (pair[0] % 5000, pair[1] % 7)).distinct(),
     "consolidate": lambda pairs: pairs.map(lambda pair: (pair[0] % 3000, 0)).consolidate(),
     "reduce": lambda pairs: pairs.map_groups(lambda _, values: [max(value for value, _ in values)]),
@@ -135,7 +137,9 @@ def test_memory_and_disk_are_shown_by_operator(tmp_path: Path) -> None:
 
     [text] = ps.execute(main, config=ps.Config(memory=BUDGET, spill=tmp_path, dashboard=0))
     found = re.findall(r"^pointstamp_(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE)
-    metrics = {name: float(value) for name, labels, value in found if "arrange" in labels or "process" in labels}
+    metrics = {
+        name: float(value) for name, labels, value in found if "arrange" in labels or "process" in labels
+    }
     assert metrics["operator_state_rows"] == len({pair for pair, _ in changes(3)[0]})
     assert 0 < metrics["operator_state_bytes"] < metrics["operator_state_on_disk_bytes"]
     assert metrics["process_budget_limit_bytes"] == 256 << 10
@@ -166,7 +170,11 @@ FAILING = """
 
 def test_a_full_disk_is_an_error_that_names_operator_and_folder(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FAILING), str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", textwrap.dedent(FAILING), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 1, done.stderr
     last = done.stderr.strip().splitlines()

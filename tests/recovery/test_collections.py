@@ -65,7 +65,9 @@ def test_components_of_a_graph_are_right_at_every_time(tmp_path: Path, shapes: l
 
 
 @kills
-@pytest.mark.parametrize("shapes", [[(1, 1)], [(1, 1), (3, 1), (2, 1)]], ids=["one worker", "other numbers of workers"])
+@pytest.mark.parametrize(
+    "shapes", [[(1, 1)], [(1, 1), (3, 1), (2, 1)]], ids=["one worker", "other numbers of workers"]
+)
 def test_state_on_disk_is_in_checkpoints(
     tmp_path: Path, shapes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

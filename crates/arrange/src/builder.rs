@@ -288,7 +288,7 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         Ok((columns.into(), times))
     }
 
-    /// As [`finish`](Self::finish), of columns in memory.
+    /// Finishes columns that are in memory.
     pub(crate) fn finish_here(mut self) -> (Columns<K, V>, Vec<T>) {
         let mut unlimited = usize::MAX;
         self.settle(&mut unlimited);

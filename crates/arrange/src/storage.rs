@@ -39,7 +39,7 @@ impl StdError for StorageError {
     }
 }
 
-/// Where batches are stored that memory has no room for.
+/// A place for batches that memory has no room for.
 pub trait Storage: fmt::Debug + Send + Sync {
     /// Returns whether a batch of about so many bytes is to be stored rather than kept in memory.
     fn stores(&self, bytes: usize) -> bool;

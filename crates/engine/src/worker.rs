@@ -151,7 +151,7 @@ impl<P: Payload> Worker<P> {
         drop(before); // after the borrow
     }
 
-    /// What the operators of this worker share, if it is of this type.
+    /// Returns the thing that the operators of this worker share, if it is of this type.
     pub fn resource<R: Any + Send + Sync>(&self) -> Option<Arc<R>> {
         let resource = self.0.resource.borrow().clone();
         resource?.downcast().ok()

@@ -257,7 +257,7 @@ pub(crate) struct Cluster {
     threads: Arc<Threads>,
     receiver_threads: Arc<ReceiverThreads>,
     process: Process,
-    /// What operators' state may take in memory, if that is bounded.
+    /// The bound of the memory of operators' state, if there is one.
     budget: Option<Arc<EngineBudget>>,
 }
 

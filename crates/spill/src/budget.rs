@@ -42,7 +42,7 @@ impl Weighter<PageId, Cached> for Bytes {
     }
 }
 
-/// What was read and written since the budget was made.
+/// The counts of reads and writes since the budget was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes written to files.
@@ -136,7 +136,7 @@ impl Budget {
         accounts.map(|account| account.on_disk()).sum()
     }
 
-    /// What was read and written.
+    /// The counts of reads and writes.
     pub fn traffic(&self) -> Traffic {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
         Traffic {

@@ -33,7 +33,7 @@ pub enum Error {
         operator: String,
         /// The folder.
         folder: PathBuf,
-        /// What was seen.
+        /// The damage.
         what: String,
     },
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["state_of"]
 
 BUDGET = ("limit", "used", "cached", "written", "read", "hits", "misses")
-"""What a process says of its budget of memory, where it has one."""
+"""The numbers that a process gives of its budget of memory, where it has one."""
 
 TOTALS = ("runs", "nanoseconds", "records_in", "records_out", "batches_in", "batches_out")
 

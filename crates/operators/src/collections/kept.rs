@@ -323,7 +323,7 @@ pub(crate) struct Keeper<T> {
     here: usize,
     peers: usize,
     known: Vec<(Run<T>, Piece)>,
-    /// Where batches of a checkpoint go that memory has no room for.
+    /// The place for batches of a checkpoint that memory has no room for.
     storage: Option<Arc<dyn Storage>>,
 }
 

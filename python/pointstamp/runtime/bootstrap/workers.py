@@ -25,8 +25,8 @@ def form(config: Config, listener: socket | None) -> _core.Cluster:
 
     Raises:
         ClusterError: If the cluster was not formed in time, or the processes cannot be in one cluster.
-        ConfigError: If the certificates or the user's secret cannot be used, or no files can be made for state that
-            memory has no room for.
+        ConfigError: If the certificates or the user's secret cannot be used, or no files can be made for
+            state that memory has no room for.
     """
     connections = _connected(config, listener) if config.processes > 1 else None
     return _core.Cluster(
