@@ -89,9 +89,11 @@ demo: $(build_stamp)
 
 test: test-rust test-python
 
-# pointstamp-py is tested from Python (outside of an interpreter it does not link); the benches are only run.
+# pointstamp-py is tested from Python (outside of an interpreter it does not link); the benches are only run. Arrangements
+# are tested once more with all batches stored.
 test-rust: $(dev_stamp)
 	CARGO=$(CARGO) $(TESTS) cargo --workspace --exclude pointstamp-py --exclude pointstamp-bench --locked
+	CARGO=$(CARGO) POINTSTAMP_STORED=1 $(TESTS) cargo -p pointstamp-arrange --tests --locked
 
 test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(PYTEST) tests

@@ -1,6 +1,6 @@
 """Runs the long checks: `python tools/check_deep.py [--effort N] [--seed N] [PART...]`.
 
-Parts: properties, simulated, executions, kills, models, mutants, shuttle, miri, threads, fuzz; all but
+Parts: properties, simulated, executions, kills, disk, models, mutants, shuttle, miri, threads, fuzz; all but
 mutants when none is named. A part for which this machine lacks a tool is skipped, and the last lines say
 which and why. Exits 1 if a part fails, or if none could be run.
 
@@ -36,6 +36,9 @@ PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow
 
 # Tests in which no worker waits for another but by stepping.
 SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests/arrow"]
+
+# Tests of operators whose state may be on disk.
+DISK_TESTS = ["tests/collections", "tests/loops", "tests/recovery", "tests/memory", "tests/processes"]
 
 # Crates whose tests Miri can run: without sockets, threads that wait for long, and C.
 MIRI_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-rows", "pointstamp-operators"]
@@ -137,6 +140,17 @@ def kills(search: Search) -> Iterator[Command]:
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, "tests/recovery"], search.env)
 
 
+def disk(search: Search) -> Iterator[Command]:
+    """The tests of collections, graphs and recovery with a budget of memory that has room for nothing."""
+    limits = [search.option, "--timeout=7200", "-o", "faulthandler_timeout=7500"]
+    env = {"POINTSTAMP_MEMORY": "1 KiB"}
+    yield Command([sys.executable, "-m", "pytest", "-q", *limits, *DISK_TESTS], env)
+    packages = ["-p", "pointstamp-arrange", "--tests"]
+    yield Command(
+        [cargo(), "test", "--release", "--locked", *packages], {**search.env, "POINTSTAMP_STORED": "1"}
+    )
+
+
 def models(_: Search) -> Iterator[Command]:
     """The progress protocol over every interleaving of larger clusters."""
     test = ["-p", "pointstamp-progress", "--test", "explore"]
@@ -224,7 +238,19 @@ def _output(*words: str) -> str:
 
 PARTS: dict[str, Callable[[Search], Iterator[Command]]] = {
     part.__name__: part
-    for part in (properties, simulated, executions, kills, models, mutants, shuttle, miri, threads, fuzz)
+    for part in (
+        properties,
+        simulated,
+        executions,
+        kills,
+        disk,
+        models,
+        mutants,
+        shuttle,
+        miri,
+        threads,
+        fuzz,
+    )
 }
 
 # Not for every night: its findings must be examined, and are no failure by themselves.

@@ -112,6 +112,11 @@ def benches(wheel: Path | None) -> list[Bench]:
                 *("--every", "0.5", "--rounds", "20", "--turns", "1"),
             ],
         ),
+        Bench(
+            "memory",
+            _python("memory.py"),
+            ["--pairs", "200000", "--memory", "1 MiB", "--rounds", "5", "--turns", "1"],
+        ),
         # It needs Java: `make bench-spark` names it.
         Bench("spark", _python("bench_spark.py"), ["--scale", "0.001", "--turns", "1"], unnamed=False),
     ]

@@ -34,6 +34,9 @@ FIRST_PORT = 2101
 SECRET_VARIABLE = "POINTSTAMP_SECRET"
 """The variable with the shared secret for `Config.from_args`: every user of the host sees arguments."""
 
+MEMORY_VARIABLE = "POINTSTAMP_MEMORY"
+"""The variable with the budget of memory, where the program does not say one."""
+
 PROGRESS_MODES = ("demand", "eager")
 
 
@@ -62,6 +65,11 @@ class Config:
             of `pointstamp.observability.metrics`, to the meter provider that the program has set up.
         checkpoint: The location of checkpoints, and their interval; None for none.
         restart: When `execute` with `processes` starts all of them again; None for never.
+        memory: The bytes of this process's memory that operators' state may take, also as text such as
+            ``"2 GiB"``; the rest is on disk. None, the default, for no bound. The variable
+            ``POINTSTAMP_MEMORY`` is taken where the argument is left out.
+        spill: The folder of state that memory has no room for. The default is the folder of the checkpoints,
+            else the folder for temporary files. Files there have no names, and are gone with the process.
         dashboard: A port of the loopback interface for the live page, and for metrics at ``/metrics``; 0
             takes a free one. ``"host:port"``, also with port 0, serves it elsewhere, to clients that have the
             printed token.
@@ -107,6 +115,10 @@ class Config:
     """The location of checkpoints, and their interval; None where none are made."""
     restart: Restart | None
     """When `execute` with `processes` starts lost processes again; None for never."""
+    memory: int | None
+    """The bytes that operators' state may take of memory; None for no bound."""
+    spill: str | None
+    """The folder of state that memory has no room for; None for the default."""
     dashboard: tuple[str, int] | None
     """The interface and port of the live page; None for none."""
 
@@ -128,6 +140,8 @@ class Config:
         telemetry: bool = False,
         checkpoint: Checkpoint | None = None,
         restart: Restart | None = None,
+        memory: int | str | None = None,
+        spill: str | os.PathLike[str] | None = None,
     ) -> None:
         workers = _at_least("workers", workers, 1)
         processes = _at_least("processes", processes, 1)
@@ -164,11 +178,13 @@ class Config:
             "high_water": _at_least("high_water", high_water, 1),
             "tls": tls,
             "stall_timeout": _checked_timeout("stall_timeout", stall_timeout),
-            "log": _checked_folder(log),
+            "log": _checked_folder(log, "log", "no log"),
             "dashboard": _checked_page(dashboard),
             "telemetry": bool(telemetry),
             "checkpoint": checkpoint,
             "restart": restart,
+            "memory": _checked_memory(memory),
+            "spill": _checked_folder(spill, "spill", "the folder of the checkpoints, or for temporary files"),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # it is frozen
@@ -212,11 +228,14 @@ class Config:
         telemetry = ", telemetry=True" if self.telemetry else ""
         checkpoint = "" if self.checkpoint is None else f", checkpoint={self.checkpoint!r}"
         restart = "" if self.restart is None else f", restart={self.restart!r}"
+        memory = "" if self.memory is None else f", memory={self.memory}"
+        spill = "" if self.spill is None else f", spill={self.spill!r}"
         return (
             f"Config(workers={self.workers}, processes={self.processes}, process={self.process}"
             f"{addresses}{secret}, connect_timeout={self.connect_timeout:g}, "
             f"progress_mode={self.progress_mode!r}, high_water={self.high_water}"
-            f"{tls}, stall_timeout={self.stall_timeout:g}{log}{dashboard}{telemetry}{checkpoint}{restart})"
+            f"{tls}, stall_timeout={self.stall_timeout:g}{log}{dashboard}{telemetry}{checkpoint}{restart}"
+            f"{memory}{spill})"
         )
 
 
@@ -290,14 +309,48 @@ def checked_stall_report(seconds: float | bool | None, name: str = "stall_report
     return seconds
 
 
-def _checked_folder(log: str | os.PathLike[str] | None) -> str | None:
-    """Returns the folder of the log."""
-    if log is None:
+def _checked_folder(given: str | os.PathLike[str] | None, name: str, default: str) -> str | None:
+    """Returns a folder."""
+    if given is None:
         return None
-    folder = os.fspath(log)
+    folder = os.fspath(given)
     if not folder:
-        raise ConfigError("log is a folder, and is empty: leave it out for no log, or say '.' for this one")
+        raise ConfigError(
+            f"{name} is a folder, and is empty: leave it out for {default}, or say '.' for this one"
+        )
     return folder
+
+
+_UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12} | {
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+}
+"""The bytes of each unit, without the last B."""
+
+LEAST_MEMORY = 1 << 10
+"""The bytes of the smallest budget: some pages, for tests in which everything is on disk."""
+
+
+def _checked_memory(memory: int | str | None) -> int | None:
+    """Returns the bytes of a budget."""
+    name = "memory"
+    if memory is None:
+        memory, name = os.environ.get(MEMORY_VARIABLE), MEMORY_VARIABLE
+        if not memory:
+            return None
+    if isinstance(memory, str):
+        text = memory.strip().lower()
+        number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+        unit = text[len(number) :].strip()
+        try:
+            memory = int(float(number) * _UNITS[unit.removesuffix("b")])
+        except (KeyError, ValueError, OverflowError):
+            raise ConfigError(
+                f'{name} is a number of bytes, or text such as "2 GiB" or "500 MB", and is {memory!r}'
+            ) from None
+    return _at_least(name, memory, LEAST_MEMORY)
 
 
 def _checked_secret(secret: bytes | str | None) -> bytes | None:

@@ -23,6 +23,7 @@ from pointstamp.observability.collector import DISTANCE, PATIENCE, Collector
 from pointstamp.observability.stalls import explained, note
 from pointstamp.runtime.checkpoints import begin
 from pointstamp.runtime.exit import StoppedAtExit
+from pointstamp.runtime.memory import budget_of
 from pointstamp.runtime.threads import Helper, join
 from pointstamp.runtime.worker import Worker
 
@@ -176,6 +177,7 @@ class _Simulated:
                 _core.ProgressMode.DEMAND,
                 config.high_water,
                 self._simulation.connections(process) if processes > 1 else None,
+                budget_of(config),
             )
             for process in range(processes)
         ]

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 import processes_in_threads
+from budgets import budgets, written
 from collection_terms import INPUTS, RECORDS, NoEndError, Term, build, evaluate, terms
+from effort import examples
 
 Update = tuple[int, Any, tuple[int, int], Any, int]
 """Worker, input, time, record, diff."""
@@ -96,6 +98,21 @@ def check(
 
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_random_dataflows_whose_state_is_on_disk_are_what_recomputation_gives(
+    workers: int, dims: int
+) -> None:
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
+    @given(terms(), updates(2), st.lists(st.integers(0, 3), min_size=1, max_size=4))
+    def property_(term: Term, changes: list[Update], pauses: list[int]) -> None:
+        check(term, changes, pauses, workers, 1, dims)
+
+    with budgets() as made:
+        property_()
+    assert written(made) > 0, "some state was on disk"
 
 
 @pytest.mark.parametrize(("processes", "workers"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2)])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from budgets import SMALL
 from killing import check_folder, kills, rows, run_killed
 
 NODES = 24
@@ -60,6 +61,22 @@ def write_edges(folder: Path, seed: int) -> list[Sizes]:
     ids=["one worker", "two workers", "two processes", "other numbers of workers"],
 )
 def test_components_of_a_graph_are_right_at_every_time(tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
+    check_components(tmp_path, shapes)
+
+
+@kills
+@pytest.mark.parametrize(
+    "shapes", [[(1, 1)], [(1, 1), (3, 1), (2, 1)]], ids=["one worker", "other numbers of workers"]
+)
+def test_state_on_disk_is_in_checkpoints(
+    tmp_path: Path, shapes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POINTSTAMP_MEMORY", SMALL)
+    check_components(tmp_path, shapes)
+
+
+def check_components(tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
+    """Kills the program again and again, and compares what it has shown."""
     expected = write_edges(tmp_path, len(shapes))
     run_killed("graph.py", tmp_path, shapes=shapes, seed=len(shapes))
     changes: list[Sizes] = [Counter() for _ in range(TIMES)]

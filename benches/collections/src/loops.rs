@@ -96,7 +96,7 @@ impl Search {
         }
         let later = [time + 1, 0];
         for (_, sealed) in self.edges.seal(&Antichain::from_elem(time + 1)) {
-            let batch = std::sync::Arc::new(sealed.batch.map_times(|time| [*time, 0]));
+            let batch = sealed.batch.map_times(|time| [*time, 0]);
             let number = sealed.number;
             self.join.push_right(&Sealed { batch, number }, [time, 0]);
         }
@@ -169,7 +169,7 @@ impl Search {
     /// Returns the number of reached nodes, and the sum of their distances.
     fn check(&self, time: u64) -> (u64, u64) {
         let batches = self.result.batches();
-        let mut cursor = pointstamp_arrange::Cursor::new(&batches);
+        let mut cursor = pointstamp_arrange::Cursor::new(batches).expect("it is in memory");
         let mut sums = (0, 0);
         while cursor.key().is_some() {
             let add = |distance, count: i64| {
@@ -179,7 +179,7 @@ impl Search {
             cursor
                 .vals_at(&[time, u64::MAX], add)
                 .expect("small differences");
-            cursor.pass();
+            cursor.pass().expect("it is in memory");
         }
         sums
     }

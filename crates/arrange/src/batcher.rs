@@ -11,11 +11,11 @@ use std::sync::Arc;
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
-use crate::columns::Columns;
-use crate::error::Overflow;
+use crate::error::Error;
 use crate::merge::Merge;
 use crate::rows::Rows;
-use crate::sealing::{Run, Sealing, Timed, run_of};
+use crate::sealing::{Sealing, Timed};
+use crate::storage::Storage;
 use crate::time::Time;
 use crate::updates::Updates;
 
@@ -33,17 +33,18 @@ const BUFFER: usize = if cfg!(debug_assertions) { 32 } else { 1 << 18 };
 /// batcher.push(8, (), &2, 1)?;
 /// let sealed = batcher.seal(&Antichain::from_elem(1))?;
 /// assert_eq!(sealed[0].0, 0); // sent at time 0
-/// assert_eq!(sealed[0].1.iter().collect::<Vec<_>>(), [(7, (), &0, 1)]);
+/// let page = sealed[0].1.page(0)?;
+/// assert_eq!(page.iter().collect::<Vec<_>>(), [(7, (), &0, 1)]);
 /// assert_eq!(batcher.frontier(), &Antichain::from_elem(2));
-/// # Ok::<(), pointstamp_arrange::Overflow>(())
+/// # Ok::<(), pointstamp_arrange::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Batcher<K, V, T> {
     buffer: Updates<K, V, T>,
     /// Sorted runs, the longest first.
-    runs: Vec<Run<K, V, T>>,
+    runs: Vec<Batch<K, V, T>>,
     /// Runs of later times, which are not merged with others before these.
-    parked: Vec<Run<K, V, T>>,
+    parked: Vec<Batch<K, V, T>>,
     /// The frontier of all times in the buffer and in the runs.
     frontier: Antichain<T>,
     /// The frontier up to which updates have been sealed.
@@ -52,6 +53,7 @@ pub struct Batcher<K, V, T> {
     sealing: Option<Sealing<K, V, T>>,
     /// Whether the frontier may be another after it.
     stale: bool,
+    storage: Option<Arc<dyn Storage>>,
 }
 
 impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
@@ -65,17 +67,20 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             lower,
             sealing: None,
             stale: false,
+            storage: None,
         }
     }
 
+    /// Has runs stored where the storage asks for it.
+    pub fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
+        self.storage = storage;
+    }
+
     /// Creates a batcher from [`runs`](Self::runs) of updates at or after `lower`.
-    pub fn restored(
-        lower: Antichain<T>,
-        runs: impl IntoIterator<Item = Arc<Batch<K, V, T>>>,
-    ) -> Self {
+    pub fn restored(lower: Antichain<T>, runs: impl IntoIterator<Item = Batch<K, V, T>>) -> Self {
         let mut runs: Vec<_> = runs.into_iter().filter(|run| !run.is_empty()).collect();
         runs.sort_by_key(|run| std::cmp::Reverse(run.len()));
-        let times = runs.iter().flat_map(|run| run.times.iter());
+        let times = runs.iter().flat_map(|run| run.times().iter());
         Self {
             frontier: times.cloned().collect(),
             runs,
@@ -87,12 +92,12 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
+    /// When differences that add up do not fit, or the storage fails.
     ///
     /// # Panics
     ///
     /// When a seal is in progress.
-    pub fn runs(&mut self) -> Result<Vec<Run<K, V, T>>, Overflow> {
+    pub fn runs(&mut self) -> Result<Vec<Batch<K, V, T>>, Error> {
         assert!(
             !self.is_sealing(),
             "a seal is complete before updates are listed"
@@ -105,7 +110,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
+    /// When differences that add up do not fit, or the storage fails.
     #[inline]
     pub fn push(
         &mut self,
@@ -113,7 +118,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         val: V::Item<'_>,
         time: &T,
         diff: i64,
-    ) -> Result<(), Overflow> {
+    ) -> Result<(), Error> {
         debug_assert!(self.lower.less_equal(time), "{time:?} has been sealed");
         if diff != 0 && !self.frontier.less_equal(time) {
             self.frontier.insert(time.clone());
@@ -129,18 +134,12 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
+    /// When differences that add up do not fit, or the storage fails.
     ///
     /// # Panics
     ///
     /// When the columns differ in length.
-    pub fn extend_at(
-        &mut self,
-        keys: &K,
-        vals: &V,
-        time: &T,
-        diffs: &[i64],
-    ) -> Result<(), Overflow> {
+    pub fn extend_at(&mut self, keys: &K, vals: &V, time: &T, diffs: &[i64]) -> Result<(), Error> {
         debug_assert!(self.lower.less_equal(time), "{time:?} has been sealed");
         if diffs.iter().any(|diff| *diff != 0) && !self.frontier.less_equal(time) {
             self.frontier.insert(time.clone());
@@ -156,8 +155,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn append(&mut self, updates: &mut Updates<K, V, T>) -> Result<(), Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn append(&mut self, updates: &mut Updates<K, V, T>) -> Result<(), Error> {
         debug_assert!(
             updates
                 .times()
@@ -190,9 +189,39 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
 
     /// The number of updates held.
     pub fn len(&self) -> usize {
-        let runs = self.runs.iter().chain(&self.parked);
+        let runs = self.held_runs();
         let sealing = self.sealing.as_ref().map_or(0, Sealing::len);
-        self.buffer.len() + sealing + runs.map(|run| run.len()).sum::<usize>()
+        self.buffer.len() + sealing + runs.map(Batch::len).sum::<usize>()
+    }
+
+    /// Stores the largest run in memory, if the storage asks for it.
+    ///
+    /// # Errors
+    ///
+    /// When the storage fails.
+    pub fn store(&mut self) -> Result<(), Error> {
+        let runs = self.runs.iter_mut().chain(&mut self.parked);
+        let here = runs.filter(|run| !run.is_stored());
+        if let Some(run) = here.max_by_key(|run| run.bytes()) {
+            *run = stored(run.clone(), self.storage.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn held_runs(&self) -> impl Iterator<Item = &Batch<K, V, T>> {
+        self.runs.iter().chain(&self.parked)
+    }
+
+    /// The bytes of memory held, and those on disk but for results of a seal in progress.
+    pub fn size(&self) -> (usize, u64) {
+        let sealing = self.sealing.as_ref();
+        let (mut bytes, mut on_disk) = sealing.map_or((0, 0), Sealing::size);
+        bytes += self.buffer.bytes();
+        for run in self.held_runs() {
+            bytes += run.bytes();
+            on_disk += run.bytes_on_disk();
+        }
+        (bytes, on_disk)
     }
 
     /// True when nothing is held.
@@ -201,13 +230,16 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     }
 
     /// Sorts the buffer into a run, and merges runs of similar lengths.
-    fn flush(&mut self) -> Result<(), Overflow> {
+    fn flush(&mut self) -> Result<(), Error> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let sorted = self.buffer.sorted()?;
+        let (columns, times) = self.buffer.sorted()?;
         self.buffer.clear();
-        self.add_run(sorted);
+        if columns.len() > 0 {
+            let run = Batch::unbounded((columns.into(), times));
+            self.runs.push(stored(run, self.storage.as_ref())?);
+        }
         while let [.., older, newer] = &self.runs[..]
             && older.len() < 2 * newer.len()
         {
@@ -216,19 +248,16 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         Ok(())
     }
 
-    fn add_run(&mut self, columns: (Columns<K, V>, Vec<T>)) {
-        if columns.0.len() > 0 {
-            self.runs.push(run_of(columns));
-        }
-    }
-
-    fn merge_last(&mut self) -> Result<(), Overflow> {
+    fn merge_last(&mut self) -> Result<(), Error> {
         let (Some(newer), Some(older)) = (self.runs.pop(), self.runs.pop()) else {
             return Ok(());
         };
-        let merged = merge(older, newer)?;
+        let mut merge = Merge::new(older, newer, Antichain::new(), self.storage.as_ref());
+        let mut unlimited = usize::MAX;
+        merge.work(&mut unlimited)?;
+        let merged = merge.finish()?;
         if !merged.is_empty() {
-            self.runs.push(Arc::new(merged));
+            self.runs.push(merged);
         }
         Ok(())
     }
@@ -242,8 +271,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Timed<K, V, T>, Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Timed<K, V, T>, Error> {
         self.begin_seal(upper)?;
         let mut unlimited = usize::MAX;
         Ok(self.work(&mut unlimited)?.unwrap_or_default())
@@ -253,15 +282,15 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn begin_seal(&mut self, upper: &Antichain<T>) -> Result<(), Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn begin_seal(&mut self, upper: &Antichain<T>) -> Result<(), Error> {
         debug_assert!(self.sealing.is_none(), "one seal at a time");
         let mut taken = Vec::new();
         self.stale = !self.frontier.iter().all(|time| upper.less_equal(time));
         if self.stale {
             self.flush()?;
             let ready =
-                |run: &mut Run<K, V, T>| !run.times.iter().all(|time| upper.less_equal(time));
+                |run: &mut Batch<K, V, T>| !run.times().iter().all(|time| upper.less_equal(time));
             taken.extend(self.parked.extract_if(.., ready));
             taken.extend(self.runs.extract_if(.., ready));
         }
@@ -272,6 +301,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             &held,
             self.lower.clone(),
             upper.clone(),
+            self.storage.clone(),
         ));
         Ok(())
     }
@@ -282,8 +312,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn work(&mut self, fuel: &mut usize) -> Result<Option<Timed<K, V, T>>, Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn work(&mut self, fuel: &mut usize) -> Result<Option<Timed<K, V, T>>, Error> {
         let Some(sealing) = &mut self.sealing else {
             return Ok(None);
         };
@@ -299,7 +329,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
         self.lower = kept.upper;
         if self.stale {
             let runs = self.runs.iter().chain(&self.parked);
-            let times = runs.flat_map(|run| run.times.iter());
+            let times = runs.flat_map(|run| run.times().iter());
             self.frontier = times.chain(self.buffer.times()).cloned().collect();
         }
         Ok(Some(sealed))
@@ -311,12 +341,18 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
     }
 }
 
-fn merge<K: Rows, V: Rows, T: Time>(
-    older: Run<K, V, T>,
-    newer: Run<K, V, T>,
-) -> Result<Batch<K, V, T>, Overflow> {
-    let mut merge = Merge::new(older, newer, Antichain::new());
-    let mut unlimited = usize::MAX;
-    merge.work(&mut unlimited)?;
-    Ok(merge.finish())
+/// A run in the storage, if that asks for it.
+fn stored<K: Rows, V: Rows, T: Time>(
+    run: Batch<K, V, T>,
+    storage: Option<&Arc<dyn Storage>>,
+) -> Result<Batch<K, V, T>, Error> {
+    match storage {
+        Some(storage) if storage.stores(run.bytes()) => {
+            let mut merge = Merge::storing(run, storage);
+            let mut unlimited = usize::MAX;
+            merge.work(&mut unlimited)?;
+            merge.finish()
+        }
+        _ => Ok(run),
+    }
 }

@@ -6,10 +6,14 @@
 //! end, in instalments.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::batch::{Body, Sorted};
 use crate::columns::Columns;
-use crate::error::{Overflow, add};
+use crate::error::{Error, Overflow, add};
 use crate::rows::Rows;
+use crate::storage::Storage;
+use crate::stored::Storing;
 use crate::time::Time;
 
 /// Columns that grow at their end.
@@ -22,6 +26,8 @@ pub(crate) struct Builder<K, V, T> {
     used: Vec<bool>,
     /// The new indices of times after unused ones are removed, and the number of indices that were replaced.
     settling: Option<(Vec<u32>, usize)>,
+    /// The pages that are full, where the columns do not stay in memory.
+    storing: Option<Storing<K>>,
 }
 
 impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
@@ -34,6 +40,55 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
             times,
             used: vec![false; several],
             settling: None,
+            storing: None,
+        }
+    }
+
+    /// A builder of about so many bytes, which go to the storage if that asks for them.
+    pub(crate) fn stored_in(
+        times: Vec<T>,
+        storage: Option<&Arc<dyn Storage>>,
+        bytes: usize,
+    ) -> Self {
+        let storage = storage.filter(|storage| storage.stores(bytes));
+        Self {
+            storing: storage.cloned().map(Storing::new),
+            ..Self::new(times)
+        }
+    }
+
+    /// The columns so far, except those that are stored.
+    pub(crate) fn columns(&self) -> &Columns<K, V> {
+        &self.columns
+    }
+
+    /// Whether full pages go to the storage.
+    #[inline]
+    pub(crate) fn is_storing(&self) -> bool {
+        self.storing.is_some()
+    }
+
+    /// The fuel that may be used before [`store_full_page`](Self::store_full_page) is called again.
+    #[inline]
+    pub(crate) fn step(&self, fuel: usize) -> usize {
+        match &self.storing {
+            Some(storing) => storing.step().min(fuel),
+            None => fuel,
+        }
+    }
+
+    /// Stores a page if there is enough for one. To be called between two keys.
+    #[inline]
+    pub(crate) fn store_full_page(&mut self) -> Result<(), Error> {
+        match &mut self.storing {
+            Some(storing) if self.columns.bytes() >= storing.page_bytes() => {
+                let columns = std::mem::take(&mut self.columns);
+                if columns.len() > 0 {
+                    storing.append(&columns)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -191,23 +246,20 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         Ok(())
     }
 
-    /// Forgets times that are not used, for so much fuel in indices written anew; true when that is done.
+    /// Forgets times that are not used, for so much fuel in indices written anew; true when that is done. Where pages are
+    /// stored nothing is written anew: the indices in them are mapped when they are read.
     pub(crate) fn settle(&mut self, fuel: &mut usize) -> bool {
-        if self.used.iter().all(|used| *used) {
+        if self.used.iter().all(|used| *used)
+            || self
+                .storing
+                .as_ref()
+                .is_some_and(|storing| !storing.is_empty())
+        {
             return true;
         }
         let index = &mut self.columns.index;
-        let used = &self.used;
-        let (map, at) = self.settling.get_or_insert_with(|| {
-            let mut next = 0;
-            let places = used.iter().map(|used| {
-                let place = next;
-                next += u32::from(*used);
-                place
-            });
-            (places.collect(), 0)
-        });
-        let left = used.iter().filter(|used| **used).count();
+        let (map, at) = self.settling.get_or_insert_with(|| (places(&self.used), 0));
+        let left = self.used.iter().filter(|used| **used).count();
         if left > 1 {
             let done = index.remap(*at, fuel.saturating_mul(REMAPPED), map);
             *at += done;
@@ -218,13 +270,26 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         } else {
             index.forget();
         }
-        let mut kept = std::mem::take(&mut self.used).into_iter();
-        self.times.retain(|_| kept.next().unwrap_or(false));
+        self.forget_unused();
         true
     }
 
     /// Returns the columns, and the times that their indices refer to: the used ones, in order.
-    pub(crate) fn finish(mut self) -> (Columns<K, V>, Vec<T>) {
+    pub(crate) fn finish(mut self) -> Result<Sorted<K, V, T>, Error> {
+        if let Some(mut storing) = self.storing.take_if(|storing| !storing.is_empty()) {
+            if self.columns.len() > 0 {
+                storing.append(&self.columns)?;
+            }
+            let map = self.forget_unused();
+            let stored = storing.finish(map)?;
+            return Ok((Body::Stored(Arc::new(stored)), self.times));
+        }
+        let (columns, times) = self.finish_here();
+        Ok((columns.into(), times))
+    }
+
+    /// Finishes columns that are in memory.
+    pub(crate) fn finish_here(mut self) -> (Columns<K, V>, Vec<T>) {
         let mut unlimited = usize::MAX;
         self.settle(&mut unlimited);
         if self.columns.len() == 0 {
@@ -233,6 +298,28 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
         self.columns.shrink();
         (self.columns, self.times)
     }
+
+    /// Forgets times that are not used; returns the new indices of the others, unless all are used.
+    fn forget_unused(&mut self) -> Option<Vec<u32>> {
+        if self.used.iter().all(|used| *used) {
+            return None;
+        }
+        let map = places(&self.used);
+        let mut kept = std::mem::take(&mut self.used).into_iter();
+        self.times.retain(|_| kept.next().unwrap_or(false));
+        Some(map)
+    }
+}
+
+/// The new index of each time, when those that are not used are left out.
+fn places(used: &[bool]) -> Vec<u32> {
+    let mut next = 0;
+    let places = used.iter().map(|used| {
+        let place = next;
+        next += u32::from(*used);
+        place
+    });
+    places.collect()
 }
 
 /// So many indices are written anew for a unit of fuel; fewer where tests run.
@@ -251,6 +338,25 @@ impl TimeMap {
         let indices: Vec<u32> = times.iter().map(find).collect();
         let strict = indices.is_sorted_by(|a, b| a < b);
         Self { indices, strict }
+    }
+
+    /// The mapping of so many indices to themselves.
+    #[allow(clippy::cast_possible_truncation)] // dictionaries are far smaller than 2^32
+    pub(crate) fn identity(times: usize) -> Self {
+        Self {
+            indices: (0..times as u32).collect(),
+            strict: true,
+        }
+    }
+
+    /// The indices.
+    pub(crate) fn into_indices(self) -> Vec<u32> {
+        self.indices
+    }
+
+    /// The number of indices.
+    pub(crate) fn len(&self) -> usize {
+        self.indices.len()
     }
 
     #[inline]

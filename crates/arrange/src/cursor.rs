@@ -6,10 +6,10 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::batch::Batch;
-use crate::error::{Overflow, add};
+use crate::batch::{Batch, Page};
+use crate::error::{Error, Overflow, add};
+use crate::pins::Pins;
 use crate::rows::Rows;
 use crate::time::Time;
 use crate::trace::Trace;
@@ -40,30 +40,47 @@ impl Places {
     /// Moves to `key`, which is not before any earlier one; returns true if a batch has it.
     pub(crate) fn seek<K: Rows, V: Rows, T: Time>(
         &mut self,
-        batches: &[Arc<Batch<K, V, T>>],
+        batches: &mut Pins<K, V, T>,
         key: K::Item<'_>,
-    ) -> bool {
+    ) -> Result<bool, Error> {
+        batches.seek(&mut self.at, key)?;
         self.found.clear();
-        for (index, (batch, at)) in batches.iter().zip(&mut self.at).enumerate() {
-            let keys = batch.keys();
+        for (index, at) in self.at.iter_mut().enumerate() {
+            let keys = batches.current(index).keys();
             *at = keys.seek(*at..keys.len(), key);
             if *at < keys.len() && K::compare(keys.get(*at), key) == Ordering::Equal {
                 self.found.push(index);
             }
         }
-        !self.found.is_empty()
+        Ok(!self.found.is_empty())
     }
 
-    /// The position of the least of the next keys: a batch and the key in it.
+    /// Finds the batches that have `key`, which is the least of the next keys.
+    pub(crate) fn find<K: Rows, V: Rows, T: Time>(
+        &mut self,
+        batches: &Pins<K, V, T>,
+        key: K::Item<'_>,
+    ) {
+        self.found.clear();
+        for (index, at) in self.at.iter().enumerate() {
+            let keys = batches.current(index).keys();
+            if *at < keys.len() && K::compare(keys.get(*at), key) == Ordering::Equal {
+                self.found.push(index);
+            }
+        }
+    }
+
+    /// The position of the least of the next keys: a page and the key in it.
     pub(crate) fn least<K: Rows, V: Rows, T: Time>(
-        &self,
-        batches: &[Arc<Batch<K, V, T>>],
-    ) -> Option<(usize, usize)> {
-        let nexts = batches.iter().zip(&self.at).enumerate();
-        let nexts = nexts.filter(|(_, (batch, at))| **at < batch.keys().len());
-        let least = nexts
-            .min_by(|(_, (a, i)), (_, (b, j))| K::compare(a.keys().get(**i), b.keys().get(**j)));
-        least.map(|(index, (_, at))| (index, *at))
+        &mut self,
+        batches: &mut Pins<K, V, T>,
+    ) -> Result<Option<(usize, usize)>, Error> {
+        batches.turn(&mut self.at)?;
+        let nexts = self.at.iter().enumerate();
+        let nexts = nexts.map(|(index, at)| (index, *at, batches.current(index).keys()));
+        let nexts = nexts.filter(|(_, at, keys)| *at < keys.len());
+        let least = nexts.min_by(|(_, i, a), (_, j, b)| K::compare(a.get(*i), b.get(*j)));
+        Ok(least.map(|(index, at, _)| (batches.slot(index), at)))
     }
 
     /// The next key of the first batch.
@@ -78,24 +95,22 @@ impl Places {
         }
     }
 
-    /// The values of the current key: for each batch that has it, their range.
+    /// The values of the current key: for each batch that has it, the place of the page, and their range.
     pub(crate) fn vals<'a, K: Rows, V: Rows, T: Time>(
         &'a self,
-        batches: &'a [Arc<Batch<K, V, T>>],
+        batches: &'a Pins<K, V, T>,
     ) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
-        self.found
-            .iter()
-            .map(|index| (*index, batches[*index].vals_of(self.at[*index])))
+        self.found.iter().map(|index| {
+            let slot = batches.slot(*index);
+            (slot, batches[slot].vals_of(self.at[*index]))
+        })
     }
 
     /// The number of updates of the current key.
-    pub(crate) fn updates<K: Rows, V: Rows, T: Time>(
-        &self,
-        batches: &[Arc<Batch<K, V, T>>],
-    ) -> usize {
+    pub(crate) fn updates<K: Rows, V: Rows, T: Time>(&self, batches: &Pins<K, V, T>) -> usize {
         let parts = self.vals(batches);
         parts
-            .map(|(batch, vals)| batches[batch].columns.val_ends.span(&vals).len())
+            .map(|(page, vals)| batches[page].columns.val_ends.span(&vals).len())
             .sum()
     }
 }
@@ -105,70 +120,79 @@ impl Places {
 /// ```
 /// use pointstamp_arrange::{Batcher, Cursor, Units, Words};
 /// use pointstamp_order::Antichain;
-/// use std::sync::Arc;
 ///
 /// let mut batcher = Batcher::<Words, Units, u64>::new(Antichain::from_elem(0));
 /// for (key, time, diff) in [(3, 0, 1), (3, 1, 1), (4, 0, 1), (4, 2, -1)] {
 ///     batcher.push(key, (), &time, diff)?;
 /// }
 /// let (_, batch) = batcher.seal(&Antichain::new())?.remove(0);
-/// let batches = [Arc::new(batch)];
-/// let mut cursor = Cursor::new(&batches);
-/// assert!(cursor.seek(3));
+/// let mut cursor = Cursor::new(vec![batch])?;
+/// assert!(cursor.seek(3)?);
 /// assert_eq!(cursor.count_at(&0)?, 1);
 /// assert_eq!(cursor.count_at(&1)?, 2);
-/// cursor.pass();
+/// cursor.pass()?;
 /// assert_eq!(cursor.key(), Some(4));
-/// # Ok::<(), pointstamp_arrange::Overflow>(())
+/// # Ok::<(), pointstamp_arrange::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Cursor<'a, K, V, T> {
-    batches: &'a [Arc<Batch<K, V, T>>],
+pub struct Cursor<K, V, T> {
+    batches: Pins<K, V, T>,
     places: Places,
     /// The position of the current key.
     key: Option<(usize, usize)>,
 }
 
-impl<'a, K: Rows, V: Rows, T: Time> Cursor<'a, K, V, T> {
+impl<K: Rows, V: Rows, T: Time> Cursor<K, V, T> {
     /// A cursor at the first key.
-    pub fn new(batches: &'a [Arc<Batch<K, V, T>>]) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When a page on disk cannot be read, as of all functions that move.
+    pub fn new(batches: Vec<Batch<K, V, T>>) -> Result<Self, Error> {
         let mut cursor = Self {
-            batches,
             places: Places::new(batches.len()),
+            batches: Pins::new(batches),
             key: None,
         };
-        cursor.find();
-        cursor
+        cursor.find()?;
+        Ok(cursor)
     }
 
-    fn find(&mut self) {
-        self.key = self.places.least(self.batches);
-        if let Some(key) = self.key() {
-            self.places.seek(self.batches, key);
+    fn find(&mut self) -> Result<(), Error> {
+        self.batches.release();
+        self.key = self.places.least(&mut self.batches)?;
+        if let Some((page, key)) = self.key {
+            let key = self.batches[page].keys().get(key);
+            self.places.find(&self.batches, key);
         }
+        Ok(())
     }
 
     /// The current key; `None` after the last.
-    pub fn key(&self) -> Option<K::Item<'a>> {
+    pub fn key(&self) -> Option<K::Item<'_>> {
         self.key
-            .map(|(batch, key)| self.batches[batch].keys().get(key))
+            .map(|(page, key)| self.batches[page].keys().get(key))
     }
 
     /// Goes to the next key.
-    pub fn pass(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// See [`new`](Self::new).
+    pub fn pass(&mut self) -> Result<(), Error> {
         self.places.pass();
-        self.find();
+        self.find()
     }
 
     /// Goes to `key`, or to the first after it; true if it is there. Does not go back.
-    pub fn seek(&mut self, key: K::Item<'_>) -> bool {
-        let found = self.places.seek(self.batches, key);
-        if found {
-            self.key = self.places.least(self.batches);
-        } else {
-            self.find();
-        }
-        found
+    ///
+    /// # Errors
+    ///
+    /// See [`new`](Self::new).
+    pub fn seek(&mut self, key: K::Item<'_>) -> Result<bool, Error> {
+        let found = self.places.seek(&mut self.batches, key)?;
+        self.find()?;
+        Ok(found)
     }
 
     /// Calls `f` for each value of the current key, in order, with its count at `time`, unless that is
@@ -177,26 +201,30 @@ impl<'a, K: Rows, V: Rows, T: Time> Cursor<'a, K, V, T> {
     /// # Errors
     ///
     /// When a count does not fit.
-    pub fn vals_at(&self, time: &T, mut f: impl FnMut(V::Item<'a>, i64)) -> Result<(), Overflow> {
-        let count = |batch: &Batch<K, V, T>, val| {
-            let updates = batch.updates_of(val);
+    pub fn vals_at<'a>(
+        &'a self,
+        time: &T,
+        mut f: impl FnMut(V::Item<'a>, i64),
+    ) -> Result<(), Overflow> {
+        let count = |page: &Page<K, V, T>, val| {
+            let updates = page.updates_of(val);
             let mut before = updates.filter(|(at, _)| at.less_equal(time));
             before.try_fold(0, |sum, (_, diff)| add(sum, diff))
         };
-        let mut rest: Vec<(usize, Range<usize>)> = self.places.vals(self.batches).collect();
+        let mut rest: Vec<(usize, Range<usize>)> = self.places.vals(&self.batches).collect();
         loop {
             rest.retain(|(_, vals)| !vals.is_empty());
             let firsts = rest
                 .iter()
-                .map(|(batch, vals)| self.batches[*batch].vals().get(vals.start));
+                .map(|(page, vals)| self.batches[*page].vals().get(vals.start));
             let Some(least) = firsts.min() else {
                 return Ok(());
             };
             let mut sum = 0;
-            for (batch, vals) in &mut rest {
-                let batch = &self.batches[*batch];
-                if batch.vals().get(vals.start) == least {
-                    sum = add(sum, count(batch, vals.start)?)?;
+            for (page, vals) in &mut rest {
+                let page = &self.batches[*page];
+                if page.vals().get(vals.start) == least {
+                    sum = add(sum, count(page, vals.start)?)?;
                     vals.start += 1;
                 }
             }
@@ -213,10 +241,10 @@ impl<'a, K: Rows, V: Rows, T: Time> Cursor<'a, K, V, T> {
     /// When that does not fit.
     pub fn count_at(&self, time: &T) -> Result<i64, Overflow> {
         let mut sum = 0;
-        for (batch, vals) in self.places.vals(self.batches) {
-            let batch = &self.batches[batch];
-            for update in batch.columns.val_ends.span(&vals) {
-                let (at, diff) = batch.update(update);
+        for (page, vals) in self.places.vals(&self.batches) {
+            let page = &self.batches[page];
+            for update in page.columns.val_ends.span(&vals) {
+                let (at, diff) = page.update(update);
                 if at.less_equal(time) {
                     sum = add(sum, diff)?;
                 }
@@ -251,12 +279,11 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When a count does not fit.
-    pub fn get(&self, key: K::Item<'_>, time: &T) -> Result<Counted<V>, Overflow> {
-        let batches = self.batches();
-        let mut cursor = Cursor::new(&batches);
+    /// When a count does not fit, or a page on disk cannot be read.
+    pub fn get(&self, key: K::Item<'_>, time: &T) -> Result<Counted<V>, Error> {
+        let mut cursor = Cursor::new(self.batches())?;
         let mut counted: Counted<V> = Counted::default();
-        if cursor.seek(key) {
+        if cursor.seek(key)? {
             cursor.vals_at(time, |val, count| {
                 counted.vals.push(val);
                 counted.counts.push(count);

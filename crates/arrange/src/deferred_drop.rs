@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Body};
 use crate::rows::Rows;
 use crate::time::Time;
 
@@ -24,12 +24,10 @@ pub(crate) struct DeferredDrop {
 
 impl DeferredDrop {
     /// Takes a batch over, unless another owner holds it, which frees it then.
-    pub(crate) fn add<K: Rows, V: Rows, T: Time>(&mut self, batch: Arc<Batch<K, V, T>>) {
-        let Some(batch) = Arc::into_inner(batch) else {
-            return;
-        };
-        if batch.columns.bytes() >= SMALL
-            && let Some(columns) = Arc::into_inner(batch.columns)
+    pub(crate) fn add<K: Rows, V: Rows, T: Time>(&mut self, batch: Batch<K, V, T>) {
+        if let Body::Here(columns) = batch.body
+            && columns.bytes() >= SMALL
+            && let Some(columns) = Arc::into_inner(columns)
         {
             let large = columns.into_parts().into_iter();
             self.parts.extend(large.filter(|(bytes, _)| *bytes > 0));

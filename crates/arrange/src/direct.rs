@@ -7,11 +7,9 @@
 //! If it disappeared at a later time, the output would have an update that is not at or before the seed, or the key
 //! would be pending.
 
-use std::sync::Arc;
-
-use crate::batch::Batch;
 use crate::cursor::Places;
-use crate::error::{Overflow, add};
+use crate::error::{Error, add};
+use crate::pins::Pins;
 use crate::rows::Rows;
 use crate::time::Time;
 
@@ -46,25 +44,25 @@ pub(crate) struct Known {
     pub(crate) looked_at: usize,
 }
 
-type Batches<K, V, T> = [Arc<Batch<K, V, T>>];
+type Batches<K, V, T> = Pins<K, V, T>;
 
 /// Finds the change of a key with one seed: from the new batches, in which the key was found, unless it was
 /// pending alone, from the input's batches, and from the output's. `None` where that takes more than sums.
 pub(crate) fn find<K: Rows, V: Rows, W: Rows, T: Time>(
     (fresh, fresh_at, is_due): (&Batches<K, V, T>, &Places, bool),
-    (input, input_at): (&Batches<K, V, T>, &mut Places),
-    (output, output_at): (&Batches<K, W, T>, &mut Places),
+    (input, input_at): (&mut Batches<K, V, T>, &mut Places),
+    (output, output_at): (&mut Batches<K, W, T>, &mut Places),
     key: K::Item<'_>,
     seed: &T,
-) -> Result<Option<Known>, Overflow> {
-    output_at.seek(output, key);
+) -> Result<Option<Known>, Error> {
+    output_at.seek(output, key)?;
     let Some(before) = total(output, output_at, seed)? else {
         return Ok(None);
     };
     if before.diff == 1 && !is_due && only_adds(fresh, fresh_at) {
         return Ok(Some(Known { diff: 0, ..before }));
     }
-    input_at.seek(input, key);
+    input_at.seek(input, key)?;
     Ok(total(input, input_at, seed)?.map(|sum| Known {
         diff: i64::from(sum.diff > 0) - before.diff,
         looked_at: before.looked_at + sum.looked_at,
@@ -77,7 +75,7 @@ fn total<K: Rows, V: Rows, T: Time>(
     batches: &Batches<K, V, T>,
     places: &Places,
     seed: &T,
-) -> Result<Option<Known>, Overflow> {
+) -> Result<Option<Known>, Error> {
     let (mut diff, mut looked_at) = (0, 0);
     for (index, vals) in places.vals(batches) {
         let batch = &batches[index];

@@ -1,7 +1,5 @@
 //! Arrangements of an outer scope, seen from an inner one.
 
-use std::sync::Arc;
-
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
@@ -34,11 +32,11 @@ impl<K: Rows, V: Rows, T0: Time, T: Time> Entered<K, V, T0, T> {
 }
 
 impl<K: Rows, V: Rows, T0: Time, T: Time> Source<K, V, T> for Entered<K, V, T0, T> {
-    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
+    fn batches_through(&self, number: u64) -> Vec<Batch<K, V, T>> {
         let batches = self.source.batches_through(number);
         batches
             .iter()
-            .map(|batch| Arc::new(batch.map_times(&self.enter)))
+            .map(|batch| batch.map_times(&self.enter))
             .collect()
     }
 

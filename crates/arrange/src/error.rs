@@ -1,9 +1,12 @@
 //! Errors of the kernel.
 //!
-//! Owns [`Overflow`] and [`Error`]. The kernel refuses only differences that do not fit; other errors come from the
-//! caller's own function, and pass through unchanged.
+//! Owns [`Overflow`] and [`Error`]. The kernel refuses only differences that do not fit, and pages that are not as they
+//! were written; other errors come from the caller's own functions, and pass through unchanged.
 
 use std::fmt;
+
+use crate::format::Damaged;
+use crate::storage::StorageError;
 
 /// A difference left the range of 64 bits, where updates were added up or multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,18 @@ pub enum Error {
     Overflow,
     /// A function of the caller failed with this.
     Caller(Box<dyn std::error::Error + Send + Sync>),
+    /// The caller could not write or read a page.
+    Storage(StorageError),
+    /// The page of this number is not as it was written.
+    Page(usize),
+    /// Bytes are not a batch.
+    Damaged(Damaged),
+}
+
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Self {
+        Error::Storage(error)
+    }
 }
 
 impl From<Overflow> for Error {
@@ -40,6 +55,12 @@ impl fmt::Display for Error {
         match self {
             Error::Overflow => Overflow.fmt(formatter),
             Error::Caller(error) => error.fmt(formatter),
+            Error::Storage(error) => error.fmt(formatter),
+            Error::Damaged(damaged) => damaged.fmt(formatter),
+            Error::Page(page) => write!(
+                formatter,
+                "page {page} of a batch on disk is not as it was written: look at the disk, and start again"
+            ),
         }
     }
 }
@@ -47,8 +68,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Overflow => None,
+            Error::Overflow | Error::Page(_) => None,
             Error::Caller(error) => Some(error.as_ref()),
+            Error::Storage(error) => Some(error),
+            Error::Damaged(damaged) => Some(damaged),
         }
     }
 }

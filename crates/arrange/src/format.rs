@@ -1,21 +1,32 @@
 //! Batches as bytes.
 //!
-//! Owns [`Batch::write`] and [`Batch::read`], and [`Damaged`]. The format has a version and is that of
-//! memory, column by column, little-endian. Reading trusts nothing: a batch that comes out has every
+//! Owns [`Batch::write`], [`BatchReader`] and [`Damaged`]. A batch is a sequence of frames, each its length and its bytes:
+//! a header with the version, pages, and an empty frame. A page is a range of keys, column by column as in memory,
+//! little-endian. Both ways take the memory of a page. Reading trusts nothing: a batch that comes out has every
 //! invariant that the kernel relies on.
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
+use crate::builder::{Builder, TimeMap};
 use crate::columns::{Columns, Diffs, Index};
+use crate::error::{Error, Overflow};
 use crate::offsets::Offsets;
 use crate::rows::{Rows, read_length, read_offsets, read_words, write_words};
+use crate::storage::Storage;
 use crate::time::Time;
 
 /// The first bytes of every batch: a name, and the version of the format.
-const HEADER: [u8; 8] = *b"psbatch\x01";
+const HEADER: [u8; 8] = *b"psbatch\x02";
+
+/// A batch in memory is written in pages of so many updates, or of one key; fewer where tests run.
+const WRITTEN: usize = if cfg!(debug_assertions) { 8 } else { 1 << 14 };
 
 /// Bytes that are not a batch, or not of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,61 +49,212 @@ impl fmt::Display for Damaged {
 impl std::error::Error for Damaged {}
 
 impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
-    /// Appends the batch to `into`. Nothing in it refers to anything outside.
+    /// Writes the batch, a page at a time. Nothing in it refers to anything outside.
     ///
     /// ```
-    /// use pointstamp_arrange::{Batch, Batcher, Units, Words};
+    /// use pointstamp_arrange::{Batch, BatchReader, Batcher, Units, Words};
     /// use pointstamp_order::Antichain;
     ///
     /// let mut batcher = Batcher::<Words, Units, u64>::new(Antichain::from_elem(0));
     /// batcher.push(7, (), &0, 1)?;
     /// let (_, batch) = batcher.seal(&Antichain::from_elem(1))?.remove(0);
     /// let mut bytes = Vec::new();
-    /// batch.write(&mut bytes);
-    /// let read = Batch::<Words, Units, u64>::read(&mut &bytes[..]).expect("it is whole");
-    /// assert!(read.iter().eq(batch.iter()));
-    /// # Ok::<(), pointstamp_arrange::Overflow>(())
+    /// batch.write(&mut bytes)?;
+    /// let mut reader = BatchReader::<Words, Units, u64>::new(None);
+    /// reader.push(&bytes)?;
+    /// let read = reader.finish()?;
+    /// assert!(read.page(0)?.iter().eq(batch.page(0)?.iter()));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    pub fn write(&self, into: &mut Vec<u8>) {
-        into.extend(HEADER);
-        for frontier in [self.lower(), self.upper(), self.since()] {
-            write_times(into, frontier.elements());
-        }
-        write_times(into, &self.times);
-        let columns = &self.columns;
-        columns.keys.write(into);
-        write_offsets(into, &columns.key_ends);
-        columns.vals.write(into);
-        write_offsets(into, &columns.val_ends);
-        let index = columns.index.stored().unwrap_or_default();
-        write_words(into, index.iter().map(|time| u64::from(*time)));
-        into.extend((columns.len() as u64).to_le_bytes());
-        let diffs = columns.diffs.stored().unwrap_or_default();
-        write_words(into, diffs.iter().map(|diff| diff.cast_unsigned()));
-    }
-
-    /// Takes a batch off the front of `from`.
     ///
     /// # Errors
     ///
-    /// When the bytes do not have the format of [`write`](Self::write) for a batch of this type.
-    pub fn read(from: &mut &[u8]) -> Result<Self, Damaged> {
-        let damaged = |part| Damaged { part };
-        if from.split_off(..HEADER.len()) != Some(&HEADER) {
+    /// Errors of `out`, and of reading a batch that is on disk.
+    pub fn write(&self, out: &mut dyn Write) -> Result<(), Box<dyn StdError + Send + Sync>> {
+        let mut frame = HEADER.to_vec();
+        let bounds = &self.bounds;
+        for frontier in [&bounds.lower, &bounds.upper, &bounds.since] {
+            write_times(&mut frame, frontier.elements());
+        }
+        write_times(&mut frame, &bounds.times);
+        frame.extend((self.decoded_bytes() as u64).to_le_bytes());
+        write_frame(out, &frame)?;
+        for page in 0..self.pages() {
+            let columns = self.page(page)?.columns;
+            let mut key = 0;
+            while key < columns.keys.len() {
+                let end = end_of_part(&columns, key);
+                frame.clear();
+                write_part(&mut frame, &columns, key..end)?;
+                write_frame(out, &frame)?;
+                key = end;
+            }
+        }
+        write_frame(out, &[])
+    }
+}
+
+/// The end of the keys from `key` on that are written together.
+fn end_of_part<K: Rows, V: Rows>(columns: &Columns<K, V>, key: usize) -> usize {
+    let mut keys = key..columns.keys.len();
+    while keys.len() > 1 && columns.updates_of_keys(&keys).len() > WRITTEN {
+        keys.end = keys.start + keys.len() / 2;
+    }
+    keys.end
+}
+
+fn write_part<K: Rows, V: Rows>(
+    into: &mut Vec<u8>,
+    columns: &Columns<K, V>,
+    keys: Range<usize>,
+) -> Result<(), Overflow> {
+    if keys == (0..columns.keys.len()) {
+        write_columns(into, columns);
+        return Ok(());
+    }
+    let most = columns.index.stored().map_or(0, |stored| {
+        let updates = columns.updates_of_keys(&keys);
+        stored[updates].iter().copied().max().unwrap_or(0)
+    });
+    let mut part = Builder::<K, V, u64>::new((0..=u64::from(most)).collect());
+    part.copy_keys(columns, keys, &TimeMap::identity(most as usize + 1))?;
+    write_columns(into, part.columns());
+    Ok(())
+}
+
+fn write_frame(out: &mut dyn Write, frame: &[u8]) -> Result<(), Box<dyn StdError + Send + Sync>> {
+    out.write_all(&(frame.len() as u64).to_le_bytes())?;
+    Ok(out.write_all(frame)?)
+}
+
+/// Reads a batch from the bytes of [`Batch::write`], as they come; it trusts nothing.
+#[derive(Debug)]
+pub struct BatchReader<K, V, T> {
+    storage: Option<Arc<dyn Storage>>,
+    /// Bytes of a frame that is not complete.
+    buffer: Vec<u8>,
+    begun: Option<Begun<K, V, T>>,
+    has_ended: bool,
+}
+
+/// A batch of which the header was read.
+#[derive(Debug)]
+struct Begun<K, V, T> {
+    builder: Builder<K, V, T>,
+    /// The last key so far, if there is one.
+    last: K,
+    map: TimeMap,
+    bounds: [Antichain<T>; 3],
+}
+
+impl<K: Rows, V: Rows, T: Time> BatchReader<K, V, T> {
+    /// A reader of a batch, which it stores where the storage asks for it.
+    pub fn new(storage: Option<Arc<dyn Storage>>) -> Self {
+        Self {
+            storage,
+            buffer: Vec::new(),
+            begun: None,
+            has_ended: false,
+        }
+    }
+
+    /// Reads the next bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] when the bytes do not have the format of [`Batch::write`] for a batch of this type;
+    /// [`Error::Storage`].
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.buffer.extend_from_slice(bytes);
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut rest = &buffer[..];
+        while let Some((length, after)) = rest.split_first_chunk::<8>()
+            && let Ok(length) = usize::try_from(u64::from_le_bytes(*length))
+            && let Some((frame, after)) = after.split_at_checked(length)
+        {
+            self.frame(frame)?;
+            rest = after;
+        }
+        self.buffer.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn frame(&mut self, mut frame: &[u8]) -> Result<(), Error> {
+        let damaged = |part| Error::Damaged(Damaged { part });
+        if self.has_ended {
+            return Err(damaged("end"));
+        }
+        let Some(begun) = &mut self.begun else {
+            self.begun = Some(self.begin(frame)?);
+            return Ok(());
+        };
+        if frame.is_empty() {
+            self.has_ended = true;
+            return Ok(());
+        }
+        let columns = read_columns::<K, V>(&mut frame, None).ok_or(damaged("columns"))?;
+        let in_order = columns.len() > 0
+            && (begun.last.is_empty()
+                || K::compare(begun.last.get(0), columns.keys.get(0)).is_lt());
+        if !frame.is_empty() || !in_order || !is_valid(&columns, begun.map.len()) {
+            return Err(damaged("order"));
+        }
+        begun.last.clear();
+        begun.last.push(columns.keys.get(columns.keys.len() - 1));
+        let keys = 0..columns.keys.len();
+        begun.builder.copy_keys(&columns, keys, &begun.map)?;
+        begun.builder.store_full_page()
+    }
+
+    fn begin(&self, mut frame: &[u8]) -> Result<Begun<K, V, T>, Error> {
+        let damaged = |part| Error::Damaged(Damaged { part });
+        if frame.split_off(..HEADER.len()) != Some(&HEADER) {
             return Err(damaged("header"));
         }
         let mut frontier = || {
-            let times: Vec<T> = read_times(from).ok_or(damaged("frontiers"))?;
-            Ok(times.into_iter().collect::<Antichain<T>>())
+            let times: Vec<T> = read_times(&mut frame).ok_or(damaged("frontiers"))?;
+            Ok::<_, Error>(times.into_iter().collect::<Antichain<T>>())
         };
-        let (lower, upper, since) = (frontier()?, frontier()?, frontier()?);
-        let times: Vec<T> = read_times(from).ok_or(damaged("times"))?;
-        let columns = read_columns(from).ok_or(damaged("columns"))?;
-        if !times.is_sorted_by(|a, b| a < b) || !is_valid(&columns, times.len()) {
-            return Err(damaged("order"));
+        let bounds = [frontier()?, frontier()?, frontier()?];
+        let times: Vec<T> = read_times(&mut frame).ok_or(damaged("times"))?;
+        let bytes = read_length(&mut frame).ok_or(damaged("size"))?;
+        if !frame.is_empty() || !times.is_sorted_by(|a, b| a < b) {
+            return Err(damaged("times"));
         }
-        Ok(Self::new((columns, times), lower, upper, since))
+        Ok(Begun {
+            map: TimeMap::identity(times.len()),
+            builder: Builder::stored_in(times, self.storage.as_ref(), bytes),
+            last: K::default(),
+            bounds,
+        })
     }
+
+    /// Returns the batch, when all of its bytes were read.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn finish(self) -> Result<Batch<K, V, T>, Error> {
+        let begun = self
+            .begun
+            .filter(|_| self.has_ended && self.buffer.is_empty());
+        let begun = begun.ok_or(Error::Damaged(Damaged { part: "end" }))?;
+        let [lower, upper, since] = begun.bounds;
+        Ok(Batch::new(begun.builder.finish()?, lower, upper, since))
+    }
+}
+
+/// Appends columns to `into`.
+pub(crate) fn write_columns<K: Rows, V: Rows>(into: &mut Vec<u8>, columns: &Columns<K, V>) {
+    columns.keys.write(into);
+    write_offsets(into, &columns.key_ends);
+    columns.vals.write(into);
+    write_offsets(into, &columns.val_ends);
+    let index = columns.index.stored().unwrap_or_default();
+    write_words(into, index.iter().map(|time| u64::from(*time)));
+    into.extend((columns.len() as u64).to_le_bytes());
+    let diffs = columns.diffs.stored().unwrap_or_default();
+    write_words(into, diffs.iter().map(|diff| diff.cast_unsigned()));
 }
 
 fn write_times<T: Time>(into: &mut Vec<u8>, times: &[T]) {
@@ -117,7 +279,11 @@ fn write_offsets(into: &mut Vec<u8>, offsets: &Offsets) {
     );
 }
 
-fn read_columns<K: Rows, V: Rows>(from: &mut &[u8]) -> Option<Columns<K, V>> {
+/// Takes columns off the front of `from`, each index of a time through `map`, where it is given.
+pub(crate) fn read_columns<K: Rows, V: Rows>(
+    from: &mut &[u8],
+    map: Option<&[u32]>,
+) -> Option<Columns<K, V>> {
     let keys = K::read(from)?;
     let key_ends = read_offsets(from)?;
     let vals = V::read(from)?;
@@ -145,6 +311,7 @@ fn read_columns<K: Rows, V: Rows>(from: &mut &[u8]) -> Option<Columns<K, V>> {
         let time = stored
             .get(update)
             .map_or(Some(0), |time| u32::try_from(*time).ok())?;
+        let time = map.map_or(Some(time), |map| map.get(time as usize).copied())?;
         columns.index.push(time);
         columns
             .diffs

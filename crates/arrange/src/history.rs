@@ -7,11 +7,10 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::{Overflow, add};
+use crate::pins::Pins;
 use crate::rows::Rows;
 use crate::time::Time;
 
@@ -20,7 +19,7 @@ use crate::time::Time;
 pub(crate) struct Edit<T> {
     /// Equal for equal values and in their order, among the edits of one key.
     pub(crate) rank: u32,
-    /// The batch that has the value, and where in it.
+    /// The place of the page that has the value, and where in it.
     pub(crate) batch: u32,
     pub(crate) val: usize,
     pub(crate) time: T,
@@ -30,10 +29,7 @@ pub(crate) struct Edit<T> {
 impl<T> Edit<T> {
     /// The value.
     #[inline]
-    pub(crate) fn val<'a, K: Rows, V: Rows>(
-        &self,
-        batches: &'a [Arc<Batch<K, V, T>>],
-    ) -> V::Item<'a>
+    pub(crate) fn val<'a, K: Rows, V: Rows>(&self, batches: &'a Pins<K, V, T>) -> V::Item<'a>
     where
         T: Time,
     {
@@ -43,7 +39,7 @@ impl<T> Edit<T> {
 
 /// Appends the edits of the key at which `places` are, by value and time, as seen from `from` on.
 pub(crate) fn load<K: Rows, V: Rows, T: Time>(
-    batches: &[Arc<Batch<K, V, T>>],
+    batches: &Pins<K, V, T>,
     places: &Places,
     from: Option<&T>,
     edits: &mut Vec<Edit<T>>,
@@ -77,7 +73,7 @@ const FEW: usize = 8;
 
 /// Edits of a key that are loaded value by value.
 struct Loading<'a, K, V, T> {
-    batches: &'a [Arc<Batch<K, V, T>>],
+    batches: &'a Pins<K, V, T>,
     from: Option<&'a T>,
     edits: &'a mut Vec<Edit<T>>,
     /// The rank of the next value.
@@ -184,10 +180,7 @@ pub(crate) struct Values {
 
 impl Values {
     /// The values of the key at which `places` are.
-    pub(crate) fn new<K: Rows, V: Rows, T: Time>(
-        batches: &[Arc<Batch<K, V, T>>],
-        places: &Places,
-    ) -> Self {
+    pub(crate) fn new<K: Rows, V: Rows, T: Time>(batches: &Pins<K, V, T>, places: &Places) -> Self {
         Self {
             rest: places.vals(batches).collect(),
             rank: 0,
@@ -206,7 +199,7 @@ impl Values {
     pub(crate) fn load<K: Rows, V: Rows, T: Time>(
         &mut self,
         count: usize,
-        batches: &[Arc<Batch<K, V, T>>],
+        batches: &Pins<K, V, T>,
         from: &T,
         edits: &mut Vec<Edit<T>>,
     ) -> Result<usize, Overflow> {
@@ -214,7 +207,7 @@ impl Values {
         while looked_at < count {
             self.rest.retain(|(_, vals)| !vals.is_empty());
             let first = |(batch, vals): &(usize, Range<usize>)| {
-                let batch: &Batch<K, V, T> = &batches[*batch];
+                let batch = &batches[*batch];
                 batch.vals().get(vals.start)
             };
             let Some(least) = self

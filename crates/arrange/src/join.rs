@@ -7,14 +7,14 @@
 //! updates are real at times that the trace may not distinguish any more.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
 use crate::cursor::Places;
-use crate::error::Overflow;
+use crate::error::{Error, Overflow};
 use crate::history::{Edit, Values, load};
+use crate::pins::Pins;
 use crate::replay::Wave;
 use crate::rows::Rows;
 use crate::time::{Time, meet_all};
@@ -35,7 +35,7 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
         }
     }
 
-    fn batches(&self) -> Vec<Arc<Batch<K, V, T>>> {
+    fn batches(&self) -> Vec<Batch<K, V, T>> {
         let source = self.source.as_ref();
         source.map_or_else(Vec::new, |source| source.batches_through(self.seen))
     }
@@ -148,8 +148,8 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time, C> Join<K, V0, V1, T, C> {
     ///
     /// # Errors
     ///
-    /// When a product of differences does not fit.
-    pub fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<JoinStep<'_, C>, Overflow>
+    /// When a product of differences does not fit, or a page on disk cannot be read.
+    pub fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<JoinStep<'_, C>, Error>
     where
         E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
     {
@@ -179,8 +179,10 @@ enum Work<K, V0, V1, T> {
 
 /// A new batch and the batches that it is joined with.
 struct Pairing<K, V0, V1, T> {
-    fresh: [Arc<Batch<K, V0, T>>; 1],
-    others: Vec<Arc<Batch<K, V1, T>>>,
+    fresh: Pins<K, V0, T>,
+    others: Pins<K, V1, T>,
+    /// The time of all of the new batch, if it has one.
+    only: Option<T>,
     /// The next key of the new batch.
     at: Places,
     places: Places,
@@ -211,12 +213,17 @@ const LONG: usize = if cfg!(debug_assertions) { 4 } else { 16 };
 const LARGE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 12 };
 
 impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
-    fn new(fresh: Arc<Batch<K, V0, T>>, others: Vec<Arc<Batch<K, V1, T>>>) -> Self {
+    fn new(fresh: Batch<K, V0, T>, others: Vec<Batch<K, V1, T>>) -> Self {
+        let only = match fresh.times() {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
         Self {
-            fresh: [fresh],
+            fresh: Pins::new(vec![fresh]),
+            only,
             at: Places::new(1),
             places: Places::new(others.len()),
-            others,
+            others: Pins::new(others),
             ours: Vec::new(),
             theirs: Vec::new(),
             next: (0, 0),
@@ -226,7 +233,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     }
 
     /// True when all is done.
-    fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<bool, Overflow>
+    fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<bool, Error>
     where
         E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
     {
@@ -277,7 +284,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     /// Begins a key in parts if it is large. A key with many times on our side is loaded as a whole, because
     /// updates may cancel at some times.
     fn begin_large(&mut self) -> bool {
-        let [from] = self.fresh[0].times() else {
+        let Some(from) = &self.only else {
             return false;
         };
         if self.at.updates(&self.fresh) + self.places.updates(&self.others) <= LARGE {
@@ -296,18 +303,20 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
 
     /// Loads the edits of the next key that both have; false if there is none. Stops early, with
     /// nothing loaded, when the fuel is used up.
-    fn load_next(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    fn load_next(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         self.ours.clear();
         self.theirs.clear();
         self.next = (0, 0);
         while *fuel > 0 {
-            let Some((_, key)) = self.at.least(&self.fresh) else {
+            self.fresh.release();
+            self.others.release();
+            let Some((page, key)) = self.at.least(&mut self.fresh)? else {
                 return Ok(false);
             };
             *fuel -= 1;
-            let key = self.fresh[0].keys().get(key);
-            if self.places.seek(&self.others, key) {
-                self.at.seek(&self.fresh, key);
+            let key = self.fresh[page].keys().get(key);
+            if self.places.seek(&mut self.others, key)? {
+                self.at.find(&self.fresh, key);
                 if self.begin_large() {
                     self.at.pass();
                     return Ok(true);
@@ -330,11 +339,11 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
                 self.ours.clear();
             } else {
                 // The next key that the others have: nothing before it matters.
-                let Some((batch, key)) = self.places.least(&self.others) else {
+                let Some((page, key)) = self.places.least(&mut self.others)? else {
                     return Ok(false);
                 };
-                self.at
-                    .seek(&self.fresh, self.others[batch].keys().get(key));
+                let key = self.others[page].keys().get(key);
+                self.at.seek(&mut self.fresh, key)?;
             }
         }
         Ok(true)
@@ -345,7 +354,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
     where
         E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
     {
-        let key = self.fresh[0].keys().get(self.at.first() - 1);
+        let key = self.fresh.current(0).keys().get(self.at.first() - 1);
         let Some(wave) = &mut self.wave else {
             return Ok(());
         };
@@ -367,7 +376,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
         E: FnMut(K::Item<'_>, V0::Item<'_>, V1::Item<'_>, &T, i64),
     {
         // The key with loaded edits is the one before the next.
-        let key = self.fresh[0].keys().get(self.at.first() - 1);
+        let key = self.fresh.current(0).keys().get(self.at.first() - 1);
         while let Some(ours) = self.ours.get(self.next.0) {
             let val = ours.val(&self.fresh);
             let end = self.theirs.len().min(self.next.1.saturating_add(*fuel));

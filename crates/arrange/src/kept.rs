@@ -11,10 +11,10 @@ use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
 use crate::builder::{Builder, TimeMap};
-use crate::error::Overflow;
+use crate::error::Error;
 use crate::merge::Merge;
 use crate::rows::Rows;
-use crate::sealing::{Run, run_of};
+use crate::storage::Storage;
 use crate::time::Time;
 
 /// The contents of an arrangement without losses.
@@ -28,40 +28,46 @@ pub struct Kept<K, V, T> {
     /// The frontier before which the arrangement is complete.
     pub upper: Antichain<T>,
     /// The batches, oldest first.
-    pub batches: Vec<Arc<Batch<K, V, T>>>,
+    pub batches: Vec<Batch<K, V, T>>,
 }
 
 impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
     /// Returns the updates of the keys for which `keep` is true; the batch itself, where it is true for all.
-    pub fn of_keys(self: &Arc<Self>, mut keep: impl FnMut(K::Item<'_>) -> bool) -> Arc<Self> {
-        let keys = self.keys();
-        let kept: Vec<bool> = (0..keys.len()).map(|key| keep(keys.get(key))).collect();
-        if !kept.contains(&false) {
-            return Arc::clone(self);
-        }
-        #[allow(clippy::cast_possible_truncation)] // dictionaries are far smaller than 2^32
-        let map = TimeMap::new(&self.times, |time| {
-            self.times.partition_point(|other| other < time) as u32
-        });
-        let mut builder = Builder::new(self.times.clone());
-        let mut key = 0;
-        while key < kept.len() {
-            let end = (key..kept.len()).find(|&at| !kept[at]);
-            let end = end.unwrap_or(kept.len());
-            if key < end {
+    ///
+    /// # Errors
+    ///
+    /// When the storage fails.
+    pub fn of_keys(
+        &self,
+        mut keep: impl FnMut(K::Item<'_>) -> bool,
+        storage: Option<&Arc<dyn Storage>>,
+    ) -> Result<Self, Error> {
+        let map = TimeMap::identity(self.times().len());
+        let times = self.times().to_vec();
+        let mut builder = Builder::stored_in(times, storage, self.decoded_bytes());
+        let mut has_all = true;
+        for page in 0..self.pages() {
+            let page = self.page(page)?;
+            let keys = page.keys();
+            let kept: Vec<bool> = (0..keys.len()).map(|key| keep(keys.get(key))).collect();
+            has_all &= !kept.contains(&false);
+            let mut key = 0;
+            while key < kept.len() {
+                let end = (key..kept.len()).find(|&at| !kept[at]);
+                let end = end.unwrap_or(kept.len());
                 // The map keeps all times apart: nothing is added up.
-                let copied = builder.copy_keys(&self.columns, key..end, &map);
-                debug_assert!(copied.is_ok(), "no differences were added up");
+                builder.copy_keys(&page.columns, key..end, &map)?;
+                builder.store_full_page()?;
+                key = end + 1;
             }
-            key = end + 1;
         }
-        let (lower, upper) = (self.lower().clone(), self.upper().clone());
-        Arc::new(Batch::new(
-            builder.finish(),
-            lower,
-            upper,
-            self.since().clone(),
-        ))
+        if has_all {
+            return Ok(self.clone());
+        }
+        let bounds = &self.bounds;
+        let bounds = (&bounds.lower, &bounds.upper, &bounds.since);
+        let (lower, upper, since) = (bounds.0.clone(), bounds.1.clone(), bounds.2.clone());
+        Ok(Batch::new(builder.finish()?, lower, upper, since))
     }
 }
 
@@ -69,39 +75,37 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
 ///
 /// # Errors
 ///
-/// When differences that add up do not fit.
+/// When differences that add up do not fit, or the storage fails.
 pub fn merged<K: Rows, V: Rows, T: Time>(
-    batches: impl IntoIterator<Item = Arc<Batch<K, V, T>>>,
+    batches: impl IntoIterator<Item = Batch<K, V, T>>,
     lower: &Antichain<T>,
     upper: &Antichain<T>,
     since: &Antichain<T>,
-) -> Result<Option<Run<K, V, T>>, Overflow> {
+    storage: Option<&Arc<dyn Storage>>,
+) -> Result<Option<Batch<K, V, T>>, Error> {
     let mut left: Vec<_> = batches.into_iter().collect();
     left.retain(|batch| !batch.is_empty());
     if left.is_empty() {
         return Ok(None);
     }
-    let nothing = run_of(Default::default());
     // Two at a time, so that an update is copied as often as the number of batches has digits.
     loop {
         let mut next = Vec::with_capacity(left.len().div_ceil(2));
         let mut pairs = left.into_iter();
         while let Some(older) = pairs.next() {
-            let newer = pairs.next().unwrap_or_else(|| Arc::clone(&nothing));
-            let mut merge = Merge::new(older, newer, since.clone());
+            let nothing = || Batch::empty(Antichain::new(), Antichain::new());
+            let newer = pairs.next().unwrap_or_else(nothing);
+            let mut merge = Merge::new(older, newer, since.clone(), storage);
             let mut unlimited = usize::MAX;
             merge.work(&mut unlimited)?;
-            next.push(Arc::new(merge.finish()));
+            next.push(merge.finish()?);
         }
         left = next;
         if left.len() == 1
             && let Some(only) = left.pop()
         {
-            if only.is_empty() {
-                return Ok(None);
-            }
-            let whole = Arc::unwrap_or_clone(only);
-            return Ok(Some(Arc::new(whole.between(lower, upper))));
+            let only = (!only.is_empty()).then_some(only);
+            return Ok(only.map(|only| only.between(lower, upper, since)));
         }
     }
 }

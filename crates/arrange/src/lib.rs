@@ -11,8 +11,10 @@
 //!   recomputation; both stop after a bounded amount of work;
 //! * [`Totals`]: counts without a loop, the quick way; [`Count`], [`Distinct`], [`Top`], [`Sum`].
 //!
-//! The crate is pure: no threads and no I/O. Its caller passes it frontiers, holds the capabilities for its delayed
-//! updates, and gives it fuel. Differences are checked 64-bit integers.
+//! Batches that memory has no room for are on disk, page by page: [`Storage`].
+//!
+//! The crate is pure: no threads, and I/O by its caller alone. The caller passes it frontiers, holds the capabilities for
+//! its delayed updates, and gives it fuel. Differences are checked 64-bit integers.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +37,7 @@ mod kept;
 mod merge;
 mod offsets;
 mod pending;
+mod pins;
 mod reduce;
 mod reducer;
 mod reducers;
@@ -44,18 +47,20 @@ mod rows;
 mod sealing;
 mod spine;
 mod stale;
+mod storage;
+mod stored;
 mod time;
 mod totals;
 mod trace;
 mod updates;
 mod window;
 
-pub use batch::Batch;
+pub use batch::{Batch, Page};
 pub use batcher::Batcher;
 pub use cursor::{Counted, Cursor};
 pub use entered::Entered;
 pub use error::{Error, Overflow};
-pub use format::Damaged;
+pub use format::{BatchReader, Damaged};
 pub use join::{Join, JoinStep};
 pub use kept::{Kept, merged};
 pub use reduce::{Output, Reduce};
@@ -65,6 +70,7 @@ pub use rows::{
     Bytes, Rows, Units, Words, f64_of_word, i64_of_word, seek_by, word_of_f64, word_of_i64,
 };
 pub use sealing::Timed;
+pub use storage::{Decoded, File, Storage, StorageError, Writer};
 pub use time::{Time, advance, join_frontiers, meet_frontiers};
 pub use totals::Totals;
 pub use trace::{Origin, Sealed, Source, Trace, TraceWriter};

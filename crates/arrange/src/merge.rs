@@ -2,7 +2,8 @@
 //!
 //! Owns [`Merge`]. Runs of keys that one batch alone has are copied column by column. Times are
 //! advanced to a frontier once per distinct time, through the dictionaries, and updates that then
-//! cancel vanish. Work is counted in updates, and may stop between any two values, also of one key.
+//! cancel vanish. Work is counted in updates, and may stop between any two values, also of one key. Batches on disk are
+//! read a page at a time, and a result that goes there is written as it is made.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,10 +11,11 @@ use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Body, Page};
 use crate::builder::{Builder, TimeMap};
-use crate::error::Overflow;
+use crate::error::{Error, Overflow};
 use crate::rows::Rows;
+use crate::storage::Storage;
 use crate::time::{Time, advance};
 
 /// A merge of two batches whose intervals adjoin.
@@ -29,8 +31,12 @@ pub(crate) struct Merge<K, V, T> {
 
 #[derive(Debug)]
 struct Side<K, V, T> {
-    batch: Arc<Batch<K, V, T>>,
+    batch: Batch<K, V, T>,
+    /// The page that is being merged, and the number of the next one.
+    page: Page<K, V, T>,
+    next: usize,
     map: TimeMap,
+    /// The next key of the page.
     key: usize,
     /// True inside of the key, which the merge then goes through value by value.
     within: bool,
@@ -42,9 +48,12 @@ struct Side<K, V, T> {
 const LARGE: usize = if cfg!(debug_assertions) { 16 } else { 1 << 10 };
 
 impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
-    fn new(batch: Arc<Batch<K, V, T>>, times: &[T], since: &Antichain<T>) -> Self {
-        let map = TimeMap::new(&batch.times, |time| position(times, &advance(time, since)));
+    fn new(batch: Batch<K, V, T>, times: &[T], since: &Antichain<T>) -> Self {
+        let place = |time: &T| position(times, &advance(time, since));
+        let map = TimeMap::new(batch.times(), place);
         Self {
+            page: batch.page_here(),
+            next: usize::from(!batch.is_stored()),
             batch,
             map,
             key: 0,
@@ -55,7 +64,7 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
 
     fn enter_key(&mut self) {
         self.within = true;
-        self.vals = self.batch.vals_of(self.key);
+        self.vals = self.page.vals_of(self.key);
     }
 
     fn leave_key(&mut self) {
@@ -63,8 +72,14 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
         self.within = false;
     }
 
-    fn has_key(&self) -> bool {
-        self.key < self.batch.keys().len()
+    /// Goes to the next page, at the end of one; true if there is another key.
+    fn has_key(&mut self) -> Result<bool, Error> {
+        if self.key == self.page.keys().len() && self.next < self.batch.pages() {
+            self.page = self.batch.page(self.next)?;
+            self.next += 1;
+            self.key = 0;
+        }
+        Ok(self.key < self.page.keys().len())
     }
 
     /// Copies keys before `end`, for at most about `fuel` updates, or enters a key of more than that. Returns the
@@ -75,7 +90,7 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
         fuel: usize,
         into: &mut Builder<K, V, T>,
     ) -> Result<usize, Overflow> {
-        let columns = &self.batch.columns;
+        let columns = &self.page.columns;
         let mut keys = self.key..end;
         let mut cost = columns.updates_of_keys(&keys).len();
         while cost > fuel && keys.len() > 1 {
@@ -98,7 +113,7 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
         fuel: usize,
         into: &mut Builder<K, V, T>,
     ) -> Result<usize, Overflow> {
-        let columns = &self.batch.columns;
+        let columns = &self.page.columns;
         let vals = self.vals.start..end.min(self.vals.start + fuel.max(1));
         let cost = columns.val_ends.span(&vals).len();
         into.copy_vals(columns, vals.clone(), &self.map)?;
@@ -108,7 +123,7 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
 
     /// The updates of the next value.
     fn updates(&self) -> impl Iterator<Item = (u32, i64)> {
-        let columns = &self.batch.columns;
+        let columns = &self.page.columns;
         let updates = columns.val_ends.range(self.vals.start);
         updates.map(|u| (self.map.get(columns.index.get(u)), columns.diffs.get(u)))
     }
@@ -124,16 +139,22 @@ fn position<T: Ord>(times: &[T], time: &T) -> u32 {
 impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
     /// Begins to merge `older` with `newer`, which follows it, for readers at or after `since`.
     pub(crate) fn new(
-        older: Arc<Batch<K, V, T>>,
-        newer: Arc<Batch<K, V, T>>,
+        older: Batch<K, V, T>,
+        newer: Batch<K, V, T>,
         since: Antichain<T>,
+        storage: Option<&Arc<dyn Storage>>,
     ) -> Self {
-        let dictionaries = older.times.iter().chain(&newer.times);
+        let dictionaries = older.times().iter().chain(newer.times());
         let mut times: Vec<T> = dictionaries.map(|time| advance(time, &since)).collect();
         times.sort_unstable();
         times.dedup();
-        let mut builder = Builder::new(times.clone());
-        builder.reserve_for(&older.columns, &newer.columns);
+        let bytes = older.decoded_bytes() + newer.decoded_bytes();
+        let mut builder = Builder::stored_in(times.clone(), storage, bytes);
+        if let (Body::Here(older), Body::Here(newer)) = (&older.body, &newer.body)
+            && !builder.is_storing()
+        {
+            builder.reserve_for(older, newer);
+        }
         Self {
             total: older.len() + newer.len(),
             older: Side::new(older, &times, &since),
@@ -143,9 +164,26 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         }
     }
 
+    /// Begins to write a batch to the storage as it is.
+    pub(crate) fn storing(batch: Batch<K, V, T>, storage: &Arc<dyn Storage>) -> Self {
+        let since = batch.since().clone();
+        let nothing = Batch::empty(batch.upper().clone(), Antichain::new());
+        Self {
+            since,
+            ..Self::new(batch, nothing, Antichain::new(), Some(storage))
+        }
+    }
+
     /// The updates of both batches.
     pub(crate) fn len(&self) -> usize {
         self.total
+    }
+
+    /// The bytes of memory held, with both batches, and those on disk but for the result.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        let (older, newer) = (&self.older.batch, &self.newer.batch);
+        let bytes = older.bytes() + newer.bytes() + self.bytes();
+        (bytes, older.bytes_on_disk() + newer.bytes_on_disk())
     }
 
     /// The bytes of memory that the merged part holds.
@@ -154,20 +192,22 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
     }
 
     /// Merges until `fuel` is used up, in updates; true when the merge is complete.
-    pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         while *fuel > 0 {
+            let most = self.builder.step(*fuel);
             let cost = if self.inside() {
-                self.step_inside(*fuel)?
+                self.step_inside(most)?
             } else {
-                match (self.older.has_key(), self.newer.has_key()) {
-                    (true, true) => self.step(*fuel)?,
+                self.builder.store_full_page()?;
+                match (self.older.has_key()?, self.newer.has_key()?) {
+                    (true, true) => self.step(most)?,
                     (true, false) => {
-                        let end = self.older.batch.keys().len();
-                        self.older.copy_keys(end, *fuel, &mut self.builder)?
+                        let end = self.older.page.keys().len();
+                        self.older.copy_keys(end, most, &mut self.builder)?
                     }
                     (false, true) => {
-                        let end = self.newer.batch.keys().len();
-                        self.newer.copy_keys(end, *fuel, &mut self.builder)?
+                        let end = self.newer.page.keys().len();
+                        self.newer.copy_keys(end, most, &mut self.builder)?
                     }
                     (false, false) => return Ok(self.builder.settle(fuel)),
                 }
@@ -180,7 +220,7 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
     /// Copies the keys that one of the batches alone has next, or enters a key that both have.
     fn step(&mut self, fuel: usize) -> Result<usize, Overflow> {
         let (older, newer) = (&mut self.older, &mut self.newer);
-        let keys = (older.batch.keys(), newer.batch.keys());
+        let keys = (older.page.keys(), newer.page.keys());
         let (ours, theirs) = (keys.0.get(older.key), keys.1.get(newer.key));
         match K::compare(ours, theirs) {
             Ordering::Less => {
@@ -209,7 +249,7 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         match (older.vals.is_empty(), newer.vals.is_empty()) {
             (true, true) => {
                 let side = if older.within { &older } else { &newer };
-                builder.end_key(side.batch.keys().get(side.key));
+                builder.end_key(side.page.keys().get(side.key));
                 older.leave_key();
                 newer.leave_key();
                 Ok(0)
@@ -217,7 +257,7 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
             (true, false) => newer.copy_vals(newer.vals.end, fuel, builder),
             (false, true) => older.copy_vals(older.vals.end, fuel, builder),
             (false, false) => {
-                let vals = (older.batch.vals(), newer.batch.vals());
+                let vals = (older.page.vals(), newer.page.vals());
                 let (ours, theirs) = (vals.0.get(older.vals.start), vals.1.get(newer.vals.start));
                 match V::compare(ours, theirs) {
                     Ordering::Less => {
@@ -243,9 +283,9 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
     }
 
     /// The merged batch; the merge has to be complete. Finishing is cheap: the owners of the two batches free them.
-    pub(crate) fn finish(self) -> Batch<K, V, T> {
+    pub(crate) fn finish(self) -> Result<Batch<K, V, T>, Error> {
         let lower = self.older.batch.lower().clone();
         let upper = self.newer.batch.upper().clone();
-        Batch::new(self.builder.finish(), lower, upper, self.since)
+        Ok(Batch::new(self.builder.finish()?, lower, upper, self.since))
     }
 }

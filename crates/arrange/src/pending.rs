@@ -4,8 +4,9 @@
 
 use pointstamp_order::Antichain;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Page};
 use crate::builder::Builder;
+use crate::error::Error;
 use crate::rows::{Rows, Units};
 use crate::time::Time;
 
@@ -51,20 +52,26 @@ impl<K: Rows, T: Time> Pending<K, T> {
             builder.end_val(());
             builder.end_key(self.keys.get(key));
         }
-        let none = Antichain::new;
-        Batch::new(builder.finish(), none(), none(), none())
+        let (columns, times) = builder.finish_here();
+        Batch::unbounded((columns.into(), times))
     }
 
     /// Restores the pending keys from a batch of [`to_batch`](Self::to_batch).
-    pub(crate) fn of_batch(batch: &Batch<K, Units, T>) -> Self {
+    pub(crate) fn of_batch(batch: &Batch<K, Units, T>) -> Result<Self, Error> {
         let mut pending = Self::default();
+        for page in 0..batch.pages() {
+            pending.extend(&batch.page(page)?);
+        }
+        Ok(pending)
+    }
+
+    fn extend(&mut self, batch: &Page<K, Units, T>) {
         for key in 0..batch.keys().len() {
             let vals = batch.vals_of(key);
             let times = vals.flat_map(|val| batch.updates_of(val));
             let times: Vec<T> = times.map(|(time, _)| time.clone()).collect();
-            pending.push(batch.keys().get(key), &times);
+            self.push(batch.keys().get(key), &times);
         }
-        pending
     }
 
     pub(crate) fn keys(&self) -> &K {

@@ -6,16 +6,19 @@
 //! round may stop after a bounded amount of work. Invariant: before `lower` the output is the reduction of the input;
 //! output that may still be due at or after it is at or after a pending time.
 
+use std::sync::Arc;
+
 use pointstamp_order::{Antichain, PartialOrder};
 
 use crate::batch::Batch;
-use crate::error::{Error, Overflow};
+use crate::error::Error;
 use crate::kept::Kept;
 use crate::pending::Pending;
 use crate::reducer::Reducer;
 use crate::round::Round;
 use crate::rows::{Rows, Units};
 use crate::sealing::tiles;
+use crate::storage::Storage;
 use crate::time::{Time, join_frontiers};
 use crate::trace::{Sealed, Source, Trace, TraceWriter};
 use crate::window::Space;
@@ -39,6 +42,7 @@ pub struct Reduce<K: Rows, V: Rows, W: Rows, T: Time, R> {
     round: Option<Round<K, V, W, T>>,
     /// The memory of the round before.
     space: Space<K, V, W, T>,
+    storage: Option<Arc<dyn Storage>>,
 }
 
 /// Batches of the output and, for each, the time of the capability that it is sent with.
@@ -63,18 +67,23 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
             pending: Pending::default(),
             round: None,
             space: Space::default(),
+            storage: None,
         }
     }
 
     /// Creates the reduction of `input` from its state at a checkpoint: all batches have been reduced before
     /// the upper frontier of the output, whose contents are `kept`; keys are [`pending`](Self::pending). The
     /// trace is the first reader, as [`TraceWriter::restored`] returns it.
+    ///
+    /// # Errors
+    ///
+    /// When pending keys cannot be read.
     pub fn restored(
         input: Box<dyn Source<K, V, T>>,
         (kept, was_read): (Kept<K, W, T>, bool),
         pending: Option<&Batch<K, Units, T>>,
         reducer: R,
-    ) -> (Self, Trace<K, W, T>) {
+    ) -> Result<(Self, Trace<K, W, T>), Error> {
         let lower = kept.upper.clone();
         let mut made = Self::new(input, lower.clone(), reducer);
         let (output, first) = TraceWriter::restored(kept, was_read);
@@ -83,8 +92,11 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         made.own.allow_compaction(&lower);
         made.input.allow_compaction(&lower);
         made.seen = made.input.seen();
-        made.pending = pending.map(Pending::of_batch).unwrap_or_default();
-        (made, first)
+        made.pending = pending
+            .map(Pending::of_batch)
+            .transpose()?
+            .unwrap_or_default();
+        Ok((made, first))
     }
 
     /// The keys that are to be reduced again, at times at which that cannot be done yet: their updates have a
@@ -182,15 +194,15 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         Some(Round::new(
             upper,
             held,
-            fresh,
-            pending,
+            (fresh, pending),
             input,
             self.own.batches(),
             space,
+            self.storage.as_ref(),
         ))
     }
 
-    fn complete(&mut self, round: Round<K, V, W, T>) -> Result<Output<K, W, T>, Overflow> {
+    fn complete(&mut self, round: Round<K, V, W, T>) -> Result<Output<K, W, T>, Error> {
         let mut output = Vec::new();
         let done = round.into_parts();
         self.space = done.space.kept();
@@ -217,6 +229,17 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
         self.lower = upper;
     }
 
+    /// Has batches of the output stored where the storage asks for it.
+    pub fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
+        self.output.store_in(storage.clone());
+        self.storage = storage;
+    }
+
+    /// See [`TraceWriter::store`], of the output.
+    pub fn store(&mut self) {
+        self.output.store();
+    }
+
     /// See [`TraceWriter::when_stale`], of the output.
     pub fn when_stale(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.output.when_stale(wake);
@@ -227,7 +250,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
     /// # Errors
     ///
     /// When differences that add up do not fit.
-    pub fn compact(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    pub fn compact(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         self.output.compact(fuel)
     }
 }

@@ -18,8 +18,10 @@ use crate::gather::Gathered;
 use crate::history::{Edit, by_rank, load};
 use crate::interesting_times::InterestingTimes;
 use crate::pending::Pending;
+use crate::pins::Pins;
 use crate::reducer::{Lists, Reducer};
 use crate::rows::Rows;
+use crate::storage::Storage;
 use crate::time::{Time, meet_all};
 use crate::window::{CORRECTION, Loading, Space, Window};
 
@@ -36,7 +38,8 @@ enum Loaded {
     Nothing,
 }
 
-type Batches<K, V, T> = Vec<Arc<Batch<K, V, T>>>;
+/// The batches that came, and the keys that are pending.
+type Changed<K, V, T> = (Vec<Batch<K, V, T>>, Pending<K, T>);
 
 /// The results of a round, and its memory.
 pub(crate) struct Done<K, V, W, T> {
@@ -53,15 +56,15 @@ pub(crate) struct Round<K, V, W, T> {
     /// Times of the capabilities held, in order, and the output to be sent with each.
     held: Vec<T>,
     outputs: Vec<Gathered<K, W, T>>,
-    fresh: Batches<K, V, T>,
+    fresh: Pins<K, V, T>,
     fresh_at: Places,
     /// The pending keys, and the position of the next one.
     due: Pending<K, T>,
     due_at: usize,
     pending: Pending<K, T>,
-    input: Batches<K, V, T>,
+    input: Pins<K, V, T>,
     input_at: Places,
-    output: Batches<K, W, T>,
+    output: Pins<K, W, T>,
     output_at: Places,
     moments: InterestingTimes<T>,
     window: Window<K, W, T>,
@@ -81,11 +84,11 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     pub(crate) fn new(
         upper: Antichain<T>,
         held: Vec<T>,
-        fresh: Batches<K, V, T>,
-        due: Pending<K, T>,
-        input: Batches<K, V, T>,
-        output: Batches<K, W, T>,
+        (fresh, due): Changed<K, V, T>,
+        input: Vec<Batch<K, V, T>>,
+        output: Vec<Batch<K, W, T>>,
         mut space: Space<K, V, W, T>,
+        storage: Option<&Arc<dyn Storage>>,
     ) -> Self {
         let batches = [fresh.len(), input.len(), output.len()];
         for (places, batches) in space.places.iter_mut().zip(batches) {
@@ -96,17 +99,20 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         let [fresh_at, input_at, output_at] = space.places;
         Self {
             upper,
-            outputs: held.iter().map(|_| Gathered::default()).collect(),
+            outputs: held
+                .iter()
+                .map(|_| Gathered::new(storage.cloned()))
+                .collect(),
             held,
             fresh_at,
-            fresh,
+            fresh: Pins::new(fresh),
             due,
             due_at: 0,
             pending: Pending::default(),
             input_at,
-            input,
+            input: Pins::new(input),
             output_at,
-            output,
+            output: Pins::new(output),
             moments: space.moments,
             window: space.window,
             loading: None,
@@ -191,12 +197,15 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 
     /// Loads keys, as many as a window has or the fuel allows.
-    fn load_window(&mut self, fuel: &mut usize, once: Option<&W>) -> Result<Loaded, Overflow> {
+    fn load_window(&mut self, fuel: &mut usize, once: Option<&W>) -> Result<Loaded, Error> {
         let window = &mut self.window;
         if self.loading.is_none() {
             window.clear();
+            self.input.release();
+            self.output.release();
             let limit = WINDOW.min((*fuel).max(1));
             while self.window.cost < limit && self.loading.is_none() {
+                self.fresh.release();
                 match self.load_key(once)? {
                     Loaded::Window => {}
                     // A large key is next, which waits for a window of its own.
@@ -241,10 +250,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
     }
 
     /// Loads the next key that changed, unless there is none; of a large one, only the beginning, where the window has no others.
-    fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Overflow> {
+    fn load_key(&mut self, once: Option<&W>) -> Result<Loaded, Error> {
         // The key, and whether it is a pending one.
         let due = (self.due_at < self.due.keys().len()).then(|| self.due.keys().get(self.due_at));
-        let fresh = self.fresh_at.least(&self.fresh);
+        let fresh = self.fresh_at.least(&mut self.fresh)?;
         let fresh = fresh.map(|(batch, key)| self.fresh[batch].keys().get(key));
         let Some((key, order)) = earlier::<K>(due, fresh) else {
             return Ok(Loaded::Nothing);
@@ -253,7 +262,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         self.later.clear();
         let (is_fresh, is_due) = (order != Ordering::Less, order != Ordering::Greater);
         if is_fresh {
-            self.fresh_at.seek(&self.fresh, key);
+            self.fresh_at.find(&self.fresh, key);
             direct::seeds(&self.fresh, &self.fresh_at, &mut self.seeds);
         }
         if is_due {
@@ -268,8 +277,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         if let (Some(once), [seed]) = (once, &self.seeds[..])
             && let Some(known) = direct::find(
                 (&self.fresh, &self.fresh_at, is_due),
-                (&self.input, &mut self.input_at),
-                (&self.output, &mut self.output_at),
+                (&mut self.input, &mut self.input_at),
+                (&mut self.output, &mut self.output_at),
                 key,
                 seed,
             )?
@@ -289,10 +298,10 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         let window = &mut self.window;
         let from = meet_all(&self.seeds);
         if let Some(from) = &from {
-            self.input_at.seek(&self.input, key);
-            self.output_at.seek(&self.output, key);
-            let input = (&self.input[..], &self.input_at);
-            let output = (&self.output[..], &self.output_at);
+            self.input_at.seek(&mut self.input, key)?;
+            self.output_at.seek(&mut self.output, key)?;
+            let input = (&self.input, &self.input_at);
+            let output = (&self.output, &self.output_at);
             self.loading = Loading::of(from, input, output);
             if self.loading.is_some() && !window.states.is_empty() {
                 self.loading = None;

@@ -8,27 +8,16 @@ use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Page, Sorted};
 use crate::builder::Builder;
-use crate::columns::Columns;
-use crate::error::Overflow;
+use crate::error::Error;
 use crate::merge::Merge;
 use crate::rows::Rows;
+use crate::storage::Storage;
 use crate::time::Time;
 
 /// Batches and, for each, the time of the capability that it is sent with.
 pub type Timed<K, V, T> = Vec<(T, Batch<K, V, T>)>;
-
-/// Sorted updates that have not been sealed yet.
-pub(crate) type Run<K, V, T> = Arc<Batch<K, V, T>>;
-
-/// Sorted columns, and their times.
-type Sorted<K, V, T> = (Columns<K, V>, Vec<T>);
-
-pub(crate) fn run_of<K: Rows, V: Rows, T: Time>((columns, times): Sorted<K, V, T>) -> Run<K, V, T> {
-    let none = Antichain::new;
-    Arc::new(Batch::new((columns, times), none(), none(), none()))
-}
 
 /// A seal in progress.
 #[derive(Debug)]
@@ -37,18 +26,19 @@ pub(crate) struct Sealing<K, V, T> {
     /// The frontier up to which tiles have been cut off.
     lower: Antichain<T>,
     /// Runs to be merged, the shortest last.
-    taken: Vec<Run<K, V, T>>,
+    taken: Vec<Batch<K, V, T>>,
     merge: Option<Merge<K, V, T>>,
     /// Intervals to be cut off the merged run, the first last, each with the time of its capability.
     tiles: Vec<(T, Antichain<T>)>,
-    all: Option<Run<K, V, T>>,
+    all: Option<Batch<K, V, T>>,
     cut: Option<Cut<K, V, T>>,
     sealed: Timed<K, V, T>,
     /// The later half of a long remaining run with many times, and whether it was examined.
-    later: Option<Run<K, V, T>>,
+    later: Option<Batch<K, V, T>>,
     is_parted: bool,
     /// The number of updates that it is about.
     len: usize,
+    storage: Option<Arc<dyn Storage>>,
 }
 
 /// A run this long, and with so many times, is kept in parts; a shorter one where tests run.
@@ -57,9 +47,9 @@ const MANY: usize = 4;
 
 /// The remaining updates after a seal.
 pub(crate) struct Kept<K, V, T> {
-    pub(crate) soon: Option<Run<K, V, T>>,
+    pub(crate) soon: Option<Batch<K, V, T>>,
     /// Updates of later times, which are not copied again before they are due.
-    pub(crate) later: Option<Run<K, V, T>>,
+    pub(crate) later: Option<Batch<K, V, T>>,
     /// Up to here everything is sealed.
     pub(crate) upper: Antichain<T>,
 }
@@ -68,10 +58,11 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
     /// Begins to seal the runs `taken` from `lower` up to `upper`, where capabilities are held at the times `held`, which
     /// are in order.
     pub(crate) fn new(
-        mut taken: Vec<Run<K, V, T>>,
+        mut taken: Vec<Batch<K, V, T>>,
         held: &[T],
         lower: Antichain<T>,
         upper: Antichain<T>,
+        storage: Option<Arc<dyn Storage>>,
     ) -> Self {
         // The shortest first, so that none is copied more often than it has to be.
         taken.sort_by_key(|run| std::cmp::Reverse(run.len()));
@@ -80,7 +71,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         Self {
             upper,
             lower,
-            len: taken.iter().map(|run| run.len()).sum(),
+            len: taken.iter().map(Batch::len).sum(),
             all: taken.pop(),
             taken,
             merge: None,
@@ -89,6 +80,7 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
             sealed: Vec::new(),
             later: None,
             is_parted: false,
+            storage,
         }
     }
 
@@ -97,32 +89,49 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         self.len
     }
 
+    /// The bytes of memory held, and those on disk.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        let sealed = self.sealed.iter().map(|(_, batch)| batch);
+        let runs = self.taken.iter().chain(&self.all).chain(&self.later);
+        let runs = runs
+            .chain(sealed)
+            .map(|run| (run.bytes(), run.bytes_on_disk()));
+        let merge = self.merge.as_ref().map(Merge::size);
+        let cut = self.cut.as_ref().map(Cut::size);
+        let all = runs.chain(merge).chain(cut);
+        all.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
+    }
+
     /// Works until the fuel is used up; true when the seal is done.
-    pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
+        if self.len == 0 {
+            // Without fuel: an operator that holds nothing may not run again.
+            return Ok(true);
+        }
         while *fuel > 0 {
             if let Some(merge) = &mut self.merge {
                 if merge.work(fuel)?
                     && let Some(merge) = self.merge.take()
                 {
-                    let merged = merge.finish();
-                    self.all = (!merged.is_empty()).then(|| Arc::new(merged));
+                    self.all = Some(merge.finish()?).filter(|merged| !merged.is_empty());
                 }
             } else if let Some(next) = self.taken.pop() {
                 if let Some(merged) = self.all.take() {
-                    self.merge = Some(Merge::new(next, merged, Antichain::new()));
+                    let none = Antichain::new();
+                    self.merge = Some(Merge::new(next, merged, none, self.storage.as_ref()));
                 } else {
                     self.all = Some(next);
                 }
             } else if let Some(cut) = &mut self.cut {
-                if cut.work(fuel)
+                if cut.work(fuel)?
                     && let Some(cut) = self.cut.take()
                 {
-                    let (early, late) = cut.finish();
+                    let [early, late] = cut.finish()?;
                     if self.is_parted {
-                        self.later = Some(run_of(late));
-                        self.all = Some(run_of(early));
+                        self.later = Some(Batch::unbounded(late));
+                        self.all = Some(Batch::unbounded(early));
                     } else {
-                        self.all = Some(run_of(late));
+                        self.all = Some(Batch::unbounded(late));
                         self.end_tile(Some(early));
                     }
                 }
@@ -143,15 +152,18 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         let Some(run) = self.all.take_if(|run| !run.is_empty()) else {
             return false;
         };
-        let late: Vec<bool> = run.times.iter().map(|time| tile.less_equal(time)).collect();
+        let late: Vec<bool> = run
+            .times()
+            .iter()
+            .map(|time| tile.less_equal(time))
+            .collect();
         if late.iter().all(|late| *late) {
             self.all = Some(run);
             self.end_tile(None);
         } else if !late.contains(&true) {
-            let run = Arc::unwrap_or_clone(run);
-            self.end_tile(Some((Arc::unwrap_or_clone(run.columns), run.times)));
+            self.end_tile(Some((run.body.clone(), run.times().to_vec())));
         } else {
-            self.cut = Some(Cut::new(run, late));
+            self.cut = Some(Cut::new(run, late, self.storage.as_ref()));
         }
         true
     }
@@ -172,17 +184,17 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
         self.is_parted = true;
         if let Some(run) = self
             .all
-            .take_if(|run| run.len() >= LONG && run.times.len() >= MANY)
+            .take_if(|run| run.len() >= LONG && run.times().len() >= MANY)
         {
-            let middle = run.times.len() / 2;
-            let late = (0..run.times.len()).map(|time| time >= middle).collect();
-            self.cut = Some(Cut::new(run, late));
+            let middle = run.times().len() / 2;
+            let late = (0..run.times().len()).map(|time| time >= middle).collect();
+            self.cut = Some(Cut::new(run, late, self.storage.as_ref()));
         }
     }
 
     /// The batches, and the remaining updates, when the seal is complete.
     pub(crate) fn finish(self) -> (Timed<K, V, T>, Kept<K, V, T>) {
-        let some = |run: &Run<K, V, T>| !run.is_empty();
+        let some = |run: &Batch<K, V, T>| !run.is_empty();
         let kept = Kept {
             soon: self.all.filter(some),
             later: self.later.filter(some),
@@ -195,7 +207,10 @@ impl<K: Rows, V: Rows, T: Time> Sealing<K, V, T> {
 /// A run that is being taken apart: the updates at times that are not late, and the others.
 #[derive(Debug)]
 struct Cut<K, V, T> {
-    run: Run<K, V, T>,
+    run: Batch<K, V, T>,
+    /// The page that is being processed, and the number of the next one.
+    page: Page<K, V, T>,
+    next: usize,
     is_late: Vec<bool>,
     early: Builder<K, V, T>,
     late: Builder<K, V, T>,
@@ -205,10 +220,13 @@ struct Cut<K, V, T> {
 }
 
 impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
-    fn new(run: Run<K, V, T>, is_late: Vec<bool>) -> Self {
+    fn new(run: Batch<K, V, T>, is_late: Vec<bool>, storage: Option<&Arc<dyn Storage>>) -> Self {
+        let bytes = run.decoded_bytes();
         Self {
-            early: Builder::new(run.times.clone()),
-            late: Builder::new(run.times.clone()),
+            early: Builder::stored_in(run.times().to_vec(), storage, bytes),
+            late: Builder::stored_in(run.times().to_vec(), storage, bytes),
+            page: run.page_here(),
+            next: usize::from(!run.is_stored()),
             run,
             is_late,
             key: 0,
@@ -216,9 +234,42 @@ impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
         }
     }
 
+    /// The bytes of memory held, and those on disk but for the results.
+    fn size(&self) -> (usize, u64) {
+        let results = self.early.bytes() + self.late.bytes();
+        (self.run.bytes() + results, self.run.bytes_on_disk())
+    }
+
     /// Works until the fuel is used up; true when all is done.
-    fn work(&mut self, fuel: &mut usize) -> bool {
-        let columns = &self.run.columns;
+    fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
+        while *fuel > 0 {
+            let mut step = self.early.step(*fuel);
+            *fuel -= step;
+            let done = self.work_on_page(&mut step);
+            *fuel += step;
+            if done {
+                if self.next == self.run.pages() {
+                    return Ok(true);
+                }
+                self.page = self.run.page(self.next)?;
+                self.next += 1;
+                self.key = 0;
+            }
+            let is_between = self.key == 0 || {
+                let vals = self.page.vals_of(self.key - 1);
+                self.vals.is_empty() || self.vals == vals
+            };
+            if is_between {
+                self.early.store_full_page()?;
+                self.late.store_full_page()?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Works until the fuel is used up, or the page is done.
+    fn work_on_page(&mut self, fuel: &mut usize) -> bool {
+        let (page, columns) = (&self.page, &self.page.columns);
         while *fuel > 0 {
             if let Some(val) = self.vals.next() {
                 let updates = columns.val_ends.range(val);
@@ -232,26 +283,26 @@ impl<K: Rows, V: Rows, T: Time> Cut<K, V, T> {
                     };
                     into.update(time, columns.diffs.get(update));
                 }
-                self.early.end_val(self.run.vals().get(val));
-                self.late.end_val(self.run.vals().get(val));
+                self.early.end_val(page.vals().get(val));
+                self.late.end_val(page.vals().get(val));
                 if !self.vals.is_empty() {
                     continue;
                 }
-                self.early.end_key(self.run.keys().get(self.key - 1));
-                self.late.end_key(self.run.keys().get(self.key - 1));
+                self.early.end_key(page.keys().get(self.key - 1));
+                self.late.end_key(page.keys().get(self.key - 1));
             }
-            if self.key == self.run.keys().len() {
+            if self.key == page.keys().len() {
                 return true;
             }
-            self.vals = self.run.vals_of(self.key);
+            self.vals = page.vals_of(self.key);
             self.key += 1;
         }
         false
     }
 
     /// The updates that are not late, and the others.
-    fn finish(self) -> (Sorted<K, V, T>, Sorted<K, V, T>) {
-        (self.early.finish(), self.late.finish())
+    fn finish(self) -> Result<[Sorted<K, V, T>; 2], Error> {
+        Ok([self.early.finish()?, self.late.finish()?])
     }
 }
 

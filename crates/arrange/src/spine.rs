@@ -16,10 +16,11 @@ use pointstamp_order::Antichain;
 use crate::batch::Batch;
 use crate::deferred_drop::DeferredDrop;
 use crate::demands::Demands;
-use crate::error::Overflow;
+use crate::error::Error;
 use crate::merge::Merge;
 use crate::rows::Rows;
 use crate::stale::Stale;
+use crate::storage::Storage;
 use crate::time::{Time, advance};
 
 /// Updates merged, for each merge in progress, per update that arrives.
@@ -33,7 +34,7 @@ const AT_ONCE: usize = 1 << 17;
 #[derive(Clone, Debug)]
 pub struct Sealed<K, V, T> {
     /// The updates.
-    pub batch: Arc<Batch<K, V, T>>,
+    pub batch: Batch<K, V, T>,
     /// Its number, or the number of the last of the batches that were merged into it.
     pub number: u64,
 }
@@ -52,12 +53,13 @@ pub(crate) struct Spine<K, V, T> {
     stale: Stale<T>,
     /// Batches numbered up to this are being compacted; 0 when none are.
     compacting: u64,
+    storage: Option<Arc<dyn Storage>>,
 }
 
 /// A batch, and the numbers of the batches merged into it: after `start`, up to `end`.
 #[derive(Debug)]
 struct Numbered<K, V, T> {
-    batch: Arc<Batch<K, V, T>>,
+    batch: Batch<K, V, T>,
     start: u64,
     end: u64,
 }
@@ -90,9 +92,15 @@ impl<K, V, T> Entry<K, V, T> {
 }
 
 impl<K: Rows, V: Rows, T: Time> Entry<K, V, T> {
-    fn merging(older: Numbered<K, V, T>, newer: Numbered<K, V, T>, demands: &Demands<T>) -> Self {
+    fn merging(
+        older: Numbered<K, V, T>,
+        newer: Numbered<K, V, T>,
+        demands: &Demands<T>,
+        storage: Option<&Arc<dyn Storage>>,
+    ) -> Self {
         let batches = (older.batch.clone(), newer.batch.clone());
-        let merge = Box::new(Merge::new(batches.0, batches.1, demands.since.clone()));
+        let since = demands.since.clone();
+        let merge = Box::new(Merge::new(batches.0, batches.1, since, storage));
         Entry::Two {
             older,
             newer,
@@ -119,12 +127,18 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             fuel: 0,
             stale: Stale::default(),
             compacting: 0,
+            storage: None,
         }
+    }
+
+    /// Has batches stored where the storage asks for it.
+    pub(crate) fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
+        self.storage = storage;
     }
 
     /// A spine of batches that were there before the first reader.
     pub(crate) fn restored(
-        batches: impl IntoIterator<Item = Arc<Batch<K, V, T>>>,
+        batches: impl IntoIterator<Item = Batch<K, V, T>>,
         upper: Antichain<T>,
     ) -> Self {
         let mut spine = Self::new(upper);
@@ -133,8 +147,8 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
                 continue;
             }
             spine.count += 1;
-            if !spine.entries.is_empty() || batch.times.len() > 1 {
-                spine.stale.add(spine.count, &batch.times, batch.len());
+            if !spine.entries.is_empty() || batch.times().len() > 1 {
+                spine.stale.add(spine.count, batch.times(), batch.len());
             }
             spine.entries.push(Entry::One(Numbered {
                 batch,
@@ -157,14 +171,14 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     /// Adds a batch with updates, and works on merges in proportion.
     pub(crate) fn insert(
         &mut self,
-        batch: Arc<Batch<K, V, T>>,
+        batch: Batch<K, V, T>,
         demands: &Demands<T>,
-    ) -> Result<(), Overflow> {
+    ) -> Result<(), Error> {
         self.upper = batch.upper().clone();
         self.count += 1;
         self.owed += EFFORT * batch.len() + MINIMUM;
-        if !self.entries.is_empty() || batch.times.len() > 1 {
-            self.stale.add(self.count, &batch.times, batch.len());
+        if !self.entries.is_empty() || batch.times().len() > 1 {
+            self.stale.add(self.count, batch.times(), batch.len());
         }
         self.entries.push(Entry::One(Numbered {
             batch,
@@ -182,7 +196,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     }
 
     /// Works on owed merges until the fuel is used up.
-    pub(crate) fn pay(&mut self, fuel: &mut usize, demands: &Demands<T>) -> Result<(), Overflow> {
+    pub(crate) fn pay(&mut self, fuel: &mut usize, demands: &Demands<T>) -> Result<(), Error> {
         let now = self.owed.min(*fuel);
         self.owed -= now;
         *fuel -= now;
@@ -245,14 +259,14 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         let newer = self.entries.remove(index + 1);
         let older = self.entries.remove(index);
         if let (Entry::One(older), Entry::One(newer)) = (older, newer) {
-            let two = Entry::merging(older, newer, demands);
+            let two = Entry::merging(older, newer, demands, self.storage.as_ref());
             self.entries.insert(index, two);
         }
         true
     }
 
     /// Gives each merge so much fuel; completed ones may begin others.
-    fn work(&mut self, fuel: usize, demands: &Demands<T>) -> Result<(), Overflow> {
+    fn work(&mut self, fuel: usize, demands: &Demands<T>) -> Result<(), Error> {
         let mut index = self.entries.len();
         while index > 0 {
             index -= 1;
@@ -260,7 +274,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             if let Entry::Two { merge, .. } = &mut self.entries[index]
                 && merge.work(&mut fuel)?
             {
-                self.complete(index);
+                self.complete(index)?;
                 self.begin_merges(demands);
                 index = self.entries.len();
             }
@@ -269,17 +283,17 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     }
 
     /// Replaces a complete merge by its result.
-    fn complete(&mut self, index: usize) {
+    fn complete(&mut self, index: usize) -> Result<(), Error> {
         if let Entry::Two {
             older,
             newer,
             merge,
         } = self.entries.remove(index)
         {
-            let batch = merge.finish();
+            let batch = merge.finish()?;
             if !batch.is_empty() {
                 let merged = Numbered {
-                    batch: Arc::new(batch),
+                    batch,
                     start: older.start,
                     end: newer.end,
                 };
@@ -287,6 +301,41 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             }
             self.deferred.add(older.batch);
             self.deferred.add(newer.batch);
+        }
+        Ok(())
+    }
+
+    /// Begins to store the largest batch in memory, if the storage asks for it; the work is owed.
+    pub(crate) fn store(&mut self) {
+        let Some(storage) = &self.storage else { return };
+        let here = self.entries.iter().enumerate();
+        let here = here.filter_map(|(index, entry)| match entry {
+            Entry::One(one) if !one.batch.is_stored() => Some((one.batch.bytes(), index)),
+            _ => None,
+        });
+        let Some((bytes, index)) = here.max() else {
+            return;
+        };
+        if storage.stores(bytes)
+            && let Entry::One(one) = &self.entries[index]
+        {
+            let merge = Box::new(Merge::storing(one.batch.clone(), storage));
+            let newer = Numbered {
+                batch: Batch::empty(one.batch.upper().clone(), Antichain::new()),
+                start: one.end,
+                end: one.end,
+            };
+            self.owed += one.batch.len();
+            let older = Numbered {
+                batch: one.batch.clone(),
+                start: one.start,
+                end: one.end,
+            };
+            self.entries[index] = Entry::Two {
+                older,
+                newer,
+                merge,
+            };
         }
     }
 
@@ -315,11 +364,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
 
     /// Continues a compaction that was decided, and the freeing of merged batches, until the fuel is used up;
     /// true when nothing is left to do.
-    pub(crate) fn compact(
-        &mut self,
-        fuel: &mut usize,
-        demands: Demands<T>,
-    ) -> Result<bool, Overflow> {
+    pub(crate) fn compact(&mut self, fuel: &mut usize, demands: Demands<T>) -> Result<bool, Error> {
         if self.compacting > 0 {
             let kept_apart = demands.kept_apart.min(self.compacting);
             let demands = Demands {
@@ -337,11 +382,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
 
     /// Works towards one batch with times as readers need them, until the fuel is used up; true when
     /// nothing is left to do.
-    pub(crate) fn exert(
-        &mut self,
-        fuel: &mut usize,
-        demands: &Demands<T>,
-    ) -> Result<bool, Overflow> {
+    pub(crate) fn exert(&mut self, fuel: &mut usize, demands: &Demands<T>) -> Result<bool, Error> {
         while *fuel > 0 {
             let merging = self
                 .entries
@@ -351,7 +392,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
                 if let Entry::Two { merge, .. } = &mut self.entries[index]
                     && merge.work(fuel)?
                 {
-                    self.complete(index);
+                    self.complete(index)?;
                 }
             } else if !self.begin_any(demands) {
                 return Ok(true);
@@ -370,20 +411,19 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         }
         // Alone, a batch is merged with nothing where readers cannot distinguish some of its times.
         let stale = self.entries.iter().position(|entry| match entry {
-            Entry::One(one) => one.end <= demands.kept_apart && stale(&one.batch.times, demands),
+            Entry::One(one) => one.end <= demands.kept_apart && stale(one.batch.times(), demands),
             Entry::Two { .. } => false,
         });
         let Some(index) = stale else { return false };
         if let Entry::One(one) = self.entries.remove(index) {
             let upper = one.batch.upper().clone();
-            let empty = (crate::columns::Columns::default(), Vec::new());
-            let nothing = Batch::new(empty, upper.clone(), upper, demands.since.clone());
+            let nothing = Batch::empty(upper, demands.since.clone());
             let newer = Numbered {
-                batch: Arc::new(nothing),
+                batch: nothing,
                 start: one.end,
                 end: one.end,
             };
-            let two = Entry::merging(one, newer, demands);
+            let two = Entry::merging(one, newer, demands, self.storage.as_ref());
             self.entries.insert(index, two);
         }
         true
@@ -394,7 +434,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
     /// # Panics
     ///
     /// When a batch contains one numbered up to `end` and one after: the reader has not held its place.
-    pub(crate) fn batches_through(&self, end: u64) -> Vec<Arc<Batch<K, V, T>>> {
+    pub(crate) fn batches_through(&self, end: u64) -> Vec<Batch<K, V, T>> {
         let mut batches = Vec::with_capacity(self.entries.len() + 1);
         for entry in &self.entries {
             if entry.end() > end {
@@ -456,6 +496,17 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             } => older.batch.bytes() + newer.batch.bytes() + merge.bytes(),
         };
         self.deferred.bytes() + self.entries.iter().map(bytes).sum::<usize>()
+    }
+
+    /// The bytes on disk, but for the result of a merge in progress.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        let bytes = |entry: &Entry<K, V, T>| match entry {
+            Entry::One(one) => one.batch.bytes_on_disk(),
+            Entry::Two { older, newer, .. } => {
+                older.batch.bytes_on_disk() + newer.batch.bytes_on_disk()
+            }
+        };
+        self.entries.iter().map(bytes).sum()
     }
 }
 

@@ -6,14 +6,14 @@
 //! compaction leaves one for each value.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Page};
 use crate::cursor::Places;
-use crate::error::{Overflow, add};
+use crate::error::{Error, add};
 use crate::join::JoinStep;
+use crate::pins::Pins;
 use crate::rows::Rows;
 use crate::time::Time;
 use crate::trace::{Sealed, Source};
@@ -23,15 +23,18 @@ pub struct Totals<K, V, T, C> {
     source: Box<dyn Source<K, V, T>>,
     seen: u64,
     /// The batches up to the last that came, until all that arrived have been pushed: another may have its number.
-    together: Vec<Arc<Batch<K, V, T>>>,
+    together: Vec<Batch<K, V, T>>,
     todo: VecDeque<(C, Counting<K, V, T>)>,
 }
 
 /// A batch, and the batches before it.
 struct Counting<K, V, T> {
-    fresh: Arc<Batch<K, V, T>>,
+    fresh: Batch<K, V, T>,
+    /// The page of it that is being counted, its number, and the next key in it.
+    page: Option<Page<K, V, T>>,
+    number: usize,
     key: usize,
-    before: Vec<Arc<Batch<K, V, T>>>,
+    before: Pins<K, V, T>,
     places: Places,
 }
 
@@ -88,9 +91,11 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
         self.together.push(sealed.batch.clone());
         let counting = Counting {
             fresh: sealed.batch.clone(),
+            page: None,
+            number: 0,
             key: 0,
             places: Places::new(before.len()),
-            before,
+            before: Pins::new(before),
         };
         self.todo.push_back((capability, counting));
     }
@@ -113,8 +118,8 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
     ///
     /// # Errors
     ///
-    /// When a count does not fit.
-    pub fn work<E>(&mut self, fuel: &mut usize, emit: E) -> Result<JoinStep<'_, C>, Overflow>
+    /// When a count does not fit, or a page on disk cannot be read.
+    pub fn work<E>(&mut self, fuel: &mut usize, emit: E) -> Result<JoinStep<'_, C>, Error>
     where
         E: FnMut(K::Item<'_>, &T, i64, i64),
     {
@@ -133,12 +138,37 @@ impl<K: Rows, V: Rows, T: Time, C> Totals<K, V, T, C> {
 }
 
 impl<K: Rows, V: Rows, T: Time> Counting<K, V, T> {
-    fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<bool, Overflow>
+    fn work<E>(&mut self, fuel: &mut usize, mut emit: E) -> Result<bool, Error>
+    where
+        E: FnMut(K::Item<'_>, &T, i64, i64),
+    {
+        while self.number < self.fresh.pages() {
+            let page = match self.page.take() {
+                Some(page) => page,
+                None => self.fresh.page(self.number)?,
+            };
+            if !self.count(&page, fuel, &mut emit)? {
+                self.page = Some(page);
+                return Ok(false);
+            }
+            self.number += 1;
+            self.key = 0;
+        }
+        Ok(true)
+    }
+
+    /// Counts the keys of a page; false when the fuel is used up before.
+    fn count<E>(
+        &mut self,
+        page: &Page<K, V, T>,
+        fuel: &mut usize,
+        emit: &mut E,
+    ) -> Result<bool, Error>
     where
         E: FnMut(K::Item<'_>, &T, i64, i64),
     {
         let mut by_time: Vec<(&T, i64)> = Vec::new();
-        let keys = self.fresh.keys();
+        let keys = page.keys();
         while self.key < keys.len() {
             if *fuel == 0 {
                 return Ok(false);
@@ -146,19 +176,20 @@ impl<K: Rows, V: Rows, T: Time> Counting<K, V, T> {
             let key = keys.get(self.key);
             let mut count = 0;
             let mut cost = 1;
-            if self.places.seek(&self.before, key) {
-                for (batch, vals) in self.places.vals(&self.before) {
-                    let columns = &self.before[batch].columns;
+            self.before.release();
+            if self.places.seek(&mut self.before, key)? {
+                for (page, vals) in self.places.vals(&self.before) {
+                    let columns = &self.before[page].columns;
                     for update in columns.val_ends.span(&vals) {
                         count = add(count, columns.diffs.get(update))?;
                         cost += 1;
                     }
                 }
             }
-            let columns = &self.fresh.columns;
+            let columns = &page.columns;
             by_time.clear();
             for update in columns.updates_of_keys(&(self.key..self.key + 1)) {
-                by_time.push(self.fresh.update(update));
+                by_time.push(page.update(update));
             }
             by_time.sort_unstable_by_key(|(time, _)| *time);
             let mut rest = by_time.iter().peekable();

@@ -13,11 +13,12 @@ use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
 use crate::demands::Demands;
-use crate::error::Overflow;
+use crate::error::Error;
 use crate::kept::Kept;
 use crate::rows::Rows;
 pub use crate::spine::Sealed;
 use crate::spine::Spine;
+use crate::storage::Storage;
 use crate::time::{Time, join_frontiers, meet_frontiers};
 
 #[derive(Debug)]
@@ -119,7 +120,7 @@ fn lock<K, V, T>(shared: &Mutex<Shared<K, V, T>>) -> MutexGuard<'_, Shared<K, V,
 /// }
 /// writer.seal(Antichain::from_elem(1));
 /// assert_eq!(trace.get(1, &0)?.iter().collect::<Vec<_>>(), [(10, 1)]);
-/// # Ok::<(), pointstamp_arrange::Overflow>(())
+/// # Ok::<(), pointstamp_arrange::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct TraceWriter<K, V, T> {
@@ -182,14 +183,13 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up while merging do not fit.
-    pub fn insert(&mut self, batch: Batch<K, V, T>) -> Result<Option<Sealed<K, V, T>>, Overflow> {
+    /// When differences that add up while merging do not fit, or the storage fails.
+    pub fn insert(&mut self, batch: Batch<K, V, T>) -> Result<Option<Sealed<K, V, T>>, Error> {
         let mut shared = lock(&self.shared);
         if batch.is_empty() {
             shared.spine.seal(batch.upper().clone());
             return Ok(None);
         }
-        let batch = Arc::new(batch);
         if let Some(demands) = shared.demands() {
             shared.spine.insert(batch.clone(), &demands)?;
         } else {
@@ -211,8 +211,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn pay(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn pay(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         let mut shared = lock(&self.shared);
         if shared.spine.owes()
             && let Some(demands) = shared.demands()
@@ -240,8 +240,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn compact(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn compact(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         let mut shared = lock(&self.shared);
         loop {
             shared.moved_on();
@@ -262,13 +262,23 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
     ///
     /// # Errors
     ///
-    /// When differences that add up do not fit.
-    pub fn exert(&mut self, fuel: &mut usize) -> Result<bool, Overflow> {
+    /// When differences that add up do not fit, or the storage fails.
+    pub fn exert(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         let mut shared = lock(&self.shared);
         match shared.demands() {
             Some(demands) => shared.spine.exert(fuel, &demands),
             None => Ok(true),
         }
+    }
+
+    /// Has batches stored where the storage asks for it.
+    pub fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
+        lock(&self.shared).spine.store_in(storage);
+    }
+
+    /// Begins to store the largest batch in memory, if the storage asks for it: [`pay`](Self::pay) does it.
+    pub fn store(&mut self) {
+        lock(&self.shared).spine.store();
     }
 
     /// The origin of later readers.
@@ -358,6 +368,11 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
     /// The bytes of memory held.
     pub fn bytes(&self) -> usize {
         lock(&self.shared).spine.bytes()
+    }
+
+    /// The bytes on disk.
+    pub fn bytes_on_disk(&self) -> u64 {
+        lock(&self.shared).spine.bytes_on_disk()
     }
 }
 
@@ -449,7 +464,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     }
 
     /// All batches that are there now, oldest first.
-    pub fn batches(&self) -> Vec<Arc<Batch<K, V, T>>> {
+    pub fn batches(&self) -> Vec<Batch<K, V, T>> {
         lock(&self.shared).spine.batches_through(u64::MAX)
     }
 
@@ -458,7 +473,7 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     /// # Panics
     ///
     /// When the number is before the last acknowledged one.
-    pub fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
+    pub fn batches_through(&self, number: u64) -> Vec<Batch<K, V, T>> {
         lock(&self.shared).spine.batches_through(number)
     }
 
@@ -475,6 +490,11 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     /// The bytes of memory held.
     pub fn bytes(&self) -> usize {
         lock(&self.shared).spine.bytes()
+    }
+
+    /// The bytes on disk.
+    pub fn bytes_on_disk(&self) -> u64 {
+        lock(&self.shared).spine.bytes_on_disk()
     }
 }
 
@@ -518,7 +538,7 @@ impl<K: Rows, V: Rows, T: Time> fmt::Debug for Trace<K, V, T> {
 /// A reader of an arrangement, as operators use it.
 pub trait Source<K: Rows, V: Rows, T: Time>: Send {
     /// The batches up to the number, oldest first; see [`Trace::batches_through`].
-    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>>;
+    fn batches_through(&self, number: u64) -> Vec<Batch<K, V, T>>;
 
     /// See [`Trace::allow_compaction`].
     fn allow_compaction(&mut self, since: &Antichain<T>);
@@ -538,7 +558,7 @@ pub trait Source<K: Rows, V: Rows, T: Time>: Send {
 }
 
 impl<K: Rows, V: Rows, T: Time> Source<K, V, T> for Trace<K, V, T> {
-    fn batches_through(&self, number: u64) -> Vec<Arc<Batch<K, V, T>>> {
+    fn batches_through(&self, number: u64) -> Vec<Batch<K, V, T>> {
         Trace::batches_through(self, number)
     }
 

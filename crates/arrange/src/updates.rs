@@ -214,7 +214,7 @@ impl<K: Rows, V: Rows, T: Time> Updates<K, V, T> {
             }
             at = next;
         }
-        Ok(builder.finish())
+        Ok(builder.finish_here())
     }
 
     /// The times in order, and for each index the rank of its time among them.

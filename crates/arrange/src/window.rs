@@ -5,13 +5,12 @@
 //! [`Loading`], a key that is too large to be loaded at once, which has a window to itself.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::batch::Batch;
 use crate::cursor::Places;
 use crate::error::{Error, Overflow};
 use crate::history::{Edit, Values};
 use crate::interesting_times::InterestingTimes;
+use crate::pins::Pins;
 use crate::reducer::{Lists, Reducer};
 use crate::replay::{Replay, suffix_meets};
 use crate::rows::Rows;
@@ -203,7 +202,7 @@ const KEPT: usize = 1 << 14;
 /// A key with more updates than this is loaded in parts, and has a window to itself; fewer where tests run.
 const LARGE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 12 };
 
-type Batches<'a, K, V, T> = &'a [Arc<Batch<K, V, T>>];
+type Batches<'a, K, V, T> = &'a Pins<K, V, T>;
 
 /// A large key that is being loaded; it is the window's only one.
 pub(crate) struct Loading<T> {

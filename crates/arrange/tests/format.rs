@@ -3,7 +3,7 @@
 #[path = "support/batch.rs"]
 mod batch;
 
-use pointstamp_arrange::{Batch, Batcher, Bytes, Rows, Time, Units, Words};
+use pointstamp_arrange::{Batch, BatchReader, Batcher, Bytes, Error, Rows, Time, Units, Words};
 use pointstamp_order::Antichain;
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
@@ -20,6 +20,24 @@ fn updates() -> impl Strategy<Value = Vec<Update>> {
     prop::collection::vec(update, 1..40)
 }
 
+/// Reads a batch from parts of its bytes.
+fn read_in_parts<K: Rows, V: Rows, T: Time>(
+    bytes: &[u8],
+    part: usize,
+) -> Result<Batch<K, V, T>, Error> {
+    let mut reader = BatchReader::new(None);
+    for part in bytes.chunks(part) {
+        reader.push(part)?;
+    }
+    reader.finish()
+}
+
+fn are_equal<K: Rows, V: Rows, T: Time>(a: &Batch<K, V, T>, b: &Batch<K, V, T>) -> bool {
+    batch::check_batch(a);
+    let (page, other) = (a.page(0).unwrap(), b.page(0).unwrap());
+    page.iter().eq(other.iter()) && a.upper() == b.upper() && a.lower() == b.lower()
+}
+
 fn words(updates: &[Update]) -> Option<Batch<Words, Words, [u64; 2]>> {
     let mut batcher = Batcher::new(Antichain::from_elem([0, 0]));
     for (key, val, time, diff) in updates {
@@ -33,17 +51,15 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn batches_are_read_as_they_were_written(updates in updates()) {
+    fn batches_are_read_as_they_were_written(updates in updates(), part in any::<prop::sample::Index>()) {
         let Some(written) = words(&updates) else { return Ok(()) };
         let mut bytes = Vec::new();
-        written.write(&mut bytes);
+        written.write(&mut bytes).unwrap();
+        let read = read_in_parts::<Words, Words, [u64; 2]>(&bytes, part.index(bytes.len()) + 1);
+        let read = read.unwrap();
+        prop_assert!(are_equal(&read, &written));
         bytes.extend(b"more");
-        let mut rest = &bytes[..];
-        let read = Batch::<Words, Words, [u64; 2]>::read(&mut rest).unwrap();
-        prop_assert_eq!(rest, b"more");
-        prop_assert!(read.iter().eq(written.iter()));
-        prop_assert_eq!(read.upper(), written.upper());
-        batch::check_batch(&read);
+        prop_assert!(read_in_parts::<Words, Words, [u64; 2]>(&bytes, 1 << 20).is_err());
     }
 
     #[test]
@@ -56,27 +72,28 @@ proptest! {
         let mut expected = keys.clone();
         expected.sort();
         expected.dedup();
-        prop_assert!(written.iter().map(|(key, ..)| key.to_vec()).eq(expected));
+        prop_assert!(written.page(0).unwrap().iter().map(|(key, ..)| key.to_vec()).eq(expected));
         let mut bytes = Vec::new();
-        written.write(&mut bytes);
-        let read = Batch::<Bytes, Bytes, u64>::read(&mut &bytes[..]).unwrap();
-        prop_assert!(read.iter().eq(written.iter()));
+        written.write(&mut bytes).unwrap();
+        let read = read_in_parts::<Bytes, Bytes, u64>(&bytes, 1 << 20).unwrap();
+        prop_assert!(are_equal(&read, &written));
     }
 
     #[test]
     fn damage_is_refused_or_harmless(updates in updates(), place in any::<prop::sample::Index>(), value in any::<u8>(), cut in any::<bool>()) {
         let Some(written) = words(&updates) else { return Ok(()) };
         let mut bytes = Vec::new();
-        written.write(&mut bytes);
+        written.write(&mut bytes).unwrap();
         let place = place.index(bytes.len());
         if cut {
             bytes.truncate(place);
         } else {
             bytes[place] = value;
         }
-        if let Ok(read) = Batch::<Words, Words, [u64; 2]>::read(&mut &bytes[..]) {
+        if let Ok(read) = read_in_parts::<Words, Words, [u64; 2]>(&bytes, 1 << 20) {
             prop_assert!(!cut, "what is cut off is missed");
-            let rows: Vec<_> = read.iter().map(|(k, v, t, d)| ((k, v, *t), d)).collect();
+            let page = read.page(0).unwrap();
+            let rows: Vec<_> = page.iter().map(|(k, v, t, d)| ((k, v, *t), d)).collect();
             prop_assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
             prop_assert!(rows.iter().all(|(_, diff)| *diff != 0));
         }
@@ -125,7 +142,7 @@ fn a_wrong_number_is_refused_or_harmless() {
     let (mut refused, mut read) = (0, 0);
     for rows in rows {
         let mut bytes = Vec::new();
-        words(&rows).unwrap().write(&mut bytes);
+        words(&rows).unwrap().write(&mut bytes).unwrap();
         let numbers = bytes.len() / 8;
         let (head, body) = bytes.split_at(bytes.len() - (numbers - 1) * 8);
         let body: Vec<u64> = body
@@ -137,7 +154,7 @@ fn a_wrong_number_is_refused_or_harmless() {
         for damaged in damaged(&body) {
             let body = damaged.iter().flat_map(|word| word.to_le_bytes());
             let bytes: Vec<u8> = head.iter().copied().chain(body).collect();
-            let Ok(batch) = Batch::<Words, Words, [u64; 2]>::read(&mut &bytes[..]) else {
+            let Ok(batch) = read_in_parts::<Words, Words, [u64; 2]>(&bytes, 1 << 20) else {
                 refused += 1;
                 continue;
             };
@@ -152,14 +169,15 @@ fn a_wrong_number_is_refused_or_harmless() {
 }
 
 /// A batch from somewhere: all that it holds is in order, and belongs to a key.
-fn check_columns(batch: &Batch<Words, Words, [u64; 2]>) {
+fn check_columns(whole: &Batch<Words, Words, [u64; 2]>) {
+    let batch = whole.page(0).unwrap();
     let rows: Vec<_> = batch.iter().map(|(k, v, t, d)| ((k, v, *t), d)).collect();
     assert!(
         rows.is_sorted_by(|a, b| a.0 < b.0),
         "in order, each once: {rows:?}"
     );
     assert!(rows.iter().all(|(_, diff)| *diff != 0));
-    assert_eq!(rows.len(), batch.len());
+    assert_eq!(rows.len(), whole.len());
     assert!(batch.times().is_sorted_by(|a, b| a < b));
     let mut vals = 0;
     for key in 0..batch.keys().len() {
@@ -183,8 +201,9 @@ fn a_collection_without_values_is_written_and_read() {
     }
     let (_, written) = batcher.seal(&Antichain::new()).unwrap().remove(0);
     let mut bytes = Vec::new();
-    written.write(&mut bytes);
-    let read = Batch::<Words, Units, u64>::read(&mut &bytes[..]).unwrap();
+    written.write(&mut bytes).unwrap();
+    let read = read_in_parts::<Words, Units, u64>(&bytes, 1 << 20).unwrap();
+    let read = read.page(0).unwrap();
     assert_eq!(
         read.iter().collect::<Vec<_>>(),
         [(3, (), &2, 1), (7, (), &2, 2)]
@@ -196,11 +215,12 @@ fn a_collection_without_values_is_written_and_read() {
 fn a_batch_seen_from_an_inner_scope_is_the_same_with_another_coordinate() {
     let outer = words(&[(1, 2, [0, 1], 1), (1, 3, [2, 1], 2)]).unwrap();
     let inner: Batch<Words, Words, [u64; 3]> = outer.map_times(|[a, b]| [*a, *b, 0]);
+    let (outer, inner_page) = (outer.page(0).unwrap(), inner.page(0).unwrap());
     let expected = outer
         .iter()
         .map(|(key, val, [a, b], diff)| (key, val, [*a, *b, 0], diff));
     assert!(
-        inner
+        inner_page
             .iter()
             .map(|(key, val, time, diff)| (key, val, *time, diff))
             .eq(expected)

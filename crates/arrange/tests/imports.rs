@@ -2,11 +2,13 @@
 //! time that is not complete yet, and merges continue while batches are in flight. From the reader's `since` on
 //! everything equals recomputation.
 
+#[path = "support/stored.rs"]
+mod stored;
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
-    Batcher, Distinct, Error, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Top, Totals,
-    Trace, TraceWriter, Units, Words,
+    Batcher, Distinct, Error, JoinStep, Lists, Page, Reduce, Reducer, Rows, Sealed, Time, Top,
+    Totals, Trace, TraceWriter, Units, Words,
 };
 use pointstamp_order::Antichain;
 use pointstamp_testkit::cases;
@@ -112,7 +114,9 @@ impl<W: Rows, T: Time, R: Reducer<Words, Words, W>> Reducing<W, T, R> {
     fn work(&mut self, mut fuel: usize) {
         while fuel > 0 && !self.reduce.is_idle() {
             for (held, sealed) in self.reduce.work(&mut fuel).unwrap().into_iter().flatten() {
-                for (key, val, time, diff) in sealed.batch.iter() {
+                for (key, val, time, diff) in
+                    stored::pages(&sealed.batch).iter().flat_map(Page::iter)
+                {
                     assert!(held.less_equal(time), "at or after the capability");
                     let made = ((key, (self.word)(val)), time.clone(), diff);
                     self.made.push(made);
@@ -260,11 +264,12 @@ struct Program<T: Time> {
 impl<T: Time> Program<T> {
     fn new(dims: usize) -> Self {
         let least = Antichain::from_elem(T::read(&vec![0; dims]).unwrap());
-        let (writer, trace) = TraceWriter::new(least.clone());
+        let (mut writer, trace) = TraceWriter::new(least.clone());
+        writer.store_in(stored::storage());
         Self {
             dims,
             history: Vec::new(),
-            batcher: Batcher::new(least.clone()),
+            batcher: stored::batcher(least.clone()),
             frontier: least,
             writer,
             trace,

@@ -5,8 +5,10 @@
 mod arranged;
 #[path = "support/joined.rs"]
 mod joined;
+#[path = "support/stored.rs"]
+mod stored;
 
-use pointstamp_arrange::{Entered, Join, Source};
+use pointstamp_arrange::{Entered, Join, Page, Source};
 use pointstamp_order::Antichain;
 
 use arranged::{Arranged, Pairs};
@@ -84,8 +86,10 @@ fn an_outer_arrangement_is_kept_as_an_inner_reader_needs_it() {
     assert_eq!(outer.trace.batches().len(), 2);
     let first = inner.batches_through(came.number);
     assert_eq!(first.len(), 1);
-    let updates = first[0]
+    let pages = stored::pages(&first[0]);
+    let updates = pages
         .iter()
+        .flat_map(Page::iter)
         .map(|(key, val, time, diff)| (key, val, *time, diff));
     assert!(updates.eq([(1, 10, [0, 0], 1), (2, 20, [0, 0], 1)]));
     assert_eq!(first[0].upper(), &Antichain::from_elem([1, 0]));
@@ -98,6 +102,7 @@ fn an_outer_arrangement_is_kept_as_an_inner_reader_needs_it() {
     assert_eq!(inner.since(), Antichain::from_elem([2, 0]));
     outer.settle();
     let left = inner.batches_through(went.number);
-    let left: Vec<_> = left.iter().flat_map(|batch| batch.iter()).collect();
+    let left: Vec<_> = left.iter().flat_map(stored::pages).collect();
+    let left: Vec<_> = left.iter().flat_map(Page::iter).collect();
     assert_eq!(left, [(2, 20, &[2, 0], 1)]);
 }

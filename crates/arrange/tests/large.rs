@@ -7,10 +7,12 @@ mod arranged;
 mod batch;
 #[path = "support/frontiers.rs"]
 mod frontiers;
+#[path = "support/stored.rs"]
+mod stored;
 
 use std::collections::BTreeMap;
 
-use pointstamp_arrange::{Distinct, Error, Lists, Reduce, Reducer, Rows, Words};
+use pointstamp_arrange::{Distinct, Error, Lists, Page, Reduce, Reducer, Rows, Words};
 use pointstamp_order::{Antichain, PartialOrder};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
@@ -111,7 +113,9 @@ fn reduce<W: Rows>(
                 .flatten()
             {
                 check_batch(&sealed.batch);
-                for (key, val, time, diff) in sealed.batch.iter() {
+                for (key, val, time, diff) in
+                    stored::pages(&sealed.batch).iter().flat_map(Page::iter)
+                {
                     assert!(held.less_equal(time), "at or after the capability");
                     made.push((key, word(val), *time, diff));
                 }

@@ -5,12 +5,14 @@
 mod batch;
 #[path = "support/frontiers.rs"]
 mod frontiers;
+#[path = "support/stored.rs"]
+mod stored;
 
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
-    Batcher, Count, Distinct, Join, JoinStep, Reduce, Reducer, Rows, Sealed, Time, Totals, Trace,
-    TraceWriter, Words, word_of_i64,
+    Batcher, Count, Distinct, Join, JoinStep, Page, Reduce, Reducer, Rows, Sealed, Time, Totals,
+    Trace, TraceWriter, Words, word_of_i64,
 };
 use pointstamp_order::Antichain;
 use pointstamp_testkit::cases;
@@ -59,8 +61,9 @@ struct Arranged<T: Time> {
 impl<T: Time> Arranged<T> {
     fn new(collection: &Collection<T>, dims: usize) -> Self {
         let least = Antichain::from_elem(T::read(&vec![0; dims]).unwrap());
-        let (writer, trace) = TraceWriter::new(least.clone());
-        let mut batcher = Batcher::new(least);
+        let (mut writer, trace) = TraceWriter::new(least.clone());
+        writer.store_in(stored::storage());
+        let mut batcher = stored::batcher(least);
         for ((key, val, time), diff) in collection {
             batcher.push(*key, *val, time, *diff).unwrap();
         }
@@ -132,7 +135,9 @@ fn reduce<T: Time, W: Rows>(
         while !reduce.is_idle() {
             for (_, sealed) in reduce.work(&mut 5).unwrap().into_iter().flatten() {
                 check_batch(&sealed.batch);
-                for (key, val, time, diff) in sealed.batch.iter() {
+                for (key, val, time, diff) in
+                    stored::pages(&sealed.batch).iter().flat_map(Page::iter)
+                {
                     output.push(((key, word(val), time.clone()), diff));
                 }
             }

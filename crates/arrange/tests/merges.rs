@@ -3,10 +3,12 @@
 
 #[path = "support/batch.rs"]
 mod batch;
+#[path = "support/stored.rs"]
+mod stored;
 
 use std::collections::BTreeMap;
 
-use pointstamp_arrange::{Batcher, Trace, TraceWriter, Words};
+use pointstamp_arrange::{Page, Trace, TraceWriter, Words};
 use pointstamp_order::Antichain;
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
@@ -25,9 +27,10 @@ type Pair = (TraceWriter<Words, Words, u64>, Trace<Words, Words, u64>);
 fn apart(updates: &[Update], since: u64) -> Pair {
     let least = Antichain::from_elem(0);
     let (mut writer, mut trace) = TraceWriter::new(least.clone());
+    writer.store_in(stored::storage());
     let mut follower = trace.clone();
     follower.follow();
-    let mut batcher = Batcher::new(least);
+    let mut batcher = stored::batcher(least);
     for (key, val, time, diff) in updates {
         batcher.push(*key, *val, time, *diff).unwrap();
     }
@@ -82,7 +85,8 @@ proptest! {
         let mut found = BTreeMap::new();
         for batch in &batches {
             check_batch(batch);
-            found.extend(batch.iter().map(|(key, val, time, diff)| ((key, val, *time), diff)));
+            let pages = stored::pages(batch);
+            found.extend(pages.iter().flat_map(Page::iter).map(|(key, val, time, diff)| ((key, val, *time), diff)));
         }
         prop_assert_eq!(found, sums);
     }
@@ -100,6 +104,7 @@ fn times_that_nothing_is_at_any_more_are_forgotten_a_part_at_a_time() {
             updates.push((1 + key, 0, 6 + key % 2, 1));
         }
         let (mut writer, trace) = apart(&updates, 5);
+        writer.store_in(None);
         let steps = merge(&mut writer, fuel);
         let [batch] = &trace.batches()[..] else {
             panic!("they are merged");

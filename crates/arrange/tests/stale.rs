@@ -1,6 +1,8 @@
 //! Updates that readers cannot distinguish any more are compacted without further input, and no more often
 //! than it pays.
 
+#[path = "support/stored.rs"]
+mod stored;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,13 +21,14 @@ impl Arranged {
     fn new() -> Self {
         let least = Antichain::from_elem(0);
         let (mut writer, trace) = TraceWriter::new(least.clone());
+        writer.store_in(stored::storage());
         let told = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&told);
         writer.when_stale(move || {
             counter.fetch_add(1, Ordering::Relaxed);
         });
         Self {
-            batcher: Batcher::new(least),
+            batcher: stored::batcher(least),
             writer,
             trace,
             told,
@@ -113,6 +116,7 @@ fn what_cancels_in_the_turns_of_a_loop_is_gone_when_the_loop_is_past_them() {
     let least = Antichain::from_elem([0u64, 0]);
     let mut batcher = Batcher::<Words, Words, [u64; 2]>::new(least.clone());
     let (mut writer, mut trace) = TraceWriter::new(least);
+    writer.store_in(stored::storage());
     for outer in 0..2 {
         for turn in 0..10 {
             for key in 0..100 {

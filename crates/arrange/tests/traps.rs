@@ -6,9 +6,11 @@ mod arranged;
 mod batch;
 #[path = "support/joined.rs"]
 mod joined;
+#[path = "support/stored.rs"]
+mod stored;
 
 use pointstamp_arrange::{
-    Batcher, Count, Join, Overflow, Reduce, Time, Totals, TraceWriter, Units, Words, i64_of_word,
+    Batcher, Count, Error, Join, Page, Reduce, Time, Totals, TraceWriter, Units, Words, i64_of_word,
 };
 use pointstamp_order::Antichain;
 
@@ -104,9 +106,9 @@ fn a_reduction_holds_no_frontier_for_an_empty_set() {
     let mut counts = Vec::new();
     for (_, sealed) in &output {
         counts.extend(
-            sealed
-                .batch
+            stored::pages(&sealed.batch)
                 .iter()
+                .flat_map(Page::iter)
                 .map(|(_, count, time, diff)| (*time, i64_of_word(count), diff)),
         );
     }
@@ -145,9 +147,9 @@ fn what_is_owed_where_only_compacted_history_meets_is_owed_all_the_same() {
         while !reduce.is_idle() {
             for (_, sealed) in reduce.work(&mut 100).unwrap().unwrap_or_default() {
                 collected.extend(
-                    sealed
-                        .batch
+                    stored::pages(&sealed.batch)
                         .iter()
+                        .flat_map(Page::iter)
                         .map(|(_, count, time, diff)| (count, *time, diff)),
                 );
             }
@@ -230,10 +232,10 @@ fn differences_that_do_not_fit_are_errors() {
     let mut arranged = Arranged::new(0u64);
     arranged.push(1, 1, &0, i64::MAX);
     arranged.push(1, 1, &0, 1);
-    assert_eq!(
-        arranged.batcher.seal(&Antichain::from_elem(1)).err(),
-        Some(Overflow)
-    );
+    assert!(matches!(
+        arranged.batcher.seal(&Antichain::from_elem(1)),
+        Err(Error::Overflow)
+    ));
 
     let (mut left, mut right) = (Arranged::new(0u64), Arranged::new(0u64));
     let mut join = Join::new(Box::new(left.trace.clone()), Box::new(right.trace.clone()));
@@ -243,7 +245,7 @@ fn differences_that_do_not_fit_are_errors() {
     join.push_right(&right.seal(&Antichain::from_elem(1))[0].1, 0);
     assert!(matches!(
         join.work(&mut 10, |_, _, _, _, _| {}),
-        Err(Overflow)
+        Err(Error::Overflow)
     ));
 }
 
@@ -389,7 +391,9 @@ fn updates_at_many_times_to_come_are_sealed_in_their_turn() {
         let held = arranged.batcher.frontier().clone();
         for (_, sealed_now) in arranged.seal(&Antichain::from_elem([outer, 0])) {
             batch::check_batch(&sealed_now.batch);
-            for (key, val, time, diff) in sealed_now.batch.iter() {
+            for (key, val, time, diff) in
+                stored::pages(&sealed_now.batch).iter().flat_map(Page::iter)
+            {
                 assert!(held.less_equal(time) && time[0] < outer);
                 assert!(sealed.insert((*time, key, val), diff).is_none(), "once");
             }
@@ -402,4 +406,14 @@ fn updates_at_many_times_to_come_are_sealed_in_their_turn() {
     }
     assert_eq!(sealed, expected);
     assert!(arranged.batcher.is_empty());
+}
+
+/// An operator whose input has ended, and which holds no updates, may not run again.
+#[test]
+fn a_seal_of_nothing_takes_no_fuel() {
+    let mut batcher = Batcher::<Words, Units, u64>::new(Antichain::from_elem(0));
+    batcher.begin_seal(&Antichain::new()).unwrap();
+    let sealed = batcher.work(&mut 0).unwrap();
+    assert!(sealed.is_some_and(|sealed| sealed.is_empty()));
+    assert!(batcher.lower().is_empty());
 }

@@ -1,9 +1,11 @@
 //! Updates of rows of any length, in any order, become batches that adjoin; the kept updates are their sums.
 
+#[path = "support/stored.rs"]
+mod stored;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pointstamp_arrange::{
-    Batcher, Bytes, Cursor, Rows, Trace, TraceWriter, Updates, Words, advance,
+    Batcher, Bytes, Cursor, Page, Rows, Trace, TraceWriter, Updates, Words, advance,
 };
 use pointstamp_order::{Antichain, PartialOrder};
 use pointstamp_testkit::cases;
@@ -93,9 +95,10 @@ struct Test {
 impl Test {
     fn new() -> Self {
         let lower = Antichain::from_elem([0, 0]);
-        let (writer, trace) = TraceWriter::new(lower.clone());
+        let (mut writer, trace) = TraceWriter::new(lower.clone());
+        writer.store_in(stored::storage());
         Self {
-            batcher: Batcher::new(lower.clone()),
+            batcher: stored::batcher(lower.clone()),
             writer,
             trace,
             waiting: Sums::new(),
@@ -198,7 +201,7 @@ impl Test {
             );
             lower = batch.upper().clone();
             let mut count = 0;
-            for (key, val, at, diff) in batch.iter() {
+            for (key, val, at, diff) in stored::pages(&batch).iter().flat_map(Page::iter) {
                 assert!(
                     time.less_equal(at) && batch.lower().less_equal(at) && !lower.less_equal(at)
                 );
@@ -207,12 +210,12 @@ impl Test {
                 count += 1;
             }
             assert_eq!(batch.len(), count);
-            let keys: BTreeSet<_> = batch.iter().map(|(key, ..)| key).collect();
-            assert!(
-                (0..batch.keys().len())
-                    .map(|key| batch.keys().get(key))
-                    .eq(keys)
-            );
+            let pages = stored::pages(&batch);
+            let rows = pages.iter().flat_map(Page::iter);
+            let keys: BTreeSet<_> = rows.map(|(key, ..)| key).collect();
+            let listed = pages.iter().map(Page::keys);
+            let listed = listed.flat_map(|keys| (0..keys.len()).map(|key| keys.get(key)));
+            assert!(listed.eq(keys));
             assert!(self.writer.insert(batch).unwrap().is_some());
         }
         self.writer.seal(upper.clone());
@@ -274,8 +277,7 @@ impl Test {
         let all = (0..5).flat_map(|x| (0..5).map(move |y| [x, y]));
         for time in all.filter(|time| self.trace.since().less_equal(time)) {
             let expected = at(&self.sealed, time);
-            let batches = self.trace.batches();
-            let mut cursor = Cursor::new(&batches);
+            let mut cursor = Cursor::new(self.trace.batches()).unwrap();
             let mut found = BTreeMap::new();
             while let Some(key) = cursor.key() {
                 let key = key.to_vec();
@@ -283,7 +285,7 @@ impl Test {
                     assert!(found.insert((key.clone(), val.to_vec()), count).is_none());
                 };
                 cursor.vals_at(&time, put).unwrap();
-                cursor.pass();
+                cursor.pass().unwrap();
             }
             assert_eq!(found, expected, "at {time:?}");
             for ((key, val), count) in &expected {
@@ -307,7 +309,8 @@ impl Test {
         }
         let batches = self.trace.batches();
         assert!(batches.len() <= 1);
-        let found = batches.iter().flat_map(|batch| batch.iter());
+        let pages: Vec<_> = batches.iter().flat_map(stored::pages).collect();
+        let found = pages.iter().flat_map(Page::iter);
         let found: Sums = found
             .map(|(key, val, time, diff)| {
                 (((key.to_vec(), val.to_vec()), advance(time, &since)), diff)
@@ -362,6 +365,7 @@ fn rows_that_differ_late_are_in_order_and_apart() {
     }
     let (_, vals) = as_vals.seal(&Antichain::new()).unwrap().remove(0);
     let (_, keys) = as_keys.seal(&Antichain::new()).unwrap().remove(0);
+    let (vals, keys) = (vals.page(0).unwrap(), keys.page(0).unwrap());
     let expected = [(late[1], 1), (late[0], 2)];
     assert!(
         vals.iter()

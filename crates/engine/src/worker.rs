@@ -71,6 +71,7 @@ struct WorkerCore<P: Payload> {
     ended: Cell<bool>,
     /// A dataflow that others have dropped, and since when that is known here.
     forsaken: Cell<Option<(usize, Instant)>>,
+    resource: RefCell<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl<P: Payload> Clone for Worker<P> {
@@ -111,6 +112,7 @@ impl<P: Payload> Worker<P> {
             unmoved: Cell::new(0),
             ended: Cell::new(false),
             forsaken: Cell::new(None),
+            resource: RefCell::default(),
         }))
     }
 
@@ -140,6 +142,19 @@ impl<P: Payload> Worker<P> {
     /// The workers that this one belongs to.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.0.cluster
+    }
+
+    /// Gives the worker's operators something that they share, of a type that the engine does not know. To be called before
+    /// dataflows are built.
+    pub fn set_resource(&self, resource: Arc<dyn Any + Send + Sync>) {
+        let before = self.0.resource.borrow_mut().replace(resource);
+        drop(before); // after the borrow
+    }
+
+    /// Returns the thing that the operators of this worker share, if it is of this type.
+    pub fn resource<R: Any + Send + Sync>(&self) -> Option<Arc<R>> {
+        let resource = self.0.resource.borrow().clone();
+        resource?.downcast().ok()
     }
 
     /// Whether both are the same worker.

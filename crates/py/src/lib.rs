@@ -34,6 +34,7 @@ mod input;
 mod iterables;
 mod kinds;
 mod library;
+mod memory;
 mod message_link;
 mod nan;
 mod observability;
@@ -100,6 +101,7 @@ mod _core {
         capture::EventQueue,
         connections::Connections,
         input::InputHandle,
+        memory::Budget,
         message_link::MessageLink,
         operator::{Builder, Retention},
         port::{FrontieredInput, InputPort, OutputPort},

@@ -12,6 +12,7 @@ use pointstamp_engine::host::Host;
 use pointstamp_engine::observe::{Observation, Observer};
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_progress::Mode;
+use pointstamp_spill::Budget as EngineBudget;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -24,6 +25,7 @@ use crate::errors::{CheckpointError, GraphError, PointstampError, WorkerStopped}
 use crate::forks::{self, Process, REFUSED};
 use crate::gil::{Held, detached, detached_here};
 use crate::kinds::ProgressMode;
+use crate::memory::Budget;
 use crate::observability::graph::{Collector, Installed};
 use crate::observability::inquiry::Answer;
 use crate::observability::receiver_threads::ReceiverThreads;
@@ -255,17 +257,20 @@ pub(crate) struct Cluster {
     threads: Arc<Threads>,
     receiver_threads: Arc<ReceiverThreads>,
     process: Process,
+    /// The bound of the memory of operators' state, if there is one.
+    budget: Option<Arc<EngineBudget>>,
 }
 
 #[pymethods]
 impl Cluster {
     #[new]
-    #[pyo3(signature = (workers, progress_mode, high_water, connections = None))]
+    #[pyo3(signature = (workers, progress_mode, high_water, connections = None, budget = None))]
     fn new(
         workers: usize,
         progress_mode: ProgressMode,
         high_water: usize,
         connections: Option<&Connections>,
+        budget: Option<&Budget>,
     ) -> PyResult<Self> {
         let mode = match progress_mode {
             ProgressMode::Demand => Mode::Demand,
@@ -285,6 +290,7 @@ impl Cluster {
             threads: Arc::new(Threads(Mutex::new((0..workers).map(|_| None).collect()))),
             receiver_threads: Arc::default(),
             process: Process::this(),
+            budget: budget.map(|budget| Arc::clone(&budget.0)),
         })
     }
 
@@ -329,6 +335,9 @@ impl Cluster {
         let host = PythonHost::new(&home, &self.engine, signals, interrupted, at_the_end);
         let recorder = checkpoints.and_then(Checkpoints::recorder);
         let run_main = |engine: &EngineWorker<Batch>| {
+            if let Some(budget) = &self.budget {
+                engine.set_resource(Arc::clone(budget) as _);
+            }
             let driver = Driver::new(&home, engine.clone(), &host);
             if let Some(recorder) = &recorder {
                 let mut begun = None;

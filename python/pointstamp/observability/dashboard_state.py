@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["state_of"]
 
+BUDGET = ("limit", "used", "cached", "written", "read", "hits", "misses")
+"""The numbers that a process gives of its budget of memory, where it has one."""
+
 TOTALS = ("runs", "nanoseconds", "records_in", "records_out", "batches_in", "batches_out")
 
 
@@ -48,6 +51,7 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "high_water": said.get("high_water", 0),
                 "parked": (said if not silent else next(iter(said.get("last", ())), {})).get("parked", 0),
                 "memory": said.get("memory", 0),
+                **{f"budget_{name}": said.get("budget", {}).get(name) for name in BUDGET},
             }
         )
         for known in said.get("last", ()) if silent else (said,):
@@ -72,7 +76,8 @@ def state_of(data: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             done = totals.get(address, [0] * len(TOTALS))
             operator.update(zip(TOTALS, done, strict=True))
             operator["held"] = held.get(address, 0)
-            operator["kept_rows"], operator["kept_bytes"] = kept.get(address, (None, None))
+            sizes = kept.get(address, (None, None, None))
+            operator["kept_rows"], operator["kept_bytes"], operator["kept_on_disk"] = sizes
             operator["rejected"] = rejected.get(address)
             operator["paused"] = address in paused
     return {"now": time.time(), "workers": workers, "dataflows": list(dataflows.values())}
@@ -89,10 +94,9 @@ def _add(
         done = totals.setdefault(tuple(address), [0] * len(TOTALS))
         for index, value in enumerate((runs, nanoseconds, *records, *batches)):
             done[index] += value
-    for address, rows, size in said.get("kept", ()):
-        sums = kept.setdefault(tuple(address), [0, 0])
-        sums[0] += rows
-        sums[1] += size
+    for address, *sizes in said.get("kept", ()):
+        sums = kept.setdefault(tuple(address), [0, 0, 0])
+        sums[:] = [sum_ + size for sum_, size in zip(sums, sizes, strict=True)]
     for _, dataflow in said["dataflows"]:
         for address, _, _, count in dataflow["held"]:
             held[tuple(address)] = held.get(tuple(address), 0) + count

@@ -121,6 +121,14 @@ FAMILIES = (
     ),
     Family(
         "operator",
+        "state_on_disk",
+        "gauge",
+        "By",
+        "Bytes on disk of what an operator keeps: see `Config.memory`.",
+        "kept_on_disk",
+    ),
+    Family(
+        "operator",
         "rejected_lines",
         "counter",
         "",
@@ -130,6 +138,18 @@ FAMILIES = (
     Family("worker", "up", "gauge", "", "Whether a worker answers between its steps.", "up"),
     Family("worker", "parked", "counter", "s", "The time that a worker slept.", "parked", 1e-9),
     Family("process", "in_flight", "gauge", "By", "Bytes on their way in a process.", "in_flight"),
+    *(
+        Family("process", f"budget_{name}", kind, unit, text, f"budget_{name}")
+        for name, kind, unit, text in (
+            ("limit", "gauge", "By", "Bytes of memory that operators' state may take: `Config.memory`."),
+            ("used", "gauge", "By", "Bytes of memory that operators' state takes."),
+            ("cached", "gauge", "By", "Bytes of pages of state on disk that the cache has."),
+            ("written", "counter", "By", "Bytes of state written to disk."),
+            ("read", "counter", "By", "Bytes of state read from disk."),
+            ("hits", "counter", "", "Pages of state on disk that the cache had."),
+            ("misses", "counter", "", "Pages of state on disk that the cache had not."),
+        )
+    ),
     Family("process", "resident_memory", "gauge", "By", "Bytes of memory that a process holds.", "memory"),
 )
 """All metrics, in the order of the list."""

@@ -16,9 +16,10 @@ pub(crate) struct Arranged<T: Time> {
 impl<T: Time> Arranged<T> {
     pub(crate) fn new(least: T) -> Self {
         let least = Antichain::from_elem(least);
-        let (writer, trace) = TraceWriter::new(least.clone());
+        let (mut writer, trace) = TraceWriter::new(least.clone());
+        writer.store_in(super::stored::storage());
         Self {
-            batcher: Batcher::new(least),
+            batcher: super::stored::batcher(least),
             writer,
             trace,
         }

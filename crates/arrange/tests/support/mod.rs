@@ -1,12 +1,13 @@
 //! A pipeline of all operators, driven by a random script, and the same by recomputation.
 
 mod batch;
+mod stored;
 
 use std::collections::BTreeMap;
 
 use pointstamp_arrange::{
-    Batcher, Error, Join, JoinStep, Lists, Reduce, Reducer, Rows, Sealed, Time, Trace, TraceWriter,
-    Updates, Words,
+    Batcher, Error, Join, JoinStep, Lists, Page, Reduce, Reducer, Rows, Sealed, Time, Trace,
+    TraceWriter, Updates, Words,
 };
 use pointstamp_order::Antichain;
 use proptest::prelude::*;
@@ -92,10 +93,11 @@ struct Arranged<T: Time> {
 impl<T: Time> Arranged<T> {
     fn new(minimum: &T) -> Self {
         let lower = Antichain::from_elem(minimum.clone());
-        let (writer, trace) = TraceWriter::new(lower.clone());
+        let (mut writer, trace) = TraceWriter::new(lower.clone());
+        writer.store_in(stored::storage());
         Self {
             history: Vec::new(),
-            batcher: Batcher::new(lower.clone()),
+            batcher: stored::batcher(lower.clone()),
             frontier: lower.clone(),
             writer,
             trace,
@@ -336,7 +338,9 @@ impl<'a, T: Time> Pipeline<'a, T> {
                     assert!(before.less_equal(&time), "at or after the frontier");
                     assert!(self.held.less_equal(&time), "a capability that is held");
                     check_batch(&sealed.batch);
-                    for (key, val, at, diff) in sealed.batch.iter() {
+                    for (key, val, at, diff) in
+                        stored::pages(&sealed.batch).iter().flat_map(Page::iter)
+                    {
                         assert!(time.less_equal(at), "at or after the capability");
                         self.reduced.push(((key, val), at.clone(), diff));
                     }
@@ -423,8 +427,7 @@ fn readable<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> bool {
 }
 
 fn contents<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> Contents {
-    let batches = trace.batches();
-    let mut cursor = pointstamp_arrange::Cursor::new(&batches);
+    let mut cursor = pointstamp_arrange::Cursor::new(trace.batches()).unwrap();
     let mut contents = Contents::new();
     while let Some(key) = cursor.key() {
         cursor
@@ -439,7 +442,7 @@ fn contents<T: Time>(trace: &Trace<Words, Words, T>, time: &T) -> Contents {
             let read: BTreeMap<u64, i64> = trace.get(key, time).unwrap().iter().collect();
             assert_eq!(read.get(val), Some(count));
         }
-        cursor.pass();
+        cursor.pass().unwrap();
     }
     contents
 }

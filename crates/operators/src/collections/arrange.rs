@@ -26,6 +26,7 @@ use pointstamp_rows::Cells;
 use super::follow::{Followers, Publisher};
 use super::fuel::instalment;
 use super::kept::{Beginning, Keeper, LentArrangement, Parts, least};
+use super::memory::{Memory, caused};
 use super::route::{By, exchange};
 use super::sealed::Sealed;
 use super::send;
@@ -168,7 +169,9 @@ impl<T: ScopeTime> Arranged<T> {
         let (output, result) = Output::new(&builder)?;
         builder.notify();
         builder.retains_forever();
-        let (mut keeper, mut staging) = (Keeper::new(scope), Staging::<T>::new(by, dims, name));
+        let memory = Memory::of(&builder, name);
+        let mut keeper = Keeper::new(scope, memory.storage());
+        let mut staging = Staging::<T>::new(by, dims, name);
         let restored = Beginning::of(&builder, &mut keeper)?;
         let mut begins = None;
         let (mut writer, trace) = if let Some(mut restored) = restored {
@@ -181,6 +184,8 @@ impl<T: ScopeTime> Arranged<T> {
         } else {
             TraceWriter::new(least(dims))
         };
+        writer.store_in(memory.storage());
+        staging.store_in(memory.storage());
         let (origin, held) = (trace.origin(), Rc::new(trace.origin()));
         let template = Rc::new(RefCell::new(Some(trace)));
         let form = match by {
@@ -192,7 +197,7 @@ impl<T: ScopeTime> Arranged<T> {
         let kept = Rc::downgrade(&held);
         let keeps = Keeps::new(builder.id(), move || {
             let held = kept.upgrade()?;
-            Some((held.len(), held.bytes()))
+            Some((held.len(), held.bytes(), held.bytes_on_disk()))
         });
         let arranged = Arranged::new(
             result,
@@ -224,14 +229,13 @@ impl<T: ScopeTime> Arranged<T> {
             }))
         });
         builder.build(move || {
-            let _while_it_runs = &held;
             let_go(&template, begins.as_ref(), &input, &activator);
             let mut staging = staging.borrow_mut();
             let mut fuel = staging.receive(&input)?;
-            writer.pay(&mut fuel)?;
+            writer.pay(&mut fuel).map_err(caused)?;
             while let Some((frontier, parts)) = staging.seal(&input, &mut fuel)? {
                 for (capability, run) in parts {
-                    if let Some(sealed) = writer.insert(run)? {
+                    if let Some(sealed) = writer.insert(run).map_err(caused)? {
                         publisher.0.added(capability.time(), &sealed);
                         output.send(&capability, T::seal(sealed))?;
                     }
@@ -239,7 +243,15 @@ impl<T: ScopeTime> Arranged<T> {
                 publisher.0.complete(&frontier);
                 writer.seal(frontier);
             }
-            let compacted = writer.compact(&mut instalment())?;
+            let compacted = writer.compact(&mut instalment()).map_err(caused)?;
+            let size = || {
+                let (bytes, on_disk) = staging.size();
+                (held.bytes() + bytes, held.bytes_on_disk() + on_disk)
+            };
+            if memory.is_to_store(size) {
+                staging.store()?;
+                writer.store();
+            }
             if !compacted || staging.has_more(&input) || writer.owes() {
                 activator.resume();
             }
@@ -249,25 +261,25 @@ impl<T: ScopeTime> Arranged<T> {
     }
 }
 
+/// Rows, bytes in memory, and bytes on disk.
+pub type Size = (usize, usize, u64);
+
 /// The size of an operator's state.
 #[derive(Clone)]
 pub struct Keeps {
     /// The operator.
     pub operator: OperatorId,
-    size: Rc<dyn Fn() -> Option<(usize, usize)>>,
+    size: Rc<dyn Fn() -> Option<Size>>,
 }
 
 impl Keeps {
-    pub(crate) fn new(
-        operator: OperatorId,
-        size: impl Fn() -> Option<(usize, usize)> + 'static,
-    ) -> Self {
+    pub(crate) fn new(operator: OperatorId, size: impl Fn() -> Option<Size> + 'static) -> Self {
         let size = Rc::new(size);
         Keeps { operator, size }
     }
 
-    /// Returns the number of rows and of bytes, while the operator runs.
-    pub fn size(&self) -> Option<(usize, usize)> {
+    /// Returns the size, while the operator runs.
+    pub fn size(&self) -> Option<Size> {
         (self.size)()
     }
 }
@@ -369,13 +381,17 @@ impl<T: ScopeTime> Arranged<T> {
         Ok(unary.on_messages(move |input, output| {
             let mut builder = Builder::default();
             while let Some((capability, batch)) = input.next()? {
-                for (key, value, time, diff) in T::unseal(batch)?.batch.iter() {
-                    match form {
-                        Form::Key => builder.push(key, &time.point(), diff),
-                        Form::Pair => builder.push_pair(key, value, &time.point(), diff),
-                    }
-                    if builder.is_full() {
-                        send(&mut builder, &capability, output)?;
+                let batch = T::unseal(batch)?.batch;
+                for page in 0..batch.pages() {
+                    let page = batch.page(page).map_err(caused)?;
+                    for (key, value, time, diff) in page.iter() {
+                        match form {
+                            Form::Key => builder.push(key, &time.point(), diff),
+                            Form::Pair => builder.push_pair(key, value, &time.point(), diff),
+                        }
+                        if builder.is_full() {
+                            send(&mut builder, &capability, output)?;
+                        }
                     }
                 }
                 send(&mut builder, &capability, output)?;

@@ -10,11 +10,12 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use pointstamp_arrange::Rows;
+use pointstamp_arrange::{Page, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 
 use super::kept::{Beginning, Keeper, Parts};
+use super::memory::{Memory, caused};
 use super::route::{By, exchange};
 use super::staged::Run;
 use super::staging::Staging;
@@ -23,6 +24,7 @@ use super::updates::{Builder, Updates};
 use super::{give, send};
 use crate::typed::{Input, Output, Typed};
 use crate::{Error, by_dims};
+use pointstamp_rows::Cells;
 
 /// Adds up the updates of each time, when the time is complete.
 ///
@@ -37,11 +39,13 @@ pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
     builder.notify();
     let activator = builder.activator();
     by_dims!(scope.dims(), T => {
+        let memory = Memory::of(&builder, name);
         let mut staging = Staging::<T>::new(By::Record, scope.dims(), name);
-        let mut keeper = Keeper::new(scope);
+        let mut keeper = Keeper::new(scope, memory.storage());
         if let Some(mut restored) = Beginning::of(&builder, &mut keeper)? {
             staging.restore(&mut restored.held, &mut restored.parts)?;
         }
+        staging.store_in(memory.storage());
         let staging = Rc::new(RefCell::new(staging));
         let kept = Rc::clone(&staging);
         builder.keeps(move || {
@@ -57,8 +61,11 @@ pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
             while waiting.is_empty()
                 && let Some((_, parts)) = staging.seal(&input, &mut fuel)?
             {
-                waiting.parts.extend(parts.into_iter().map(|(capability, run)| (capability, run, 0)));
+                waiting.parts.extend(parts.into_iter().map(|(capability, run)| Part::new(capability, run)));
                 waiting.send(&mut fuel, &output)?;
+            }
+            if memory.is_to_store(|| staging.size()) {
+                staging.store()?;
             }
             if staging.has_more(&input) || !waiting.is_empty() {
                 activator.resume();
@@ -69,9 +76,61 @@ pub fn consolidate(stream: &Typed<Updates>) -> Result<Typed<Updates>, Error> {
     Ok(result)
 }
 
-/// Sorted updates on their way out: each part with the right to send it, and the next of its records.
+/// Sorted updates on their way out.
+struct Part<T> {
+    capability: Capability,
+    run: Run<T>,
+    /// The page that is being sent, its number, and the next of its records.
+    page: Option<Page<Cells, Cells, T>>,
+    number: usize,
+    next: usize,
+}
+
+impl<T: ScopeTime> Part<T> {
+    fn new(capability: Capability, run: Run<T>) -> Self {
+        Part {
+            capability,
+            run,
+            page: None,
+            number: 0,
+            next: 0,
+        }
+    }
+
+    /// Sends updates until the fuel is used up; whether all are sent.
+    fn send(&mut self, fuel: &mut usize, output: &Output<Updates>) -> Result<bool, BoxError> {
+        let mut builder = Builder::default();
+        while self.number < self.run.pages() && *fuel > 0 {
+            let page = match self.page.take() {
+                Some(page) => page,
+                None => self.run.page(self.number).map_err(caused)?,
+            };
+            let (keys, count) = (page.keys(), page.keys().len());
+            while self.next < count && *fuel > 0 {
+                for val in page.vals_of(self.next) {
+                    for (time, diff) in page.updates_of(val) {
+                        let (key, time) = (keys.get(self.next), time.point());
+                        give(&mut builder, key, &time, diff, &self.capability, output)?;
+                        *fuel = fuel.saturating_sub(1);
+                    }
+                }
+                self.next += 1;
+            }
+            if self.next < count {
+                self.page = Some(page);
+            } else {
+                self.number += 1;
+                self.next = 0;
+            }
+        }
+        send(&mut builder, &self.capability, output)?;
+        Ok(self.number == self.run.pages())
+    }
+}
+
+/// Parts on their way out, one after the other.
 struct Waiting<T> {
-    parts: VecDeque<(Capability, Run<T>, usize)>,
+    parts: VecDeque<Part<T>>,
 }
 
 impl<T> Default for Waiting<T> {
@@ -89,29 +148,9 @@ impl<T: ScopeTime> Waiting<T> {
 
     /// Sends updates until the fuel is used up.
     fn send(&mut self, fuel: &mut usize, output: &Output<Updates>) -> Result<(), BoxError> {
-        let mut builder = Builder::default();
-        while let Some((capability, run, next)) = self.parts.front_mut() {
-            let (keys, count) = (run.keys(), run.keys().len());
-            while *next < count && *fuel > 0 {
-                for val in run.vals_of(*next) {
-                    for (time, diff) in run.updates_of(val) {
-                        give(
-                            &mut builder,
-                            keys.get(*next),
-                            &time.point(),
-                            diff,
-                            capability,
-                            output,
-                        )?;
-                        *fuel = fuel.saturating_sub(1);
-                    }
-                }
-                *next += 1;
-            }
-            send(&mut builder, capability, output)?;
-            if *next < count {
-                break;
-            }
+        while let Some(part) = self.parts.front_mut()
+            && part.send(fuel, output)?
+        {
             self.parts.pop_front();
         }
         Ok(())

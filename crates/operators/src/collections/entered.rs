@@ -8,7 +8,6 @@
 //! Cost: the columns of each batch are shared; its distinct times, which are few, are mapped once for each reader.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use pointstamp_arrange::{Entered, Sealed as SealedBatch, Source};
 use pointstamp_engine::pact::Pact;
@@ -62,7 +61,7 @@ fn build<T0: ScopeTime, T: ScopeTime>(
     let stream = unary.on_messages(move |input, output| {
         while let Some((message, sealed)) = input.next()? {
             let SealedBatch { batch, number } = T0::unseal(sealed)?;
-            let batch = Arc::new(batch.map_times(|time| with_zeros::<T0, T>(time, dims)));
+            let batch = batch.map_times(|time| with_zeros::<T0, T>(time, dims));
             output.send(&message, T::seal(SealedBatch { batch, number }))?;
         }
         Ok(())

@@ -23,6 +23,7 @@ use pointstamp_rows::{Cells, Row, RowBuf};
 use super::arrange::{Arranged, Arrangement};
 use super::fuel::{Allowance, instalment};
 use super::kept::{is_restored, keeps_nothing_of_its_own};
+use super::memory::caused;
 use super::sealed::Sealed;
 use super::send;
 use super::time::{ScopeTime, frontier_of};
@@ -129,13 +130,13 @@ impl<T: ScopeTime> Joining<T> {
         let mut came = false;
         while let Some((message, batch)) = left.next()? {
             let sealed = T::unseal(batch)?;
-            self.note_first_key(0, sealed.batch.keys());
+            self.note_first_key(0, sealed.batch.first_key());
             self.join.push_left(&sealed, message.retain(0)?);
             came = true;
         }
         while let Some((message, batch)) = right.next()? {
             let sealed = T::unseal(batch)?;
-            self.note_first_key(1, sealed.batch.keys());
+            self.note_first_key(1, sealed.batch.first_key());
             self.join.push_right(&sealed, message.retain(0)?);
             came = true;
         }
@@ -148,12 +149,11 @@ impl<T: ScopeTime> Joining<T> {
     }
 
     /// Keeps the first key of a side.
-    fn note_first_key(&mut self, side: usize, keys: &Cells) {
+    fn note_first_key(&mut self, side: usize, key: Option<Row<'_>>) {
         if let Some(first) = &mut self.keys
             && first[side].is_none()
-            && keys.len() > 0
         {
-            first[side] = Some(RowBuf::of(keys.get(0)));
+            first[side] = key.map(RowBuf::of);
         }
     }
 
@@ -180,24 +180,23 @@ impl<T: ScopeTime> Joining<T> {
             JoinResult::Pairs => self.join.work(&mut fuel, |key, left, right, time, diff| {
                 let values = inner.pair(left, right);
                 builder.push_pair(key, values, &time.point(), diff);
-            })?,
+            }),
             JoinResult::Left(_) => self.join.work(&mut fuel, |key, left, _, time, diff| {
                 builder.push_pair(key, left, &time.point(), diff);
-            })?,
+            }),
             JoinResult::Expression(fields) => {
                 self.join.work(&mut fuel, |key, left, right, time, diff| {
                     match fields.apply(&[key, left, right]) {
                         Ok(row) => builder.push(row, &time.point(), diff),
                         Err(failure) => failed = failed.take().or(Some(failure)),
                     }
-                })?
+                })
             }
-            JoinResult::Function(_) => {
-                self.join.work(&mut fuel, |key, left, right, time, diff| {
-                    calls.push([key, left, right], time.point(), diff);
-                })?
-            }
+            JoinResult::Function(_) => self.join.work(&mut fuel, |key, left, right, time, diff| {
+                calls.push([key, left, right], time.point(), diff);
+            }),
         };
+        let step = step.map_err(caused)?;
         let Some(capability) = step.capability() else {
             return Ok(false);
         };

@@ -13,11 +13,14 @@
 //! batch: those of its keys that this worker has now, by [key group](pointstamp_order::group_of).
 
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{self, Write};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use pointstamp_arrange::{Batch as Sorted, Kept, Origin, Units, join_frontiers, merged};
+use pointstamp_arrange::{
+    Batch as Sorted, BatchReader, Error as KernelError, Kept, Origin, Rows, Storage, Units,
+    join_frontiers, merged,
+};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::cut::{Content, Piece, State};
 use pointstamp_engine::error::{Error as EngineError, UserResult};
@@ -26,6 +29,7 @@ use pointstamp_engine::scope::Scope;
 use pointstamp_order::{Antichain, Point, worker_of_hash};
 use pointstamp_rows::{Cells, Row};
 
+use super::memory::caused;
 use super::route::hash_of;
 use super::time::ScopeTime;
 use crate::Error;
@@ -47,13 +51,121 @@ pub(crate) type Run<T> = Sorted<Cells, Cells, T>;
 pub(crate) type Keys<T> = Sorted<Cells, Units, T>;
 
 /// Updates as a piece.
-struct Written<V, T>(u8, Arc<Sorted<Cells, V, T>>);
+struct Written<V, T>(u8, Sorted<Cells, V, T>);
 
-impl<V: pointstamp_arrange::Rows, T: ScopeTime> Content for Written<V, T> {
+impl<V: Rows, T: ScopeTime> Content for Written<V, T> {
     fn write(&self, out: &mut dyn Write) -> UserResult<()> {
-        let mut bytes = vec![VERSION, self.0];
-        self.1.write(&mut bytes);
-        Ok(out.write_all(&bytes)?)
+        out.write_all(&[VERSION, self.0])?;
+        self.1.write(out)
+    }
+}
+
+/// A piece that is being read, as its bytes come.
+struct Reading<T> {
+    storage: Option<Arc<dyn Storage>>,
+    /// The version and the part, and the bytes of a header.
+    bytes: Vec<u8>,
+    updates: Option<BatchReader<Cells, Cells, T>>,
+    keys: Option<BatchReader<Cells, Units, T>>,
+    failed: Option<Error>,
+}
+
+/// A piece that was read.
+enum Read<T> {
+    Header(Header<T>),
+    Batch(Run<T>),
+    Staged(Run<T>),
+    Pending(Keys<T>),
+}
+
+impl<T: ScopeTime> Reading<T> {
+    /// Reads a piece, which it stores where the storage asks for it.
+    fn read(piece: &Piece, storage: Option<&Arc<dyn Storage>>) -> Result<Read<T>, Error> {
+        let mut reading = Reading {
+            storage: storage.cloned(),
+            bytes: Vec::new(),
+            updates: None,
+            keys: None,
+            failed: None,
+        };
+        let written = piece.write(&mut reading);
+        if let Some(failed) = reading.failed {
+            return Err(failed);
+        }
+        written.map_err(|cause| Error::Engine(EngineError::Host { cause }))?;
+        let [VERSION, part, bytes @ ..] = &reading.bytes[..] else {
+            return Err(Error::Checkpoint("its version"));
+        };
+        let part = *part;
+        if let Some(keys) = reading.keys {
+            return Ok(Read::Pending(keys.finish().map_err(unreadable)?));
+        }
+        if let Some(updates) = reading.updates {
+            let batch = updates.finish().map_err(unreadable)?;
+            let is_staged = part == part::STAGED;
+            return Ok(if is_staged {
+                Read::Staged(batch)
+            } else {
+                Read::Batch(batch)
+            });
+        }
+        let header = Header::read(bytes).ok_or(Error::Checkpoint("its header"))?;
+        Ok(Read::Header(header))
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while let Some((first, rest)) = bytes.split_first()
+            && self.bytes.len() < 2
+        {
+            self.bytes.push(*first);
+            bytes = rest;
+            if let [version, part] = self.bytes[..] {
+                if version != VERSION {
+                    return Err(Error::Checkpoint("its version"));
+                }
+                match part {
+                    part::HEADER => {}
+                    part::BATCH | part::STAGED => {
+                        self.updates = Some(BatchReader::new(self.storage.clone()));
+                    }
+                    part::PENDING => self.keys = Some(BatchReader::new(None)),
+                    _ => return Err(Error::Checkpoint("its parts")),
+                }
+            }
+        }
+        match (&mut self.updates, &mut self.keys) {
+            (Some(updates), _) => updates.push(bytes).map_err(unreadable),
+            (_, Some(keys)) => keys.push(bytes).map_err(unreadable),
+            _ => {
+                self.bytes.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<T: ScopeTime> Write for Reading<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.take(bytes).map_err(|error| {
+            self.failed = Some(error);
+            io::Error::other("the piece cannot be read")
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The error of restoring batches.
+pub(crate) fn unreadable(error: KernelError) -> Error {
+    match error {
+        KernelError::Damaged(_) => Error::Checkpoint("its updates"),
+        KernelError::Overflow => Error::Checkpoint("its counts"),
+        error => Error::Engine(EngineError::Host {
+            cause: caused(error),
+        }),
     }
 }
 
@@ -136,7 +248,7 @@ pub(crate) struct Parts<T> {
     /// The frontier before which all is complete.
     pub(crate) upper: Antichain<T>,
     /// Updates that are not complete, in sorted runs.
-    pub(crate) staged: Vec<Arc<Run<T>>>,
+    pub(crate) staged: Vec<Run<T>>,
     /// Keys to be reduced later.
     pub(crate) pending: Option<Keys<T>>,
 }
@@ -210,16 +322,19 @@ pub(crate) fn least<T: ScopeTime>(dims: usize) -> Antichain<T> {
 pub(crate) struct Keeper<T> {
     here: usize,
     peers: usize,
-    known: Vec<(Arc<Run<T>>, Piece)>,
+    known: Vec<(Run<T>, Piece)>,
+    /// The place for batches of a checkpoint that memory has no room for.
+    storage: Option<Arc<dyn Storage>>,
 }
 
 impl<T: ScopeTime> Keeper<T> {
-    pub(crate) fn new(scope: &Scope<Batch>) -> Self {
+    pub(crate) fn new(scope: &Scope<Batch>, storage: Option<Arc<dyn Storage>>) -> Self {
         let worker = scope.worker();
         Keeper {
             here: worker.index(),
             peers: worker.peers(),
             known: Vec::new(),
+            storage,
         }
     }
 
@@ -250,53 +365,30 @@ impl<T: ScopeTime> Keeper<T> {
         let batches = batches.into_iter().map(|batch| (part::BATCH, batch));
         let staged = staged.into_iter().map(|run| (part::STAGED, run));
         for (part, batch) in batches.chain(staged) {
-            let known = before.iter().find(|(other, _)| Arc::ptr_eq(other, &batch));
+            let known = before.iter().find(|(other, _)| other.is_same(&batch));
             let piece = match known {
                 Some((_, piece)) => piece.clone(),
-                None => Piece::new(Written(part, Arc::clone(&batch))),
+                None => Piece::new(Written(part, batch.clone())),
             };
             pieces.push(piece.clone());
             self.known.push((batch, piece));
         }
         if let Some(pending) = pending.filter(|pending| !pending.is_empty()) {
-            pieces.push(Piece::new(Written(part::PENDING, Arc::new(pending))));
+            pieces.push(Piece::new(Written(part::PENDING, pending)));
         }
         State::Groups(pieces)
     }
 
     /// Reads the pieces of this worker, or of all workers of the checkpoint.
     pub(crate) fn read(&mut self, state: State) -> Result<Parts<T>, Error> {
-        let damaged = |_| Error::Checkpoint("its updates");
         let (mut headers, mut batches, mut staged, mut pending) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for piece in state.into_pieces() {
-            let bytes = piece.to_bytes();
-            let bytes = bytes.map_err(|cause| Error::Engine(EngineError::Host { cause }))?;
-            let [VERSION, part, bytes @ ..] = &bytes[..] else {
-                return Err(Error::Checkpoint("its version"));
-            };
-            let mut rest = bytes;
-            match *part {
-                part::HEADER => {
-                    headers.push(Header::<T>::read(bytes).ok_or(Error::Checkpoint("its header"))?);
-                    continue;
-                }
-                part::PENDING => {
-                    pending.push(Arc::new(Keys::<T>::read(&mut rest).map_err(damaged)?));
-                }
-                part::BATCH | part::STAGED => {
-                    let batch = Arc::new(Run::<T>::read(&mut rest).map_err(damaged)?);
-                    let into = if *part == part::BATCH {
-                        &mut batches
-                    } else {
-                        &mut staged
-                    };
-                    into.push((batch, piece.clone()));
-                }
-                _ => return Err(Error::Checkpoint("its parts")),
-            }
-            if !rest.is_empty() {
-                return Err(Error::Checkpoint("what comes behind its updates"));
+            match Reading::<T>::read(&piece, self.storage.as_ref())? {
+                Read::Header(header) => headers.push(header),
+                Read::Batch(batch) => batches.push((batch, piece)),
+                Read::Staged(batch) => staged.push((batch, piece)),
+                Read::Pending(keys) => pending.push(keys),
             }
         }
         let Some(first) = headers.first() else {
@@ -327,24 +419,24 @@ impl<T: ScopeTime> Keeper<T> {
         if !own {
             let (here, peers, mut term) = (self.here, self.peers, Vec::new());
             let mut is_own = |key: Row<'_>| worker_of_hash(hash_of(key, &mut term), peers) == here;
-            staged = staged.iter().map(|run| run.of_keys(&mut is_own)).collect();
-            pending = pending
-                .iter()
-                .map(|keys| keys.of_keys(&mut is_own))
-                .collect();
+            let storage = self.storage.as_ref();
+            let own = staged.iter().map(|run| run.of_keys(&mut is_own, storage));
+            staged = own.collect::<Result<_, _>>().map_err(unreadable)?;
+            let own = pending.iter().map(|keys| keys.of_keys(&mut is_own, None));
+            pending = own.collect::<Result<_, _>>().map_err(unreadable)?;
             if let Some(since) = &since {
-                batches = batches.iter().map(|it| it.of_keys(&mut is_own)).collect();
+                let own = batches.iter().map(|it| it.of_keys(&mut is_own, storage));
+                batches = own.collect::<Result<_, _>>().map_err(unreadable)?;
                 let dims = upper.iter().chain(since.iter()).next();
                 let dims = dims.map_or(1, |time| time.point().dims());
-                let whole = merged(batches, &least(dims), &upper, since);
-                let whole = whole.map_err(|_| Error::Checkpoint("its counts"))?;
-                batches = whole.into_iter().collect();
+                let whole = merged(batches, &least(dims), &upper, since, storage);
+                batches = whole.map_err(unreadable)?.into_iter().collect();
             }
         }
         // Keys of several workers differ.
         let none = Antichain::new();
-        let pending = merged(pending, &none, &none, &none);
-        let pending = pending.map_err(|_| Error::Checkpoint("its keys"))?;
+        let pending = merged(pending, &none, &none, &none, None);
+        let pending = pending.map_err(unreadable)?;
         let arrangement = since.map(|since| Kept {
             is_read,
             since,
@@ -355,7 +447,7 @@ impl<T: ScopeTime> Keeper<T> {
             arrangement,
             upper,
             staged,
-            pending: pending.map(Arc::unwrap_or_clone),
+            pending,
         })
     }
 }

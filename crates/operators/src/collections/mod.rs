@@ -19,6 +19,7 @@ mod fuel;
 mod import;
 mod join;
 mod kept;
+mod memory;
 mod project;
 mod reduce;
 mod reducers;
@@ -40,7 +41,7 @@ use pointstamp_rows::Row;
 use crate::Error;
 use crate::typed::Output;
 
-pub use arrange::{Arranged, Arrangement, Form, Keeps, arrange};
+pub use arrange::{Arranged, Arrangement, Form, Keeps, Size, arrange};
 pub use consolidate::consolidate;
 pub use exotic::Exotic;
 pub use fuel::set_fuel;

@@ -21,7 +21,8 @@ use pointstamp_rows::Cells;
 use super::arrange::{Arranged, Arrangement, Form, Keeps, let_go, map_arranged};
 use super::follow::{Followers, Publisher};
 use super::fuel::{Allowance, instalment};
-use super::kept::{Beginning, Keeper, LentArrangement, Parts, capabilities, least};
+use super::kept::{Beginning, Keeper, LentArrangement, Parts, capabilities, least, unreadable};
+use super::memory::{Memory, caused};
 use super::sealed::Sealed;
 use super::staged::{delayed, hold};
 use super::time::{ScopeTime, frontier_of};
@@ -77,7 +78,8 @@ fn build<T: ScopeTime>(
     let (output, result) = Output::new(&builder)?;
     builder.notify();
     let activator = builder.activator();
-    let (mut keeper, mut held) = (Keeper::<T>::new(scope), Vec::new());
+    let memory = Memory::of(&builder, name);
+    let (mut keeper, mut held) = (Keeper::<T>::new(scope, memory.storage()), Vec::new());
     let source = input.readers.source()?;
     let mut begins = None;
     let (mut reduce, trace) = if let Some(mut restored) = Beginning::of(&builder, &mut keeper)? {
@@ -88,12 +90,14 @@ fn build<T: ScopeTime>(
         }
         begins = Some(parts.upper.clone());
         let pending = parts.pending.take();
-        Reduce::restored(source, parts.take_arrangement(), pending.as_ref(), reducer)
+        let arrangement = parts.take_arrangement();
+        Reduce::restored(source, arrangement, pending.as_ref(), reducer).map_err(unreadable)?
     } else {
         let reduce = Reduce::new(source, least(scope.dims()), reducer);
         let trace = reduce.trace();
         (reduce, trace)
     };
+    reduce.store_in(memory.storage());
     let remote = activator.remote();
     reduce.when_stale(move || remote.activate());
     let (origin, lent) = (trace.origin(), trace.origin());
@@ -104,7 +108,7 @@ fn build<T: ScopeTime>(
     let kept = Rc::downgrade(&reduce);
     let keeps = Keeps::new(builder.id(), move || {
         let trace = kept.upgrade()?.borrow().trace();
-        Some((trace.len(), trace.bytes()))
+        Some((trace.len(), trace.bytes(), trace.bytes_on_disk()))
     });
     let arranged = Arranged::new(
         result,
@@ -139,7 +143,8 @@ fn build<T: ScopeTime>(
     };
     builder.build(move || {
         let_go(&template, begins.as_ref(), &port, &activator);
-        if reducing.run(&port, &output)? {
+        let has_more = reducing.run(&port, &output)?;
+        if reducing.store(&memory) || has_more {
             activator.resume();
         }
         Ok(false)
@@ -158,6 +163,16 @@ struct Reducing<T: ScopeTime> {
 }
 
 impl<T: ScopeTime> Reducing<T> {
+    /// Stores some of the output, where the budget asks for it; whether there is more to do.
+    fn store(&mut self, memory: &Memory) -> bool {
+        let mut reduce = self.reduce.borrow_mut();
+        let trace = reduce.trace();
+        if memory.is_to_store(|| (trace.bytes(), trace.bytes_on_disk())) {
+            reduce.store();
+        }
+        !reduce.is_idle()
+    }
+
     /// Works for a while; whether there is more to do.
     fn run(&mut self, input: &Input<Sealed>, output: &Output<Sealed>) -> Result<bool, BoxError> {
         let mut reduce = self.reduce.borrow_mut();
@@ -191,14 +206,6 @@ impl<T: ScopeTime> Reducing<T> {
             self.capabilities = kept.collect::<Result<_, _>>()?;
         }
         self.allowance.end(false);
-        Ok(!reduce.compact(&mut instalment())?)
-    }
-}
-
-/// The error of the operator.
-fn caused(error: KernelError) -> BoxError {
-    match error {
-        KernelError::Overflow => pointstamp_arrange::Overflow.into(),
-        KernelError::Caller(cause) => cause,
+        Ok(!reduce.compact(&mut instalment()).map_err(caused)?)
     }
 }

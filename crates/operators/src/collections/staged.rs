@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use pointstamp_arrange::{Batcher, Overflow, Rows};
+use pointstamp_arrange::{Batcher, Rows, Storage};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::Restored;
@@ -18,12 +18,13 @@ use pointstamp_order::{Antichain, PartialOrder, Point};
 
 pub(crate) use super::kept::Run;
 use super::kept::{Parts as Kept, capabilities};
+use super::memory::caused;
 use super::time::ScopeTime;
 use crate::Error;
 use pointstamp_rows::{Cells, Layout, Row};
 
 /// Updates in sorted runs, and the frontier before which there are none.
-pub(crate) type Waiting<T> = (Vec<Arc<Run<T>>>, Antichain<T>);
+pub(crate) type Waiting<T> = (Vec<Run<T>>, Antichain<T>);
 
 /// The complete updates, each part with the capability to send it.
 pub(crate) type Parts<T> = Vec<(Capability, Run<T>)>;
@@ -53,8 +54,24 @@ impl<T: ScopeTime> Staged<T> {
     }
 
     /// The updates, and the frontier before which they were sealed.
-    pub(crate) fn kept(&mut self) -> Result<Waiting<T>, Overflow> {
-        Ok((self.batcher.runs()?, self.batcher.lower().clone()))
+    pub(crate) fn kept(&mut self) -> Result<Waiting<T>, BoxError> {
+        let runs = self.batcher.runs().map_err(caused)?;
+        Ok((runs, self.batcher.lower().clone()))
+    }
+
+    /// Has updates stored where the storage asks for it.
+    pub(crate) fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
+        self.batcher.store_in(storage);
+    }
+
+    /// The bytes that the updates take, in memory and on disk.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        self.batcher.size()
+    }
+
+    /// Stores some of the updates, where the storage asks for it.
+    pub(crate) fn store(&mut self) -> Result<(), BoxError> {
+        self.batcher.store().map_err(caused)
     }
 
     /// Keeps the right to send at a message's time or later.
@@ -71,7 +88,7 @@ impl<T: ScopeTime> Staged<T> {
         time: &T,
         diff: i64,
     ) -> Result<(), BoxError> {
-        Ok(self.batcher.push(key, value, time, diff)?)
+        self.batcher.push(key, value, time, diff).map_err(caused)
     }
 
     /// Adds updates of a message that is held, all at one time, of rows that are keys.
@@ -82,12 +99,14 @@ impl<T: ScopeTime> Staged<T> {
         diffs: &[i64],
     ) -> Result<(), BoxError> {
         let vals = Cells::of_ints(Layout::NONE, keys.len(), Vec::new());
-        Ok(self.batcher.extend_at(keys, &vals, time, diffs)?)
+        self.batcher
+            .extend_at(keys, &vals, time, diffs)
+            .map_err(caused)
     }
 
     /// Begins to take out the updates before a frontier.
     pub(crate) fn begin(&mut self, frontier: &Antichain<T>) -> Result<(), BoxError> {
-        Ok(self.batcher.begin_seal(frontier)?)
+        self.batcher.begin_seal(frontier).map_err(caused)
     }
 
     /// True during a seal.
@@ -98,7 +117,7 @@ impl<T: ScopeTime> Staged<T> {
     /// Continues a seal until the fuel is used up; when it is complete, returns the parts, each with the
     /// capability to send it.
     pub(crate) fn seal(&mut self, fuel: &mut usize) -> Result<Option<Parts<T>>, BoxError> {
-        let Some(sealed) = self.batcher.work(fuel)? else {
+        let Some(sealed) = self.batcher.work(fuel).map_err(caused)? else {
             return Ok(None);
         };
         let mut parts = Vec::with_capacity(sealed.len());

@@ -5,7 +5,9 @@
 //! past a message that was not consumed when the activation began, so that waiting updates are at or after it.
 //! Waiting for an empty queue would wait as long as input keeps coming.
 
-use pointstamp_arrange::Overflow;
+use std::sync::Arc;
+
+use pointstamp_arrange::Storage;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::Restored;
 use pointstamp_order::{Antichain, Point};
@@ -57,8 +59,23 @@ impl<T: ScopeTime> Staging<T> {
         Ok(())
     }
 
+    /// Has updates stored where the storage asks for it.
+    pub(crate) fn store_in(&mut self, storage: Option<Arc<dyn Storage>>) {
+        self.staged.store_in(storage);
+    }
+
+    /// The bytes that the updates take, in memory and on disk.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        self.staged.size()
+    }
+
+    /// Stores some of the updates, where the storage asks for it.
+    pub(crate) fn store(&mut self) -> Result<(), BoxError> {
+        self.staged.store()
+    }
+
     /// The updates, and the frontier before which they were sealed. No seal is in progress.
-    pub(crate) fn kept(&mut self) -> Result<Waiting<T>, Overflow> {
+    pub(crate) fn kept(&mut self) -> Result<Waiting<T>, BoxError> {
         self.staged.kept()
     }
 

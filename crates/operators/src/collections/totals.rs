@@ -19,6 +19,7 @@ use pointstamp_rows::{Cells, RowBuf};
 use super::arrange::Arrangement;
 use super::fuel::{Allowance, instalment};
 use super::kept::{is_restored, keeps_nothing_of_its_own};
+use super::memory::caused;
 use super::sealed::Sealed;
 use super::send;
 use super::time::{ScopeTime, frontier_of};
@@ -114,7 +115,8 @@ impl Counting {
                     }
                 }
             }
-        })?;
+        });
+        let step = step.map_err(caused)?;
         let Some(capability) = step.capability() else {
             return Ok(false);
         };

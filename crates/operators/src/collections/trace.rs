@@ -6,7 +6,7 @@
 //!
 //! Cost: a key is found by a binary search in each of the trace's batches, of which there are logarithmically many.
 
-use pointstamp_arrange::{Cursor, Overflow, Trace as Reader};
+use pointstamp_arrange::{Cursor, Error as KernelError, Trace as Reader};
 use pointstamp_engine::scope::Scope;
 use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::{Cells, Row, RowBuf};
@@ -29,8 +29,8 @@ trait Reads {
     fn since(&self) -> Vec<Point>;
     fn upper(&self) -> Vec<Point>;
     fn allow(&mut self, since: &Point);
-    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, Overflow>;
-    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, Overflow>;
+    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, KernelError>;
+    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, KernelError>;
     fn import(&self, scope: &Scope<Batch>) -> Result<Arrangement, Error>;
     fn len(&self) -> usize;
     fn bytes(&self) -> usize;
@@ -76,7 +76,7 @@ impl<T: ScopeTime> Reads for Read<T> {
         self.trace.allow_compaction(&moved);
     }
 
-    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, Overflow> {
+    fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, KernelError> {
         let found = self.trace.get(key, &T::of(at))?;
         Ok(found
             .iter()
@@ -84,15 +84,15 @@ impl<T: ScopeTime> Reads for Read<T> {
             .collect())
     }
 
-    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, Overflow> {
-        let (batches, at) = (self.trace.batches(), T::of(at));
-        let mut cursor = Cursor::new(&batches);
+    fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, KernelError> {
+        let at = T::of(at);
+        let mut cursor = Cursor::new(self.trace.batches())?;
         let mut items = Vec::new();
         while let Some(key) = cursor.key() {
             cursor.vals_at(&at, |value, count| {
                 items.push((RowBuf::of(key), (RowBuf::of(value), count)));
             })?;
-            cursor.pass();
+            cursor.pass()?;
         }
         Ok(items)
     }
@@ -150,8 +150,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`Overflow`] for a count that leaves the range of 64 bits.
-    pub fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, Overflow> {
+    /// [`Overflow`](KernelError::Overflow) for a count that leaves the range of 64 bits; where state is on disk, errors of reading it.
+    pub fn get(&self, key: Row<'_>, at: &Point) -> Result<Vec<Counted>, KernelError> {
         self.0.get(key, at)
     }
 
@@ -159,8 +159,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`Overflow`] for a count that leaves the range of 64 bits.
-    pub fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, Overflow> {
+    /// [`Overflow`](KernelError::Overflow) for a count that leaves the range of 64 bits; where state is on disk, errors of reading it.
+    pub fn items(&self, at: &Point) -> Result<Vec<(RowBuf, Counted)>, KernelError> {
         self.0.items(at)
     }
 

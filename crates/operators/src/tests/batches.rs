@@ -178,7 +178,7 @@ fn batches_of_an_arrangement_stay_on_their_worker() {
         .unwrap();
     let (_, run) = sealed.into_iter().next().unwrap();
     let sealed = pointstamp_arrange::Sealed {
-        batch: Arc::new(run),
+        batch: run,
         number: 0,
     };
     let sealed = Sealed::One(sealed);

@@ -339,7 +339,7 @@ fn a_reader_that_comes_when_nothing_was_kept_is_refused() {
         let pairs = pairs(worker)?;
         pairs.send(worker, 0, 1, 2)?;
         assert!(matches!(pairs.arranged.trace(), Err(Error::NothingKept)));
-        assert_eq!(pairs.arranged.keeps().unwrap().size(), Some((0, 0)));
+        assert_eq!(pairs.arranged.keeps().unwrap().size(), Some((0, 0, 0)));
         pairs.input.close();
         worker.run()
     });

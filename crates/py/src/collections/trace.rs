@@ -76,8 +76,11 @@ fn times<'py>(py: Python<'py>, times: &[Point]) -> PyResult<Bound<'py, PyList>> 
     PyList::new(py, times.collect::<PyResult<Vec<_>>>()?)
 }
 
-fn overflowed(error: pointstamp_arrange::Overflow) -> PyErr {
-    error.into_exception()
+fn unreadable(error: pointstamp_arrange::Error) -> PyErr {
+    match error {
+        pointstamp_arrange::Error::Overflow => pointstamp_arrange::Overflow.into_exception(),
+        error => PointstampError::new_err(error.to_string()),
+    }
 }
 
 #[pymethods]
@@ -119,7 +122,7 @@ impl Trace {
         let at = self.point(at)?;
         let found = self.with(|reads| {
             let at = self.time(reads, at)?;
-            reads.get(row.get(), &at).map_err(overflowed)
+            reads.get(row.get(), &at).map_err(unreadable)
         })?;
         let list = PyList::empty(py);
         for (value, count) in found {
@@ -138,7 +141,7 @@ impl Trace {
         let at = self.point(at)?;
         let found = self.with(|reads| {
             let at = self.time(reads, at)?;
-            reads.items(&at).map_err(overflowed)
+            reads.items(&at).map_err(unreadable)
         })?;
         let list = PyList::empty(py);
         for (key, (value, count)) in found {

@@ -64,8 +64,8 @@ pub(crate) enum Kept {
     Python(Arc<Held>),
 }
 
-/// Rows and bytes; nothing once the operator has ended.
-pub(crate) type Size = Arc<dyn Fn() -> Option<(usize, usize)> + Send + Sync>;
+/// Rows, bytes in memory, and bytes on disk; nothing once the operator has ended.
+pub(crate) type Size = Arc<dyn Fn() -> Option<(usize, usize, u64)> + Send + Sync>;
 
 impl Operator {
     fn new(made: Line) -> Arc<Self> {
@@ -109,8 +109,8 @@ impl Operator {
         self.kept.lock()
     }
 
-    /// The rows and bytes of its state; `None` where the operator does not report them.
-    pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize)> {
+    /// The rows of its state, and its bytes in memory and on disk; `None` where the operator does not report them.
+    pub(crate) fn size(&self, py: Python<'_>) -> Option<(usize, usize, u64)> {
         // Without the lock: it may run Python code. One that fails reports nothing.
         let kept = self.kept().clone();
         let function = match &kept {
@@ -119,7 +119,8 @@ impl Operator {
             Some(Kept::Python(function)) => function.get(),
         };
         let said = function.bind(py).call0().ok()?;
-        said.extract().ok()
+        let (rows, bytes) = said.extract().ok()?;
+        Some((rows, bytes, 0))
     }
 
     /// Whether it is an input that `main` drives by a handle.

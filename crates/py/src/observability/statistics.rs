@@ -11,6 +11,7 @@ use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::{Location, Port};
+use pointstamp_spill::Budget;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use rustc_hash::FxHashMap;
@@ -50,6 +51,18 @@ pub(crate) fn statistics(
     told.set_item("busy", engine.has_work())?;
     told.set_item("in_flight", snapshot.in_flight)?;
     told.set_item("high_water", engine.high_water())?;
+    if let Some(budget) = engine.resource::<Budget>() {
+        let traffic = budget.traffic();
+        let told_budget = PyDict::new(py);
+        told_budget.set_item("limit", budget.limit())?;
+        told_budget.set_item("used", budget.used())?;
+        told_budget.set_item("cached", budget.cached())?;
+        told_budget.set_item("written", traffic.written)?;
+        told_budget.set_item("read", traffic.read)?;
+        told_budget.set_item("hits", traffic.hits)?;
+        told_budget.set_item("misses", traffic.misses)?;
+        told.set_item("budget", told_budget)?;
+    }
     if let Some(recorder) = home.recorder().get() {
         let (totals, parked) = recorder.totals();
         let list = PyList::empty(py);
@@ -98,8 +111,8 @@ fn capabilities<'py>(
     Ok(list)
 }
 
-/// Returns the inputs that `main` drives, the runs of Python logic, and the size of operators' state, in rows
-/// and bytes.
+/// Returns the inputs that `main` drives, the runs of Python logic, and the size of operators' state, in rows,
+/// and bytes in memory and on disk.
 fn operators<'py>(
     py: Python<'py>,
     notes: &Notes,
@@ -120,8 +133,8 @@ fn operators<'py>(
                 inputs.append((&address, coordinates(py, time)?))?;
             }
         }
-        if let Some((rows, bytes)) = known.size(py) {
-            kept.append((&address, rows, bytes))?;
+        if let Some((rows, bytes, on_disk)) = known.size(py) {
+            kept.append((&address, rows, bytes, on_disk))?;
         }
         let (count, seconds) = known.ran();
         if count > 0 {

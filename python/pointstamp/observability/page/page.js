@@ -83,7 +83,7 @@ function parts(flow) { // what each visible box stands for, with its numbers
     else {
       before.count++; before.paused ||= operator.paused;
       for (const name of ["runs", "nanoseconds", "records_in", "records_out", "queued", "held"]) before[name] += operator[name];
-      if (operator.kept_rows != null) { before.kept_rows = (before.kept_rows || 0) + operator.kept_rows; before.kept_bytes = (before.kept_bytes || 0) + operator.kept_bytes; }
+      if (operator.kept_rows != null) { before.kept_rows = (before.kept_rows || 0) + operator.kept_rows; before.kept_bytes = (before.kept_bytes || 0) + operator.kept_bytes; before.kept_on_disk = (before.kept_on_disk || 0) + operator.kept_on_disk; }
     }
   }
   for (const scope of flow.scopes) { const one = found.get(key(scope.address)); if (one && !one.only) one.name = scope.name; }
@@ -161,6 +161,8 @@ function figures(flow) {
   if (sum("memory")) add(bytes(sum("memory")), "of memory");
   const kept = flow.operators.reduce((sum, one) => sum + (one.kept_bytes || 0), 0);
   if (kept) add(bytes(kept), "of state");
+  const onDisk = flow.operators.reduce((sum, one) => sum + (one.kept_on_disk || 0), 0);
+  if (onDisk) add(bytes(onDisk), "of state on disk");
   add(state.workers.filter(one => !one.silent).length + " of " + state.workers.length, "workers answer");
 }
 
@@ -194,7 +196,7 @@ function details(flow) {
   else { add("records in", many(one.records_in)); add("records out", many(one.records_out)); if (rate) add("now", many(rate.in) + " in, " + many(rate.out) + " out /s"); }
   add("waiting", many(one.queued)); add("capabilities", many(one.held));
   if (one.rejected) add("left out", many(one.rejected) + " lines that cannot be read");
-  if (one.kept_rows != null) add("keeps", many(one.kept_rows) + " rows, " + bytes(one.kept_bytes));
+  if (one.kept_rows != null) add("keeps", many(one.kept_rows) + " rows, " + bytes(one.kept_bytes) + (one.kept_on_disk ? ", " + bytes(one.kept_on_disk) + " on disk" : ""));
   if (one.lag && !folded) add("behind by", many(one.lag));
   for (const [port, times] of folded ? [] : one.frontiers) add("output " + port, times.length ? times.map(time).join(" ") : "done");
   const past = history.get(picked);

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pointstamp import _core
+from pointstamp.runtime.memory import budget_of
 
 if TYPE_CHECKING:
     from socket import socket
@@ -24,10 +25,13 @@ def form(config: Config, listener: socket | None) -> _core.Cluster:
 
     Raises:
         ClusterError: If the cluster was not formed in time, or the processes cannot be in one cluster.
-        ConfigError: If the certificates or the user's secret cannot be used.
+        ConfigError: If the certificates or the user's secret cannot be used, or no files can be made for
+            state that memory has no room for.
     """
     connections = _connected(config, listener) if config.processes > 1 else None
-    return _core.Cluster(config.workers, _MODES[config.progress_mode], config.high_water, connections)
+    return _core.Cluster(
+        config.workers, _MODES[config.progress_mode], config.high_water, connections, budget_of(config)
+    )
 
 
 def _connected(config: Config, listener: socket | None) -> _core.Connections:

@@ -159,6 +159,8 @@ class _Processes:
                 "log": config.log,
                 "telemetry": config.telemetry,
                 "checkpoint": config.checkpoint,
+                "memory": config.memory,
+                "spill": config.spill,
                 "dashboard": config.dashboard and written_address(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below

@@ -1,0 +1,24 @@
+//! A budget of memory for operators' state, and files for what is over.
+//!
+//! Owns [`Budget`], one for a process, and [`Account`], one for each operator that keeps state: it says what the state
+//! takes, and is the [`Storage`] of its batches. The budget has two shares: state in memory, and a cache of pages of the
+//! state on disk. A batch is stored where state would be over its share otherwise. Where small batches have added up to
+//! that, the operator with most state in memory is asked to store.
+//!
+//! Files have no name: they are gone when nothing refers to them, and when the process ends, however it ends. Each page is
+//! under a checksum (see [`pointstamp_store::page`]), is read by a call and never mapped, so that a page that cannot be
+//! read is an error and not a signal.
+//!
+//! Cost: a decision is an addition; a page is written once, and read for each look-up that the cache does not answer.
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod budget;
+mod error;
+mod file;
+
+pub use account::Account;
+pub use budget::{Budget, Traffic};
+pub use error::Error;
+pub use pointstamp_arrange::Storage;

@@ -1,0 +1,33 @@
+"""The budget of memory of a process, where its configuration has one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pointstamp import _core
+
+if TYPE_CHECKING:
+    from pointstamp.config import Config
+
+__all__ = ["budget_of"]
+
+
+def budget_of(config: Config) -> _core.Budget | None:
+    """Makes the budget of a configuration; None where memory is not bounded.
+
+    Raises:
+        ConfigError: If no files can be made in the folder for state that memory has no room for.
+    """
+    return None if config.memory is None else _core.Budget(config.memory, _folder(config))
+
+
+def _folder(config: Config) -> str:
+    """Returns the folder of the files: they have no names there, and are gone with the process."""
+    import tempfile
+
+    if config.spill is not None:
+        return config.spill
+    checkpoint = config.checkpoint
+    if checkpoint is not None and "://" not in checkpoint.location:
+        return checkpoint.location
+    return tempfile.gettempdir()

@@ -1,0 +1,39 @@
+"""Budgets of memory that are so small that state goes to disk."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pointstamp import _core
+from pointstamp.runtime.bootstrap import workers
+from pointstamp.runtime.memory import budget_of
+
+SMALL = "1 KiB"
+"""A budget in which there is room for nothing."""
+
+
+@contextmanager
+def budgets(memory: str | None = SMALL) -> Iterator[list[_core.Budget]]:
+    """Within the block computations have this budget; yields those that they made."""
+    made: list[_core.Budget] = []
+
+    def noting(config: Any) -> _core.Budget | None:
+        budget = budget_of(config)
+        if budget is not None:
+            made.append(budget)
+        return budget
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "budget_of", noting)
+        if memory is None:
+            patch.delenv("POINTSTAMP_MEMORY", raising=False)
+        else:
+            patch.setenv("POINTSTAMP_MEMORY", memory)
+        yield made
+
+
+def written(made: list[_core.Budget]) -> int:
+    """The bytes that were written to disk under these budgets."""
+    return sum(budget.traffic[1] for budget in made)
