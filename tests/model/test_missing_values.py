@@ -269,7 +269,7 @@ for operator, build, expected in [
     ("WindowedStream.count session", lambda a, b: often(keyed(a).window(ps.Session(gap=99)).count()), GROUPS),
     ("KeyedStream.reduce", lambda a, b: firsts(keyed(a).reduce(lambda x, y: x)), GROUPS),
     ("KeyedStream.aggregate", lambda a, b: firsts(keyed(a).aggregate(lambda k, r, s: s + 1, default=int)), GROUPS),
-    ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(int, lambda s, r: s + 1).filter(lambda r: r[1] == 1)), ONCE),
+    ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(lambda _, r, s: s + 1, default=int).filter(lambda r: r[1] == 1)), ONCE),
     ("KeyedStream.running", lambda a, b: firsts(keyed(a).running("count").filter(lambda r: r[1] == 1)), ONCE),
     (
         "KeyedStream.state_machine",
@@ -314,6 +314,12 @@ for operator, build, expected in [
 
 for operator, build, expected in [
     ("ArrowStream.join", lambda a, b: a.join(b, "k"), NULLS_PAIRS),
+    ("ArrowStream.join left", lambda a, b: a.join(b, "k", how="left"), NULLS_PAIRS + Counter({"None": 2})),
+    ("ArrowStream.join right", lambda a, b: a.join(b, "k", how="right"), NULLS_PAIRS + Counter({"None": 2})),
+    ("ArrowStream.join full", lambda a, b: a.join(b, "k", how="full"), NULLS_PAIRS + Counter({"None": 4})),
+    ("ArrowStream.join semi", lambda a, b: a.join(b, "k", how="semi"), GROUPS - Counter({"None": 2})),
+    ("ArrowStream.join anti", lambda a, b: a.join(b, "k", how="anti"), Counter({"None": 2})),
+    ("ArrowStream.join_so_far", lambda a, b: a.join_so_far(b, "k"), NULLS_PAIRS),
     ("ArrowStream.interval_join", lambda a, b: a.interval_join(b, "k", lower=-99, upper=99, column="at"), NULLS_PAIRS),
     ("ArrowStream.window_join", lambda a, b: a.window_join(b, "k", tumbling, column="at"), NULLS_PAIRS),
     ("ArrowStream.window_join session", lambda a, b: a.window_join(b, "k", ps.Session(gap=99), column="at"), NULLS_PAIRS),

@@ -17,7 +17,7 @@ import pointstamp as ps
 
 def words(scope: ps.Scope) -> dict[str, Any]:
     lines, stream = scope.new_input()
-    return {"lines": lines, "totals": stream.key_by(str).scan(int, lambda total, _: total + 1)}
+    return {"lines": lines, "totals": stream.key_by(str).scan(lambda _key, _, total: total + 1, default=int)}
 
 
 def pairs(scope: ps.Scope) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def test_a_session_that_is_killed_is_opened_by_another_program(tmp_path: Path) -
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     other = run(AGAIN, 1)
     assert "had been sent records at the time at which it stood" in other.stderr
-    assert "go on with 2 workers" in other.stderr
+    assert "resume with 2 workers" in other.stderr
     again = run(AGAIN, 2)
     assert again.returncode == 0, again.stderr
     first, second = again.stdout.splitlines()
@@ -167,7 +167,8 @@ def test_a_function_that_is_not_found_is_named_and_may_be_given(importable: Path
         """
         def counts(scope):
             lines, stream = scope.new_input()
-            return {"lines": lines, "totals": stream.key_by(str).scan(int, lambda total, _: total + 1)}
+            totals = stream.key_by(str).scan(lambda _key, _, total: total + 1, default=int)
+            return {"lines": lines, "totals": totals}
         """,
     )
     import of_session  # type: ignore[import-not-found]

@@ -84,7 +84,9 @@ def test_reachability(edges: tuple[Any, Any], spark: Any, num_workers: int) -> N
         with scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=PAIRS)
             reached = starts.map_batches(begin, PAIRS).enter(inner).concat(again).distinct_so_far()
-            reached.join(following.enter(inner), "node").map_batches(onward, PAIRS).connect_loop(handle)
+            reached.join_so_far(following.enter(inner), "node").map_batches(onward, PAIRS).connect_loop(
+                handle
+            )
             return reached.leave()
 
     inputs = {"edges": rows, "starts": spark.createDataFrame([(s,) for s in starts], "start bigint")}

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
-from pointstamp._core import InputHandle, PactKind
+from pointstamp._core import How, InputHandle, PactKind
 from pointstamp._validation import (
     column_name,
     count_of,
@@ -70,6 +70,9 @@ Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool
 
 ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
+
+JOINS = (How.INNER, How.LEFT, How.RIGHT, How.FULL, How.SEMI, How.ANTI)
+"""The joins of rows of one time."""
 
 OWN_TIME = "own time"
 """The column for the times of rows that have none: no column of a program's own."""
@@ -420,21 +423,32 @@ class ArrowStream(ColumnOperators):
         return self._add(kind, made, name=name, key=key, in_place=self._output.placed == key)
 
     def join(
-        self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
+        suffix: str = "_right",
+        name: str | None = None,
     ) -> ArrowStream:
-        """Pairs of rows of both streams with equal keys: the inner join.
+        """Per time, pairs of rows of both streams with equal keys; sent when the time closes.
 
-        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time
-        that is not before either's. Null keys match nothing.
+        A null in a key matches nothing, so that such a row has no match. For rows of different times there
+        are `join_so_far` and the joins in event time, and for rows that stay, `ColumnCollection.join`.
 
         Args:
             other: The right side.
             on: The key's column, or columns, on both sides.
+            how: The rows without a match that come, too, with nulls in the other side's columns: this
+                stream's (``"left"``), the other's (``"right"``), both (``"full"``), or none (``"inner"``).
+                ``"semi"`` returns this stream's rows that have a match, each once, and ``"anti"`` those
+                that have none, both with this stream's columns.
             suffix: Added to names of the right side that the left side has, too. The right side's key
                 columns are left out.
             name: The operator's name.
 
         Raises:
+            ValueError: If `how` is another text.
             GraphError: If there is no such column, it cannot be hashed, its type differs between the sides,
                 or the result would have two columns of one name.
 
@@ -444,26 +458,68 @@ class ArrowStream(ColumnOperators):
             >>> def build(scope):
             ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]}))
             ...     sun = scope.to_stream(pa.table({"city": ["Ulm", "Rom"], "hours": [2, 9]}))
-            ...     return rain.join(sun, on="city").to_records().capture()
-            >>> ps.example(build).extract()
+            ...     both = rain.join(sun, on="city").to_records().capture()
+            ...     return both, rain.join(sun, on="city", how="anti").to_records().capture()
+            >>> both, without_sun = ps.example(build)
+            >>> both.extract()
             [(0, [{'city': 'Ulm', 'mm': 3, 'hours': 2}])]
+            >>> without_sun.extract()
+            [(0, [{'city': 'Bonn', 'mm': 5}])]
         """
+        joins = {str(each.label): each for each in JOINS}
+        if how not in joins:
+            raise ValueError(f"how is one of {', '.join(map(repr, joins))}, not {how!r}")
+        return self._joined_by_key(kinds.JOIN, other, on, joins[how], suffix, name)
+
+    def join_so_far(
+        self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
+    ) -> ArrowStream:
+        """Pairs of rows of both streams with equal keys, across times: the inner join of all rows so far.
+
+        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time
+        that is not before either's. A null in a key matches nothing. When one side has ended, nothing of the
+        other is kept for it.
+
+        Args:
+            other: The right side.
+            on: The key's column, or columns, on both sides.
+            suffix: As in `join`.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "day": [1, 4]})).delay("day")
+            ...     sun = scope.to_stream(pa.table({"city": ["Ulm", "Rom"], "hours": [2, 9]}))
+            ...     return rain.join_so_far(sun, on="city").to_records().capture()
+            >>> ps.example(build).extract()
+            [(1, [{'city': 'Ulm', 'day': 1, 'hours': 2}])]
+        """
+        return self._joined_by_key(kinds.JOIN_SO_FAR, other, on, How.INNER, suffix, name)
+
+    def _joined_by_key(
+        self,
+        kind: Kind,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        how: How,
+        suffix: str,
+        name: str | None,
+    ) -> ArrowStream:
+        """Appends a join by key, per time or across times."""
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
         by = key_names(on)
         ours, theirs = self._output, other._output
         in_place = (ours.placed == self._columns.key(by), theirs.placed == other._columns.key(by))
-        schema, key = _core.join_schema(self._columns, other._columns, by, suffix)
-        node = self.scope._append(
-            kinds.JOIN,
-            [ours, theirs],
-            Output(Form.COLUMNS, schema, placed=key),
-            name=name,
-            by=by,
-            suffix=suffix,
-            in_place=in_place,
-        )
-        return self._of(node.output)
+        schema, key = _core.join_schema(self._columns, other._columns, by, suffix, how)
+        made = Output(Form.COLUMNS, schema, placed=key)
+        terms: dict[str, Any] = {"by": by, "suffix": suffix, "how": how, "in_place": in_place}
+        return self._of(self.scope._append(kind, [ours, theirs], made, name=name, **terms).output)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
         """Counts the rows of each time, of all workers; sent on the first worker when the time closes.
@@ -1460,8 +1516,10 @@ class ArrowStream(ColumnOperators):
         schema = kernel.output()
         made = results_of_windows(schema, schema.to_pyarrow().names[len(keys)])
         sides = [(self._mixed, None if self._output.placed == key else key, at)]
+        counted = isinstance(window, Count)
+        kind = kinds.WINDOW_IN_ORDER
         return self._of(
-            in_time_order(self.scope, kinds.WINDOW_IN_ORDER, sides, kernel, made, state, name=name)
+            in_time_order(self.scope, kind, sides, kernel, made, state, name=name, sends_at_end=counted)
         )
 
 

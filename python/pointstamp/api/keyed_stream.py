@@ -324,9 +324,9 @@ class KeyedStream(Generic[K, T]):
 
     def scan(
         self,
-        default: Callable[[], S],
-        fold: Callable[[S, T], S],
+        fold: Callable[[K, T, S], S],
         *,
+        default: Callable[[], S],
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
         name: str | None = None,
@@ -334,8 +334,8 @@ class KeyedStream(Generic[K, T]):
         """The state of each key after each of its records, at the record's time.
 
         Args:
+            fold: Called with a key, a record and the key's state; returns the new state.
             default: Makes the state of a key that has none.
-            fold: Called with the state and a record; returns the new state.
             ttl: A key is forgotten when no record of it has come for so long, in event time: a record at
                 exactly so long after the last finds it forgotten. An int or a timedelta. None: never.
             state: Where to keep it, to be listed, or restored from a snapshot.
@@ -345,13 +345,14 @@ class KeyedStream(Generic[K, T]):
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 2)])
-            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).scan(int, max).capture()
+            ...     by_item = bids.key_by(lambda bid: bid[0], lambda bid: bid[1])
+            ...     return by_item.scan(lambda item, bid, most: max(bid, most), default=int).capture()
             >>> ps.example(build).extract()
             [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
         """
-        function_of("scan", default)
         function_of("scan", fold)
-        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, default, fold), state, ttl)
+        function_of("scan", default)
+        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, fold, default), state, ttl)
 
     def running(
         self,

@@ -12,6 +12,7 @@ from pointstamp._validation import count_of, function_of, unknown_attribute
 from pointstamp.api.classes import stream_of
 from pointstamp.event_time.clock import clock_of
 from pointstamp.expr import reducers
+from pointstamp.expr.windows import Count
 from pointstamp.logic.assigning import assigner, in_units
 from pointstamp.logic.in_time_order import in_time_order
 from pointstamp.logic.sides import both_sides, pairs_of
@@ -117,6 +118,7 @@ class WindowedStream(Generic[K, T]):
             kept,
             is_given=self._state is not None,
             by_turn=True,
+            sends_at_end=isinstance(self._window, Count),
         )
         results: Stream[Any] = stream_of(self.scope, made)
         if emit is not None:

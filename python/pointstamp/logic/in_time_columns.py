@@ -34,6 +34,7 @@ def in_time_order(
     state: KeyedState[Any, Any] | None,
     *,
     name: str | None,
+    sends_at_end: bool = False,
 ) -> Output:
     """Adds the operator that feeds a kernel, and returns the output with the results.
 
@@ -46,6 +47,7 @@ def in_time_order(
         output: For the results.
         state: The state that lists the kernel's contents, and was already given the kernel.
         name: The operator's name in the program.
+        sends_at_end: Whether results are sent when the inputs end.
 
     Raises:
         GraphError: If the scope is not the outermost one.
@@ -54,7 +56,8 @@ def in_time_order(
     keeper = None if state is None else _Keeper(state)
     reads = [read for read, _, _ in sides]
     moved = [(key, at) for _, key, at in sides]
-    return scope._append(kind, reads, output, name=name, sides=moved, kernel=kernel, keeper=keeper).output
+    terms: dict[str, Any] = {"sides": moved, "kernel": kernel, "keeper": keeper, "sends_at_end": sends_at_end}
+    return scope._append(kind, reads, output, name=name, **terms).output
 
 
 class _Keeper:

@@ -89,7 +89,7 @@ class KeyedState(Generic[K, S]):
         ...     with worker.dataflow() as scope:
         ...         sales = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)])
         ...         by_name = sales.key_by(lambda sale: sale[0], lambda sale: sale[1])
-        ...         by_name.scan(int, lambda total, amount: total + amount, state=state)
+        ...         by_name.scan(lambda _, amount, total: total + amount, default=int, state=state)
         ...     worker.run()
         ...     return dict(state.items())
         >>> ps.execute(main)
@@ -195,7 +195,7 @@ class KeyedState(Generic[K, S]):
             >>> state = ps.KeyedState()
             >>> def build(scope):
             ...     keyed = scope.to_stream([5, 6, 7]).key_by(lambda n: n % 2)
-            ...     return keyed.scan(int, int.__add__, state=state)
+            ...     return keyed.scan(lambda _, n, total: total + n, default=int, state=state)
             >>> ps.example(build) and dict(state.items())
             {1: 12, 0: 6}
         """
@@ -239,7 +239,7 @@ class KeyedState(Generic[K, S]):
             >>> state = ps.KeyedState()
             >>> def build(scope):
             ...     keyed = scope.to_stream([5, 6, 7]).key_by(lambda n: n % 2)
-            ...     return keyed.scan(int, int.__add__, state=state)
+            ...     return keyed.scan(lambda _, n, total: total + n, default=int, state=state)
             >>> ps.example(build) and dict(ps.KeyedState.restore([state.snapshot()]).items())
             {1: 12, 0: 6}
         """
@@ -318,7 +318,7 @@ class KeyedState(Generic[K, S]):
             >>> import pointstamp as ps
             >>> def build(scope, numbers, state):
             ...     keyed = scope.to_stream(numbers).key_by(lambda n: n % 2)
-            ...     return keyed.scan(int, lambda total, n: total + n, state=state).capture()
+            ...     return keyed.scan(lambda _, n, total: total + n, default=int, state=state).capture()
             >>> first = ps.KeyedState()
             >>> _ = ps.example(lambda scope: build(scope, [5, 6, 7], first))
             >>> second = ps.KeyedState.restore([first.snapshot()])
