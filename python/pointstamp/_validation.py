@@ -391,7 +391,7 @@ class Early(threading.local):
         if is_early:
             self._calls = [*self._calls[-15:], (capture, program_line())]  # a session's worker ends late
 
-    def tell(self) -> None:
+    def warn(self) -> None:
         """Warns of the calls whose captures have events by now. The worker of this thread has ended."""
         calls, self._calls = self._calls, []
         for capture, line in calls:

@@ -129,12 +129,12 @@ def _has_weight(edge: Any) -> bool:
             f"graphs.shortest_paths: an edge is (source, (target, weight)), and got {edge!r}: map the "
             "edges to that form, such as edges.map(lambda edge: (edge[0], (edge[1], 1)))"
         ) from None
-    told = f"graphs.shortest_paths: the edge from {source!r} to {target!r} has the weight {weight!r}"
+    edge = f"graphs.shortest_paths: the edge from {source!r} to {target!r} has the weight {weight!r}"
     if not isinstance(weight, Number) or isinstance(weight, complex):
-        raise TypeError(f"{told}, of type {type(weight).__name__}: weights are numbers of 0 or more")
+        raise TypeError(f"{edge}, of type {type(weight).__name__}: weights are numbers of 0 or more")
     # Of decimals that are NaN, Python refuses a comparison, but not one for being equal.
     if weight != weight or not cast("float", weight) >= 0:
-        raise ValueError(f"{told}: weights are numbers of 0 or more; leave out an edge that cannot be used")
+        raise ValueError(f"{edge}: weights are numbers of 0 or more; leave out an edge that cannot be used")
     return True
 
 

@@ -45,7 +45,7 @@ def test_aggregate_is_what_group_by_says(
 def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
 ) -> None:
-    """So many rows of few keys that partial results travel in their place."""
+    """Tables with many rows of few keys: partial results move between workers in place of rows."""
     table, keys, wanted = case
     assume(len(table) > 0)
     size = 20_000
@@ -127,7 +127,7 @@ def test_a_dictionary_stays_one_and_its_layout_does_not_matter() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_dictionaries_that_together_have_more_values_than_one_can_number(workers: int) -> None:
-    """pandas makes such ones of categories: each batch has its own, and eight bits suffice for each."""
+    """Each batch has a dictionary of its own with indices of eight bits, as pandas makes of categories."""
     names = [f"name {number}" for number in range(1000)]
     narrow = pa.dictionary(pa.int8(), pa.string())
     keys = [pa.array(names[at : at + 100]).cast(narrow) for at in range(0, 1000, 100)]

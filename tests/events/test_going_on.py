@@ -208,7 +208,7 @@ def read(
 @settings(max_examples=examples(6), deadline=None)
 @given(data=st.data())
 def test_a_snapshot_of_a_stream_that_is_read(name: str, columns: bool, data: st.DataObject) -> None:
-    """On one worker it is right once the probe is past the state: then what is before has been sent."""
+    """A snapshot on one worker is right once the probe is past it: earlier results have been sent."""
     partitions: list[list[Row]] = []
     for part in range(data.draw(st.integers(1, 2))):
         now = 0

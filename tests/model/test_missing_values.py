@@ -942,20 +942,21 @@ def through_a_collection(stream: Any) -> Any:
     return records.updates().map(lambda update: dict(zip("fs", update[0], strict=True)))
 
 
-for operator, build, given in [
+BETWEEN: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("Stream.to_arrow", lambda a: a.to_arrow(FLOATS).to_records(), VARIED),
     ("ArrowStream.to_records", lambda a: a.to_arrow(FLOATS).select("f", "s").to_records(), VARIED),
     ("ArrowStream.to_collection", through_a_collection, MISSING),
     ("ColumnCollection.to_records", through_a_collection, MISSING),
-]:
+]
+for operator, build, rows_given in BETWEEN:
     CASES.append(
         Case(
             "between records and columns",
             operator,
-            lambda w, f=build, g=given: sorted(
+            lambda w, f=build, g=rows_given: sorted(
                 repr((row["f"], row["s"])) for row in streams(f, g, workers=w)
             ),
-            sorted(repr((row["f"], row["s"])) for row in given),
+            sorted(repr((row["f"], row["s"])) for row in rows_given),
         )
     )
 

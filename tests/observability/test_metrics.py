@@ -21,7 +21,7 @@ LONG = 120.0
 
 
 def parsed(text: str) -> dict[str, Sample]:
-    """By name, and then by operator or what else has a number."""
+    """The samples of a metrics page: by name, then by operator or another label."""
     metrics: dict[str, Sample] = {}
     for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE):
         about = dict(re.findall(r'(\w+)="([^"]*)"', labels))

@@ -44,7 +44,7 @@ def test_the_book_is_there() -> None:
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_block_is_of_a_known_kind(path: Path) -> None:
-    """So that no program escapes for want of a language, or by a misspelt one."""
+    """Blocks without a language, or with a misspelt one, would not be run."""
     markdown = path.read_text(encoding="utf-8")
     assert {block.language for block in blocks(markdown)} <= NOT_RUN | {"python", "pycon"}
     # Every line that opens or closes a fence was understood as one.
@@ -127,6 +127,12 @@ def test_the_reference_has_every_public_name(module: ModuleType) -> None:
     )
     aliases = {"Summary", "Time"}
     assert {name for name in module.__all__ if not name.startswith("__")} - aliases <= described
+
+
+def test_the_contents_have_every_page() -> None:
+    contents = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"index"}
+    assert pages - set(contents) == set(), "docs/index.md lists these in no {toctree}"
 
 
 def test_links_between_chapters_lead_somewhere() -> None:

@@ -20,8 +20,8 @@ from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import Process
 from pointstamp.logic.state import KeyedState
 from pointstamp.logic.state_chain import StateChain, read_link
+from pointstamp.logic.state_settings import StateSettings
 from pointstamp.logic.stateful import Dedup, Largest, Running, Scan, StateMachine
-from pointstamp.logic.terms import Terms
 from pointstamp.logic.timed_rows import Results, Rows
 
 
@@ -279,7 +279,7 @@ def test_what_is_read_back_is_what_the_operator_kept(name: str, ttl: int | None)
     for seed in range(examples(15)):
         drawn = random.Random(f"{name} {seed}")
         state: KeyedState[Any, Any] = KeyedState()
-        state._claim(Terms(name, {}, 0, 1), ttl)
+        state._claim(StateSettings(name, {}, 0, 1), ttl)
         logic = make(state)
         source: Any = Source(state)
         state._chain = chain = StateChain(name, source)

@@ -104,7 +104,7 @@ WITH_NODES: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("kind", ["bigint", "double"])
 @pytest.mark.parametrize("name", WITH_NODES)
 def test_nodes_without_an_edge(spark: Any, name: str, kind: str) -> None:
-    """By the batch program, where there is one, and on collections; a node that is given twice is one."""
+    """Integers run as a batch program where there is one, doubles on collections. A repeated node is one."""
     call, function = WITH_NODES[name]
     edges = spark.createDataFrame(EDGES, "src long, dst long").selectExpr(
         f"CAST(src AS {kind}) src", f"CAST(dst AS {kind}) dst"

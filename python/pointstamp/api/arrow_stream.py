@@ -34,10 +34,10 @@ from pointstamp.expr.windows import Count, Session
 from pointstamp.logic.event_time import event_times
 from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.logic.in_time_order import root_only
+from pointstamp.logic.join_inputs import left_or_inner, pairs_of
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.rows import limited, sorted_per_time
-from pointstamp.logic.sides import left_or_inner, pairs_of
 from pointstamp.pacts import Gather, Pipeline
 from pointstamp.plan import columns as kinds
 from pointstamp.plan import records, shape
@@ -433,8 +433,10 @@ class ArrowStream(ColumnOperators):
     ) -> ArrowStream:
         """Per time, pairs of rows of both streams with equal keys; sent when the time closes.
 
-        A null in a key matches nothing, so that such a row has no match. For rows of different times there
-        are `join_so_far` and the joins in event time, and for rows that stay, `ColumnCollection.join`.
+        Rows of different times are no pair, such as events and a table that is read once: for these there is
+        `join_so_far`. `table_join` has the row that is valid at the time of an event, and
+        `ColumnCollection.join` follows rows that change. A null in a key matches nothing, so that such a row
+        has no match.
 
         Args:
             other: The right side.
@@ -1474,9 +1476,9 @@ class ArrowStream(ColumnOperators):
         """Adds a column with the times of the results of windows."""
         import pyarrow as pa
 
-        told = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
-        made = Output(Form.COLUMNS, _core.own_times_schema(self._columns, told))
-        return self._add(kinds.OWN_TIMES, made, name=part_name(name, kinds.OWN_TIMES.name), told=told)
+        times = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
+        made = Output(Form.COLUMNS, _core.own_times_schema(self._columns, times))
+        return self._add(kinds.OWN_TIMES, made, name=part_name(name, kinds.OWN_TIMES.name), times=times)
 
     def _windows_in_order(
         self,
@@ -1620,13 +1622,13 @@ def _together(outputs: list[Output]) -> Output:
     first = outputs[0]
     if {(output.form, output.time_column) for output in outputs} == {(Form.MIXED, first.time_column)}:
         return Output(Form.MIXED, first.schema, time_column=first.time_column)
-    told = {output.time_type for output in outputs}
+    types = {output.time_type for output in outputs}
     alike = all(output.placed == first.placed for output in outputs)
     return Output(
         Form.COLUMNS,
         first.schema,
         placed=first.placed if alike else None,
-        time_type=told.pop() if len(told) == 1 else None,
+        time_type=types.pop() if len(types) == 1 else None,
     )
 
 
@@ -1724,7 +1726,7 @@ def _joined(
     """
     both = (left, right)
     places = [stream._columns.key(keys) for stream in both]
-    at = [_core.time_column_of(side._columns, told) for side, told in zip(both, times, strict=True)]
+    at = [_core.time_column_of(side._columns, column) for side, column in zip(both, times, strict=True)]
     rows = [stream._mixed for stream in both]
     if state is not None:
         kept = Kept(kernel, places if kinds == 2 else places[1:], shown, hidden=hidden)

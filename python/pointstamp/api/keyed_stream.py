@@ -16,11 +16,11 @@ from pointstamp.api.windowed_stream import WindowedStream
 from pointstamp.event_time.clock import clock_of
 from pointstamp.logic import stateful
 from pointstamp.logic.in_time_order import in_time_order
+from pointstamp.logic.join_inputs import both_sides, check_sides, left_or_inner, pairs_of
 from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import KeyContext, Process
-from pointstamp.logic.sides import both_sides, check_sides, left_or_inner, pairs_of
 from pointstamp.logic.state import KeyedState, claimed
-from pointstamp.logic.terms import terms_of
+from pointstamp.logic.state_settings import settings_of
 from pointstamp.logic.timed import map_timed
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class KeyedStream(Generic[K, T]):
             raise ValueError(
                 f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
             )
-        kept = claimed(state, terms_of(self.scope, operator, self._clock, **given), span)
+        kept = claimed(state, settings_of(self.scope, operator, self._clock, **given), span)
         made = in_time_order(
             self.scope,
             self._output,
@@ -680,7 +680,7 @@ class KeyedStream(Generic[K, T]):
         **given: Any,
     ) -> Stream[Any]:
         both = both_sides(self, other, name)
-        kept = claimed(state, terms_of(self.scope, operator, self._clock, **given))
+        kept = claimed(state, settings_of(self.scope, operator, self._clock, **given))
         given_one = state is not None
         made = in_time_order(
             self.scope, both, name or operator, make, kept, is_given=given_one, by_turn=by_turn

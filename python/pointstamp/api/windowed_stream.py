@@ -15,9 +15,9 @@ from pointstamp.expr import reducers
 from pointstamp.expr.windows import Count
 from pointstamp.logic.assigning import assigner, in_units
 from pointstamp.logic.in_time_order import in_time_order
-from pointstamp.logic.sides import both_sides, pairs_of
+from pointstamp.logic.join_inputs import both_sides, pairs_of
 from pointstamp.logic.state import claimed
-from pointstamp.logic.terms import terms_of
+from pointstamp.logic.state_settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +97,7 @@ class WindowedStream(Generic[K, T]):
             given: The reducer's arguments that its states follow from.
         """
         operator = f"window: {what}"
-        terms = terms_of(
+        terms = settings_of(
             self.scope,
             operator if self._by_key else f"{operator} over all",
             self._clock,

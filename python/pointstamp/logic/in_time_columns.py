@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.holding_back import NO_SNAPSHOT, HoldingBack
 from pointstamp.logic.in_time_order import root_only
-from pointstamp.logic.terms import terms_of
+from pointstamp.logic.state_settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,7 +120,9 @@ def kept_in(
         ValueError: If the state is another operator's already, or was restored for one of other terms.
     """
     columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
-    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_rows_in(kept)
+    state._claim(settings_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_rows_in(
+        kept
+    )
 
 
 class Kept:

@@ -63,7 +63,7 @@ def delay(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream
 @rule(columns.OWN_TIMES)
 def own_times(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Adds the times of rows as a column."""
-    return _core.with_own_times(stream, _read_schema(node), node["told"])
+    return _core.with_own_times(stream, _read_schema(node), node["times"])
 
 
 # ------------------------------------------------------------ by key

@@ -1,4 +1,4 @@
-"""Snapshots say of which operator they are, on which terms and of which worker; others refuse them."""
+"""Snapshots say of which operator they are, with which settings and of which worker; others refuse them."""
 
 from __future__ import annotations
 
