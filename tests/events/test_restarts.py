@@ -1,4 +1,4 @@
-"""Going on after a stop: what comes again is left out, and what was due at the cut is not lost."""
+"""Resuming from snapshots: what comes again is left out, and what was due at the cut is not lost."""
 
 from __future__ import annotations
 
