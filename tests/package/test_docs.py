@@ -215,7 +215,7 @@ def documented_classes() -> Iterator[tuple[type, dict[str, str]]]:
             yield resolved(module, entry), options
         kind, _, name = line.removeprefix(".. ").partition(":: ")
         entry, options = name if kind == "autoclass" else "", {}
-        module = name if kind == "currentmodule" else module
+        module = name if kind in ("currentmodule", "automodule") else module  # as Sphinx does
 
 
 def resolved(module: str, name: str) -> type:

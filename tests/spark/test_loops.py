@@ -56,7 +56,9 @@ def test_connected_components(edges: tuple[Any, Any], num_workers: int) -> None:
         with scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=LABELS)
             labels = first.enter(inner).concat(again).exchange("node").map_batches(smaller({}))
-            labels.join(neighbours.enter(inner), "node").map_batches(onward, LABELS).connect_loop(handle)
+            labels.join_so_far(neighbours.enter(inner), "node").map_batches(onward, LABELS).connect_loop(
+                handle
+            )
             return labels.leave().aggregate("node", label_min=ps.col("label").min())
 
     out = run(rows, build, "node bigint, label_min bigint", num_workers=num_workers).collect()
