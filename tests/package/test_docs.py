@@ -11,11 +11,13 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 
 import doctest
 import importlib
+import inspect
 import os
 import re
 import runpy
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -255,6 +257,18 @@ def test_the_reference_shows_inherited_members() -> None:
         if (names := not_shown(kind, options))
     }
     assert not missing
+
+
+def test_no_summary_of_a_property_is_taken_for_a_type() -> None:
+    """Sphinx takes the text before a colon in the first line of a property for its type."""
+    properties = (property, types.GetSetDescriptorType)
+    wrong = [
+        f"{kind.__name__}.{name}"
+        for kind, _ in documented_classes()
+        for name, member in inspect.getmembers(kind, lambda member: isinstance(member, properties))
+        if not name.startswith("_") and ": " in (member.__doc__ or "").partition("\n")[0]
+    ]
+    assert wrong == []
 
 
 def test_an_entry_without_inherited_members_is_found() -> None:

@@ -237,7 +237,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
             _ = flow.lines.position
     with pytest.raises(ps.ConfigError, match="not both"):
         ps.Interactive.open(tmp_path / "a", config=ps.Config(checkpoint=ps.Checkpoint(tmp_path / "b")))
-    with pytest.raises(ps.ConfigError, match="not both"):
+    with pytest.raises(ps.ConfigError, match="workers=2 and config= were given"):
         ps.Interactive.open(tmp_path / "a", config=ps.Config(), workers=2)
     with opened(tmp_path) as session:
         flow = session.dataflow(words)

@@ -73,7 +73,7 @@ class LiveInput:
 
     @property
     def position(self) -> Position:
-        """The position of the input: its time, and the number of records that were sent at that time.
+        """The position of the input, as its time and the number of records that were sent at that time.
 
         After a session was opened again, it is the position in the checkpoint: send the rest.
 
