@@ -28,7 +28,14 @@ nitpick_ignore_regex = [
         "py:class",
         r"(os\.)?PathLike|(socket\.)?socket|pa\.(Schema|RecordBatch|Table)|DataFrame|SparkSession|Carrier",
     ),
-    ("py:class", r"pointstamp\.(nested\.Nested|worker\._Building)"),
+    (
+        "py:class",
+        r"pointstamp\.(api\.scope\.Nested|runtime\.worker\._Building|logic\.process\.Process)",
+    ),
+    (
+        "py:class",
+        r"Declared|How|Path|datetime|_core\.Recording|collections\.abc\.Mapping",
+    ),
     (
         "py:class",
         r"AnyStream|Build|Clock|Column|Coordinates|Origin|Paths|Schema|SourceOfRecords",

@@ -45,10 +45,8 @@ NEEDS = {
     },
     "Together": {
         "concat": "all records of several",
-        "join": (
-            "pairs with equal keys, and what has no match: by time or window; "
-            "of `ArrowStream` pairs across times"
-        ),
+        "join": "pairs with equal keys, and what has no match; of streams by time",
+        "join_so_far": "pairs with equal keys, across times",
         "semijoin": "records whose key is in another collection",
         "antijoin": "records whose key is not in another collection",
         "interval_join": "pairs with equal keys and times near each other",

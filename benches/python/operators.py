@@ -495,7 +495,7 @@ def added(state: set[int], value: int) -> set[int]:
     return state
 
 
-keyed("scan", lambda k, _: k.scan(int, lambda total, value: total + value), event_sums)
+keyed("scan", lambda k, _: k.scan(lambda _, value, total: total + value, default=int), event_sums)
 keyed("running", lambda k, _: k.running("sum"), event_sums)
 keyed(
     "state_machine", lambda k, _: k.state_machine(lambda k, v, t: (t + v, [(k, v)]), default=int), event_sums
@@ -643,6 +643,7 @@ arrow("sort", lambda rows, _: rows.sort("v"), lambda d: d.table.sort_by("v"))
 arrow("limit", lambda rows, _: rows.limit(10))
 arrow("count", lambda rows, _: rows.count())
 arrow("join", lambda rows, few: rows.join(few, "key"), joined)
+arrow("join_so_far", lambda rows, few: rows.join_so_far(few, "key"), joined)
 arrow("exchange", lambda rows, _: rows.exchange("key"))
 arrow("broadcast", lambda rows, _: rows.broadcast())
 arrow(

@@ -139,7 +139,7 @@ class Run:
         """When there were results."""
         with worker.dataflow() as scope:
             records = scope.read(Feeding(feed), time=_time, name="feed")
-            states = records.key_by(_key, _value).scan(_none, _next, name="states")
+            states = records.key_by(_key, _value).scan(_next, default=_none, name="states")
             self.final = states.inspect_batch(self._see).probe()
             if target is not None:
                 counts = states.map(_counted)
@@ -186,7 +186,7 @@ def _none() -> None:
     return None
 
 
-def _next(state: Any, value: Any) -> Any:
+def _next(_key: Any, value: Any, state: Any) -> Any:
     return value if state is None or isinstance(value, bytes) else state + value
 
 

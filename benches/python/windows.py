@@ -50,7 +50,7 @@ def running_maximum(count: int) -> list[float]:
     source = random.Random(1)
     records = [(source.randrange(1000), source.random()) for _ in range(count)]
 
-    def larger(best: float, value: float) -> float:
+    def larger(_key: int, value: float, best: float) -> float:
         return value if value > best else best
 
     def loop() -> int:
@@ -68,7 +68,7 @@ def running_maximum(count: int) -> list[float]:
             by_key = scope.to_stream(records).key_by(itemgetter(0), itemgetter(1))
             if not named:
                 by_key = scope.to_stream(records).key_by(lambda record: record[0], lambda record: record[1])
-            results = by_key.running("max") if named else by_key.scan(float, larger)
+            results = by_key.running("max") if named else by_key.scan(larger, default=float)
             results.inspect_batch(lambda _, batch: seen.__setitem__(0, seen[0] + len(batch)))
 
         ps.example(build)

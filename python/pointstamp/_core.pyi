@@ -25,6 +25,9 @@ from pointstamp._core_kinds import (
     CollectionStageKind as CollectionStageKind,
 )
 from pointstamp._core_kinds import (
+    How as How,
+)
+from pointstamp._core_kinds import (
     JoinKind as JoinKind,
 )
 from pointstamp._core_kinds import (
@@ -96,6 +99,7 @@ __all__ = [
     "FrontieredInput",
     "Graph",
     "Guard",
+    "How",
     "InputHandle",
     "InputPort",
     "Installed",
@@ -194,6 +198,7 @@ __all__ = [
     "join_arranged",
     "join_columns",
     "join_schema",
+    "join_so_far_columns",
     "keep_diagnostics",
     "less_equal",
     "literal_expr",

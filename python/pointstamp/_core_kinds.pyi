@@ -57,6 +57,20 @@ class PactKind:
     def __int__(self) -> int: ...
 
 @final
+class How:
+    INNER: ClassVar[How]
+    LEFT: ClassVar[How]
+    RIGHT: ClassVar[How]
+    FULL: ClassVar[How]
+    SEMI: ClassVar[How]
+    ANTI: ClassVar[How]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
 class JoinKind:
     PAIRS: ClassVar[JoinKind]
     LEFT: ClassVar[JoinKind]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, final
 
 from pointstamp._core import Activator, InputHandle, Reduction, Retention, Schema, Stream
-from pointstamp._core_kinds import CollectionStageKind, StageKind
+from pointstamp._core_kinds import CollectionStageKind, How, StageKind
 from pointstamp.types import Time
 
 def chain(
@@ -71,9 +71,21 @@ def join_columns(
     other_schema: Schema,
     on: list[str],
     suffix: str,
+    how: How,
     in_place: tuple[bool, bool],
 ) -> Stream: ...
-def join_schema(schema: Schema, other: Schema, on: list[str], suffix: str) -> tuple[Schema, list[int]]: ...
+def join_so_far_columns(
+    stream: Stream,
+    schema: Schema,
+    other: Stream,
+    other_schema: Schema,
+    on: list[str],
+    suffix: str,
+    in_place: tuple[bool, bool],
+) -> Stream: ...
+def join_schema(
+    schema: Schema, other: Schema, on: list[str], suffix: str, how: How
+) -> tuple[Schema, list[int]]: ...
 def time_column_of(schema: Schema, name: str) -> int: ...
 def delay_columns(stream: Stream, column: int) -> Stream: ...
 def with_own_times(stream: Stream, schema: Schema, told: Schema) -> Stream: ...

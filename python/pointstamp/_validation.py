@@ -210,7 +210,15 @@ def function_of(operator: str, function: Any) -> Any:
     if type(function) is types.FunctionType and not function.__code__.co_flags & (_COROUTINE | _GENERATOR):
         return function  # as nearly all are
     if not callable(function):
-        raise TypeError(f"{operator} needs a function, not {function!r}")
+        from pointstamp._core import Expr
+
+        hint = ""
+        if isinstance(function, Expr):
+            hint = (
+                ", which is an expression: write a function, such as lambda record: record[0]. Expressions "
+                "are taken by map, filter and join of collections of records, and by methods of columns"
+            )
+        raise TypeError(f"{operator} needs a function, not {function!r}{hint}")
     refuse_async(operator, function)
     if operator not in _MAY_YIELD:
         also = ", or use flat_map, which takes any number of them" if operator == "map" else ""
@@ -383,7 +391,7 @@ class Early(threading.local):
         if is_early:
             self._calls = [*self._calls[-15:], (capture, program_line())]  # a session's worker ends late
 
-    def tell(self) -> None:
+    def warn(self) -> None:
         """Warns of the calls whose captures have events by now. The worker of this thread has ended."""
         calls, self._calls = self._calls, []
         for capture, line in calls:

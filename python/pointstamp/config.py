@@ -239,6 +239,14 @@ class Config:
         )
 
 
+def both_given(workers: int) -> str:
+    """Says that a call was given a number of workers, and a config, which has one, too."""
+    return (
+        f"workers={workers} and config= were given: give the number of workers in the config, "
+        f"Config(workers={workers}, ...), or leave config out"
+    )
+
+
 def _at_least(name: str, value: int, least: int) -> int:
     try:
         number = _as_int(value)

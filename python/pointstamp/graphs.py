@@ -2,7 +2,7 @@
 
 Each function takes collections and returns a collection that is, at every time, the result of recomputation
 from the graph at that time. The work follows the changes: the cost of a change grows with the part of the
-result that it changes. For `pagerank` that can be the whole graph; its `tolerance` bounds it. The functions
+result that it changes. For `pagerank` that can be the whole graph; its `rounding` bounds it. The functions
 can be used in the scopes of loops, too.
 
 Edges are pairs ``(source, target)`` of nodes, which are records of any kind. None is a node like any other.
@@ -129,12 +129,12 @@ def _has_weight(edge: Any) -> bool:
             f"graphs.shortest_paths: an edge is (source, (target, weight)), and got {edge!r}: map the "
             "edges to that form, such as edges.map(lambda edge: (edge[0], (edge[1], 1)))"
         ) from None
-    told = f"graphs.shortest_paths: the edge from {source!r} to {target!r} has the weight {weight!r}"
+    edge = f"graphs.shortest_paths: the edge from {source!r} to {target!r} has the weight {weight!r}"
     if not isinstance(weight, Number) or isinstance(weight, complex):
-        raise TypeError(f"{told}, of type {type(weight).__name__}: weights are numbers of 0 or more")
+        raise TypeError(f"{edge}, of type {type(weight).__name__}: weights are numbers of 0 or more")
     # Of decimals that are NaN, Python refuses a comparison, but not one for being equal.
     if weight != weight or not cast("float", weight) >= 0:
-        raise ValueError(f"{told}: weights are numbers of 0 or more; leave out an edge that cannot be used")
+        raise ValueError(f"{edge}: weights are numbers of 0 or more; leave out an edge that cannot be used")
     return True
 
 
@@ -251,22 +251,22 @@ def pagerank(
     *,
     iterations: int = 20,
     damping: float = 0.85,
-    tolerance: float = 1e-4,
+    rounding: float = 1e-4,
 ) -> Collection[tuple[N, float]]:
     """Computes PageRank after a number of turns, as Graphalytics defines it: pairs ``(node, rank)``.
 
-    The ranks add up to 1, within the error that `tolerance` allows. A node without edges out of it shares its
+    The ranks add up to 1, within the error of `rounding`. A node without edges out of it shares its
     rank among all.
 
     One edge changes the ranks of nearly all nodes, most of them by next to nothing. So ranks are rounded in
-    each turn to multiples of `tolerance`, measured in mean ranks, and a change that rounds to nothing is not
+    each turn to multiples of `rounding`, measured in mean ranks, and a change that rounds to nothing is not
     propagated. The result does not depend on the history of the graph: it equals recomputation with the same
-    `tolerance`.
+    `rounding`.
 
-    A turn rounds each rank twice, each time by half of `tolerance` mean ranks at most. A turn multiplies the
+    A turn rounds each rank twice, each time by half of `rounding` mean ranks at most. A turn multiplies the
     sum of all errors of the turn before by `damping` at most, because it shares out that much of each rank.
-    So the absolute errors of all nodes together are at most ``tolerance * (1 + damping + damping**2 + ...)``
-    with `iterations` terms, where all ranks together are 1: at most ``tolerance / (1 - damping)``, which is
+    So the absolute errors of all nodes together are at most ``rounding * (1 + damping + damping**2 + ...)``
+    with `iterations` terms, where all ranks together are 1: at most ``rounding / (1 - damping)``, which is
     6.7e-4 by default.
 
     Args:
@@ -274,12 +274,12 @@ def pagerank(
         nodes: Nodes that are there also without an edge.
         iterations: The number of turns, from ranks that are all equal.
         damping: The share of a rank that is passed on along edges.
-        tolerance: The step to which ranks are rounded, as a share of the mean rank, from 0 to 1. It is taken
+        rounding: The step to which ranks are rounded, as a share of the mean rank, from 0 to 1. It is taken
             down to a power of 2. A greater one makes changes of the graph cheaper and ranks less exact; with
             0 nothing is rounded, and a change of one edge costs as much as computing anew, or more.
 
     Raises:
-        GraphError: If `iterations` is less than 0, or `damping` or `tolerance` not from 0 to 1.
+        GraphError: If `iterations` is less than 0, or `damping` or `rounding` not from 0 to 1.
 
     Examples:
         >>> import pointstamp as ps
@@ -293,7 +293,7 @@ def pagerank(
     """
     nodes, edges = _more_nodes("pagerank", nodes), _edges("pagerank", edges)
     _check_iterations("pagerank", iterations)
-    _check_shares("pagerank", damping=damping, tolerance=tolerance)
+    _check_shares("pagerank", damping=damping, rounding=rounding)
     there = _nodes(edges, nodes)
     targets = edges.arrange()
     degrees = edges.count().arrange()
@@ -308,22 +308,22 @@ def pagerank(
         passed = arranged.join(degrees, (key, left / right)).join(targets, (right, left))
         lost = arranged.join(sinks, (None, left))
         lost = lost.concat(there.map((None, 0.0))).sum()
-        base = everything.join(lost, (None, _rounded(1 - damping + damping * right / left, tolerance)))
+        base = everything.join(lost, (None, _rounded(1 - damping + damping * right / left, rounding)))
         base = base.join(by_node, (right, left))
         ranks = passed.map((record[0], record[1] * damping)).concat(base).sum()
-        if tolerance:
-            ranks = ranks.map((record[0], _rounded(record[1], tolerance)))
+        if rounding:
+            ranks = ranks.map((record[0], _rounded(record[1], rounding)))
     return ranks.map((None, record)).join(everything, (left[0], left[1] / right))  # type: ignore[no-any-return]
 
 
-def _rounded(number: Any, tolerance: float) -> Any:
-    """Rounds an expression to multiples of the greatest power of 2 that is `tolerance` at most.
+def _rounded(number: Any, rounding: float) -> Any:
+    """Rounds an expression to multiples of the greatest power of 2 that is `rounding` at most.
 
     Floats of the size of `coarse` are the multiples of that power, so that the sum is rounded to one of them.
     """
-    if not tolerance:
+    if not rounding:
         return number
-    coarse = 1.5 * 2.0 ** (52 + frexp(tolerance)[1] - 1)
+    coarse = 1.5 * 2.0 ** (52 + frexp(rounding)[1] - 1)
     return number + coarse - coarse
 
 

@@ -45,7 +45,7 @@ def test_aggregate_is_what_group_by_says(
 def test_many_rows_are_added_up_where_they_are_and_come_to_the_same(
     case: tuple[pa.Table, list[str], list[tuple[str, str]]], workers: int
 ) -> None:
-    """So many rows of few keys that partial results travel in their place."""
+    """Tables with many rows of few keys: partial results move between workers in place of rows."""
     table, keys, wanted = case
     assume(len(table) > 0)
     size = 20_000
@@ -127,7 +127,7 @@ def test_a_dictionary_stays_one_and_its_layout_does_not_matter() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_dictionaries_that_together_have_more_values_than_one_can_number(workers: int) -> None:
-    """pandas makes such ones of categories: each batch has its own, and eight bits suffice for each."""
+    """Each batch has a dictionary of its own with indices of eight bits, as pandas makes of categories."""
     names = [f"name {number}" for number in range(1000)]
     narrow = pa.dictionary(pa.int8(), pa.string())
     keys = [pa.array(names[at : at + 100]).cast(narrow) for at in range(0, 1000, 100)]
@@ -210,11 +210,11 @@ def joins(draw: Any) -> tuple[list[str], list[tuple[int, pa.Table]], list[tuple[
 
 @settings(max_examples=examples(60))
 @given(joins(), st.sampled_from(ANY_WORKERS))
-def test_join_is_duckdbs_and_pairs_are_at_the_later_time(
+def test_join_so_far_is_duckdbs_and_pairs_are_at_the_later_time(
     case: tuple[list[str], list[tuple[int, pa.Table]], list[tuple[int, pa.Table]]], workers: int
 ) -> None:
     on, left_feed, right_feed = case
-    found = run(lambda left, right: left.join(right, on), left_feed, right_feed, workers=workers)
+    found = run(lambda left, right: left.join_so_far(right, on), left_feed, right_feed, workers=workers)
     assert all(time == max(row["lt"], row["rt"]) for time, rows in found.items() for row in rows)
     left = pa.concat_tables([table for _, table in left_feed])
     right = pa.concat_tables([table for _, table in right_feed])
@@ -232,6 +232,77 @@ def test_join_is_duckdbs_and_pairs_are_at_the_later_time(
     )
 
 
+HOWS = ["inner", "left", "right", "full", "semi", "anti"]
+
+
+@settings(max_examples=examples(100))
+@given(joins(), st.sampled_from(HOWS), st.sampled_from(ANY_WORKERS))
+def test_joins_of_rows_of_one_time_are_duckdbs(
+    case: tuple[list[str], list[tuple[int, pa.Table]], list[tuple[int, pa.Table]]], how: Any, workers: int
+) -> None:
+    on, left_feed, right_feed = case
+    found = run(lambda left, right: left.join(right, on, how=how), left_feed, right_feed, workers=workers)
+    alone = how in ("semi", "anti")
+    assert all(
+        {row["lt"], None if alone else row["rt"]} <= {time, None}
+        for time, rows in found.items()
+        for row in rows
+    )
+    keys = ", ".join(f"l.{key}" if alone else f"coalesce(l.{key}, r.{key})" for key in on)
+    condition = " and ".join(["l.lt = r.rt", *(f"l.{key} = r.{key}" for key in on)])
+    columns = f"{keys}, l.v, l.lt" + ("" if alone else ", r.v, r.rt")
+    expected = (
+        duck.connection()
+        .register("l_", pa.concat_tables([table for _, table in left_feed]))
+        .register("r_", pa.concat_tables([table for _, table in right_feed]))
+        .sql(f"select {columns} from l_ l {how} join r_ r on {condition}")
+        .fetchall()
+    )
+    assert bag(without_zero_sign(row) for rows in found.values() for row in rows) == bag(
+        without_zero_sign(dict(enumerate(row))) for row in expected
+    )
+
+
+def test_a_row_without_a_match_has_its_own_key_and_dictionaries_stay_ones() -> None:
+    left = pa.table({"k": pa.array(["a", "b"]).dictionary_encode(), "x": [1, 2]})
+    right = pa.table({"y": pa.array(["u", "v", "w"]).dictionary_encode(), "k": ["b", "c", None]})
+
+    def joined(a: ps.ArrowStream, b: ps.ArrowStream) -> ps.ArrowStream:
+        both = a.join(b, "k", how="full")
+        assert both.schema.names == ["k", "x", "y"]
+        assert [pa.types.is_dictionary(each) for each in both.schema.types] == [True, False, True]
+        return both
+
+    for workers in (1, 2):
+        found = run(joined, [(0, left)], [(0, right)], workers=workers)
+        rows = sorted((tuple(row.values()) for row in found[0]), key=repr)
+        assert rows == [("a", 1, None), ("b", 2, "u"), ("c", None, "v"), (None, None, "w")]
+
+
+def test_rows_of_a_time_in_a_loop_are_joined_turn_by_turn() -> None:
+    """The rows that go round meet only rows of their own turn."""
+    numbers = pa.table({"n": [3, 1]})
+    many = pa.table({"n": [1, 2, 3], "name": ["one", "two", "three"]})
+
+    def build(numbers: ps.ArrowStream, names: ps.ArrowStream) -> ps.ArrowStream:
+        with numbers.scope.iterative() as inner:
+            handle, again = inner.loop_variable(schema=numbers.schema)
+            each = numbers.enter(inner).concat(again)
+            each.select(n=ps.col("n") - 1).filter(ps.col("n") > 0).connect_loop(handle)
+            return each.join(names.enter(inner), "n", how="left").leave()
+
+    for workers in (1, 2):
+        found = run(build, [(0, numbers)], [(0, many)], workers=workers)
+        rows = sorted((row["n"], row["name"] or "") for row in found[0])
+        assert rows == [(1, ""), (1, "one"), (2, ""), (3, "three")]
+
+
+def test_an_unknown_join_is_refused() -> None:
+    rows = pa.table({"k": [1]})
+    with pytest.raises(ValueError, match=r"how is one of 'inner', .*'anti', not 'outer'"):
+        run(lambda a, b: a.join(b, "k", how="outer"), [(0, rows)], [(0, rows)])
+
+
 def without_zero_sign(row: dict[Any, Any]) -> dict[Any, Any]:
     return {key: value + 0.0 if isinstance(value, float) else value for key, value in row.items()}
 
@@ -241,7 +312,7 @@ def test_join_names_its_columns() -> None:
     right = pa.table({"x": ["r"], "k": [1]})
     found = run(lambda a, b: a.join(b, "k"), [(0, left)], [(0, right)])
     assert found == {0: [{"k": 1, "x": 2, "only": 3, "x_right": "r"}]}
-    found = run(lambda a, b: a.join(b, ["k"], suffix="2"), [(0, left)], [(5, right)])
+    found = run(lambda a, b: a.join_so_far(b, ["k"], suffix="2"), [(0, left)], [(5, right)])
     assert found == {5: [{"k": 1, "x": 2, "only": 3, "x2": "r"}]}
 
 
@@ -271,7 +342,7 @@ def test_a_large_join(workers: int) -> None:
     assert bag(found[0]) == bag(expected)
 
 
-def test_join_in_a_loop_pairs_at_the_least_upper_bound() -> None:
+def test_join_so_far_in_a_loop_pairs_at_the_least_upper_bound() -> None:
     """Reachability by joining the frontier with the edges, at (epoch, round)."""
     edges = pa.table({"a": [0, 1, 2, 3, 7], "b": [1, 2, 3, 0, 8]})
     roots = pa.table({"a": [0]})
@@ -280,7 +351,7 @@ def test_join_in_a_loop_pairs_at_the_least_upper_bound() -> None:
         with edges.scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=roots.schema)
             known = roots.enter(inner).concat(again).distinct_so_far()
-            found = known.join(edges.enter(inner), "a")
+            found = known.join_so_far(edges.enter(inner), "a")
 
             def step(batch: pa.RecordBatch) -> pa.RecordBatch:
                 return pa.record_batch([batch["b"]], names=["a"])

@@ -147,7 +147,7 @@ def test_updates_of_columns_that_are_none_are_refused() -> None:
 
 
 def test_a_pipe_that_is_buffered_is_let_go_of_at_once() -> None:
-    """Also where a part of it was read ahead, and the rest is never written."""
+    """A part of the pipe was read ahead, and the rest is never written."""
     kept = io.BytesIO()
     ps.example(lambda scope: numbers(scope).capture_into(ps.EventWriter(kept)))
     inward, outward = os.pipe()

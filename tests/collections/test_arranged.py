@@ -147,7 +147,7 @@ def test_a_collection_is_arranged_once_for_all_who_join_it(
 def test_keys_that_are_distinct_are_not_arranged_again(
     workers: int, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the distinct records are read as updates, before and after, and from a scope inside."""
+    """The distinct records are read as updates, too, before and after the join, and from an inner scope."""
     chance = random.Random(11 + workers)
     pairs_of = [[((chance.randrange(9), chance.randrange(3)), 1) for _ in range(9)] for _ in range(8)]
     keys_of = [[(chance.randrange(9), chance.choice([1, 1, -1])) for _ in range(5)] for _ in range(8)]

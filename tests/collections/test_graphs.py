@@ -122,49 +122,49 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Edges], set[Any]]]] =
     "k_core": (lambda e: graphs.k_core(e, 3), core),
     "label_propagation": (lambda e: graphs.label_propagation(e, iterations=3), propagated),
     "clustering_coefficients": (graphs.clustering_coefficients, clustered),
-    "pagerank": (lambda e: graphs.pagerank(e, iterations=5, tolerance=0), ranked),
+    "pagerank": (lambda e: graphs.pagerank(e, iterations=5, rounding=0), ranked),
 }
 
 
-# ------------------------------------------------------------ pagerank's tolerance
+# ------------------------------------------------------------ pagerank's rounding
 
 
-def differences(edges: Edges, tolerance: float, iterations: int, damping: float) -> float:
+def differences(edges: Edges, rounding: float, iterations: int, damping: float) -> float:
     """The sum of the absolute errors of all ranks."""
 
     def build(scope: ps.Scope) -> Any:
         given = scope.collection(sorted(edges))
         options: Any = {"iterations": iterations, "damping": damping}
-        exact = graphs.pagerank(given, tolerance=0, **options)
-        rounded = graphs.pagerank(given, tolerance=tolerance, **options)
+        exact = graphs.pagerank(given, rounding=0, **options)
+        rounded = graphs.pagerank(given, rounding=rounding, **options)
         return exact.join(rounded).capture()
 
     [(_, records)] = ps.example(build).extract()
     return float(sum(abs(exact - rounded) for ((_, (exact, rounded)), _) in records))
 
 
-@pytest.mark.parametrize("tolerance", [1e-6, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("rounding", [1e-6, 1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize(("iterations", "damping"), [(1, 0.85), (10, 0.85), (30, 0.5), (7, 1.0), (3, 0.0)])
-def test_ranks_are_within_the_bound_that_the_tolerance_gives(
-    tolerance: float, iterations: int, damping: float
+def test_ranks_are_within_the_bound_that_the_rounding_gives(
+    rounding: float, iterations: int, damping: float
 ) -> None:
     chance = random.Random(iterations)
     edges = {(chance.randrange(60), chance.randrange(60)) for _ in range(200)}
-    bound = tolerance * sum(damping**turn for turn in range(iterations))
-    assert differences(edges, tolerance, iterations, damping) <= bound + 1e-9
+    bound = rounding * sum(damping**turn for turn in range(iterations))
+    assert differences(edges, rounding, iterations, damping) <= bound + 1e-9
 
 
-def test_a_tolerance_stops_changes_and_leaves_what_computing_anew_gives() -> None:
+def test_a_rounding_stops_changes_and_leaves_what_computing_anew_gives() -> None:
     """A node that a changed edge hardly affects keeps its rank; the others get those of the new graph."""
     chance = random.Random(2)
     edges = sorted({(chance.randrange(400), chance.randrange(400)) for _ in range(1600)})
     gone = edges[7]
 
-    def ranks(given: list[Any], tolerance: float) -> Any:
+    def ranks(given: list[Any], rounding: float) -> Any:
         def main(worker: ps.Worker) -> Any:
             with worker.dataflow() as scope:
                 changes, collection = scope.new_collection()
-                captured = graphs.pagerank(collection, iterations=10, tolerance=tolerance).capture()
+                captured = graphs.pagerank(collection, iterations=10, rounding=rounding).capture()
             for time, step in enumerate(given):
                 changes.advance_to(time)
                 changes.update_many(step)
@@ -184,10 +184,10 @@ def test_a_tolerance_stops_changes_and_leaves_what_computing_anew_gives() -> Non
     assert len(found[1]) < len(ranks(changes, 0)[1]) / 4
 
 
-@pytest.mark.parametrize("tolerance", [-1e-9, 1.5, float("nan")])
-def test_a_tolerance_is_a_share(tolerance: float) -> None:
-    with pytest.raises(ps.GraphError, match=r"graphs\.pagerank: tolerance is a share from 0 to 1, not"):
-        ps.example(lambda scope: graphs.pagerank(scope.collection([(1, 2)]), tolerance=tolerance).capture())
+@pytest.mark.parametrize("rounding", [-1e-9, 1.5, float("nan")])
+def test_a_rounding_is_a_share(rounding: float) -> None:
+    with pytest.raises(ps.GraphError, match=r"graphs\.pagerank: rounding is a share from 0 to 1, not"):
+        ps.example(lambda scope: graphs.pagerank(scope.collection([(1, 2)]), rounding=rounding).capture())
 
 
 # ------------------------------------------------------------ graphs that are none
@@ -353,7 +353,7 @@ def test_the_examples_of_graphalytics(kind: str, algorithm: str) -> None:
             case "LCC":
                 result = graphs.clustering_coefficients(edges, there)
             case "PR":
-                result = graphs.pagerank(edges, there, iterations=2, tolerance=0)
+                result = graphs.pagerank(edges, there, iterations=2, rounding=0)
             case _:
                 result = graphs.connected_components(edges, there)
         return result.capture()

@@ -104,7 +104,7 @@ def test_times_are_complete_while_more_comes_than_is_received(name: str) -> None
 
 
 def standing(scope: ps.Scope, values: int) -> Pairs:
-    """So many values for each of five keys, from the beginning on."""
+    """A collection with `values` values for each of five keys, from the first time on."""
     return scope.collection((key, -value) for key in range(5) for value in range(1, values + 1))
 
 

@@ -173,7 +173,7 @@ def test_what_column_updates_gives_can_be_played() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_updates_are_at_their_own_times_in_the_stream(workers: int) -> None:
-    """So what goes by the stream's times, such as a sink, finds the same in every run."""
+    """A sink, which goes by the stream's times, gets the same records in every run."""
     times = range(20)
 
     def main(worker: ps.Worker) -> Any:

@@ -224,7 +224,7 @@ def of_columns(name: str) -> Build:
 
 
 TTL: dict[str, Build] = {
-    "scan": lambda a: both(a)[0].scan(int, lambda n, _: n + 1, ttl=9),
+    "scan": lambda a: both(a)[0].scan(lambda _key, _, n: n + 1, default=int, ttl=9),
     "running": lambda a: both(a)[0].running("sum", lambda row: row[2], ttl=9),
     "state_machine by key": lambda a: both(a)[0].state_machine(
         lambda k, _, n: (n + 1, [(k, n)]), default=int, ttl=9
@@ -383,7 +383,7 @@ FOREVER_COLUMNS = {
 FOREVER_COLUMNS |= {
     "reclock": lambda a: a.reclock(a),
     "distinct_so_far": lambda a: a.distinct_so_far("key"),
-    "join": lambda a: both_of_columns(a)[0].join(both_of_columns(a)[1], "key"),
+    "join_so_far": lambda a: both_of_columns(a)[0].join_so_far(both_of_columns(a)[1], "key"),
     "to_collection": lambda a: a.to_collection().value_counts().updates(),
 }
 
@@ -444,7 +444,9 @@ def test_offsets_follow_the_snapshots_of_a_state_that_was_given() -> None:
                 on_time, _ = scope.read(
                     log, event_time=lambda row: row[0], lateness=LATENESS, offsets=dict(kept) or None
                 )
-                totals = on_time.key_by(lambda row: row[1]).scan(int, lambda n, row: n + row[2], state=state)
+                totals = on_time.key_by(lambda row: row[1]).scan(
+                    lambda _, row, n: n + row[2], default=int, state=state
+                )
                 probe = totals.inspect(lambda total: shown.update([total])).probe()
             if stop is None:
                 worker.run()

@@ -83,7 +83,7 @@ def run(folder: Path, location: str, *, goes_on: bool) -> None:
             source = JSONLinesSource(str(folder / "in.jsonl"), follow=not goes_on)
             records = scope.read(source, time=lambda record: record["day"])
             amounts = records.key_by(lambda record: record["name"], lambda record: record["amount"])
-            totals = amounts.scan(int, int.__add__)
+            totals = amounts.scan(lambda _, n, total: total + n, default=int)
             totals.write(SQLiteSink(folder / "out.db", "totals", columns=["name", "total"]))
         if goes_on:
             return

@@ -100,7 +100,7 @@ def test_many_rows_of_one_time_are_no_reason_to_warn(name: str, monkeypatch: pyt
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_state_of_which_no_snapshot_is_taken(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(stream: Any) -> Any:
-        return by_key(stream).scan(int, lambda n, _: n + 1, state=ps.KeyedState())
+        return by_key(stream).scan(lambda _key, _, n: n + 1, default=int, state=ps.KeyedState())
 
     [text] = said(build, monkeypatch, workers=workers)
     assert "operator 'scan'" in text
@@ -121,7 +121,7 @@ def test_a_state_of_columns_of_which_no_snapshot_is_taken(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_key_that_is_never_silent(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(stream: Any) -> Any:
-        return by_key(stream).scan(int, lambda n, _: n + 1, ttl=3)
+        return by_key(stream).scan(lambda _key, _, n: n + 1, default=int, ttl=3)
 
     [text] = said(build, monkeypatch, workers=workers)
     assert "operator 'scan'" in text
@@ -130,9 +130,11 @@ def test_a_key_that_is_never_silent(workers: int, monkeypatch: pytest.MonkeyPatc
 
 
 QUIET: dict[str, Callable[[Any], Any]] = {
-    "a long ttl": lambda s: by_key(s).scan(int, lambda n, _: n + 1, ttl=1000),
+    "a long ttl": lambda s: by_key(s).scan(lambda _key, _, n: n + 1, default=int, ttl=1000),
     "a long window": lambda s: by_key(s).window(ps.Tumbling(1000)).count(),
-    "keys that end": lambda s: s.key_by(lambda row: row[0] // 10).scan(int, lambda n, _: n + 1, ttl=3),
+    "keys that end": lambda s: s.key_by(lambda row: row[0] // 10).scan(
+        lambda _key, _, n: n + 1, default=int, ttl=3
+    ),
     "windows with a state": lambda s: by_key(s).window(ps.Tumbling(5), state=ps.KeyedState()).count(),
 }
 
@@ -149,7 +151,7 @@ def test_nobody_is_told_where_no_source_upstream_acknowledges(monkeypatch: pytes
         source.put_many(ROWS)
         source.close()
         beside, _ = stream.scope.read(source, event_time=lambda row: row[0])
-        return by_key(beside).scan(int, lambda n, _: n + 1, state=ps.KeyedState())
+        return by_key(beside).scan(lambda _key, _, n: n + 1, default=int, state=ps.KeyedState())
 
     assert not said(build, monkeypatch)
 
@@ -162,7 +164,9 @@ def test_a_snapshot_that_cannot_be_made_is_none() -> None:
         state: ps.KeyedState[Any, Any] = ps.KeyedState()
         with worker.dataflow() as scope:
             rows, _ = scope.read(log, event_time=lambda row: row[0])
-            by_key(rows).scan(threading.Lock, lambda lock, _: lock, state=state).map(lambda _: None)
+            by_key(rows).scan(lambda _key, _, lock: lock, default=threading.Lock, state=state).map(
+                lambda _: None
+            )
         worker.step_while(lambda: state.frontier is None or state.frontier < ROWS[-1][0], timeout=60)
         with pytest.raises(ps.CodecError, match="lock"):
             state.snapshot()

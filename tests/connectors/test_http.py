@@ -169,7 +169,7 @@ def test_hostile_http() -> None:
 
 @needs_network
 def test_a_reader_that_connects_is_let_go_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While httpx connects, which cannot be woken: the thread that does it ends by itself."""
+    """Connecting by httpx cannot be interrupted: its thread ends by itself."""
     monkeypatch.setattr(http_module, "CONNECTING", 1.5)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
         for _ in range(3):  # the kernel takes these, and answers no others

@@ -432,7 +432,7 @@ def test_a_setting_that_is_refused_is_said_when_the_dataflow_is_built(broker: Br
 
 
 def test_a_broker_that_stays_away_is_given_up(broker: Broker) -> None:
-    """By a source that waits for messages, one that keeps its offset, a sink, and what begins."""
+    """A waiting source, a source that commits its offset, a sink, and a new client give up."""
     topic = broker.topic(1)
     broker.send(topic, numbered(10, 1))
     group = f"group of {topic}"

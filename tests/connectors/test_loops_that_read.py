@@ -90,7 +90,7 @@ LOOPS: dict[str, Callable[[Any], Any]] = {
     "two delays": lambda s: s.delay_batch(lambda time: time + 1).delay(lambda _, time: time + 2),
     "an operator of one's own": own,
     "state with ttl": lambda s: (
-        by_key(s).scan(lambda: (0, 0), lambda _, row: row, ttl=4).map(lambda pair: pair[1])
+        by_key(s).scan(lambda _key, row, _: row, default=lambda: (0, 0), ttl=4).map(lambda pair: pair[1])
     ),
     "windows": lambda s: (
         by_key(s)

@@ -152,7 +152,7 @@ def test_who_sends_faster_than_the_dataflow_takes_has_to_wait() -> None:
 
 
 def test_a_reader_that_waits_is_let_go_of_at_once() -> None:
-    """Also while it connects, shakes hands, or waits for a server that says nothing."""
+    """The reader is closed while it connects, shakes hands, or waits for a silent server."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         sources: list[Source[Any]] = [

@@ -254,7 +254,7 @@ def test_a_function_is_told_of_no_offset_past_state(tmp_path: Path) -> None:
             rows = scope.read(
                 source, durable=lambda partition, _: told.append(partition), acknowledge_past_state=past
             )
-            rows.key_by(lambda n: n % 2).scan(int, lambda sum, n: sum + n).probe()
+            rows.key_by(lambda n: n % 2).scan(lambda _, n, sum: sum + n, default=int).probe()
 
         if past:
             ps.example(build)

@@ -650,7 +650,7 @@ def test_a_key_is_any_unique_index_in_any_order(server: Server) -> None:
 def test_a_sink_whose_connection_falls_silent_writes_each_time_once(
     where: str, server: Server, relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the server still has the transaction open, and with it the lock."""
+    """The server may still have the transaction open, and hold its lock."""
     left = [1]
 
     def silent() -> None:

@@ -33,7 +33,7 @@ def test_names_of_columns_that_are_not_text(encoding: str, tmp_path: Path) -> No
 
 
 def test_a_schema_whose_names_are_not_text_is_refused() -> None:
-    """pyarrow makes such ones, and what reads them in Rust panics."""
+    """pyarrow makes such schemas, and readers in Rust panic at them."""
     from pyarrow import csv as reader
 
     table = reader.read_csv(pa.BufferReader("größe\n1\n".encode("latin-1")))
@@ -54,7 +54,7 @@ def test_a_schema_whose_names_are_not_text_is_refused() -> None:
     ("text", "line"), [("null\n", 1), ('{"a": 1}\n null\t\n{"a": 2}\n', 2), ('{"a": 1}\r\nnull', 2)]
 )
 def test_a_line_that_is_null_is_no_row(text: str, line: int, tmp_path: Path) -> None:
-    """pyarrow crashes at a block of it, and makes a row of it elsewhere."""
+    """pyarrow crashes at a block of such lines, and reads one as a row elsewhere."""
     path = tmp_path / "n.jsonl"
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"line {line} of .*n\.jsonl: null is no row"):

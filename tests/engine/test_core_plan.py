@@ -9,7 +9,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import _core, col
-from pointstamp._core import CollectionStageKind, EventQueue, ProbeHandle, Schema, StageKind, StreamKind
+from pointstamp._core import CollectionStageKind, EventQueue, How, ProbeHandle, Schema, StageKind, StreamKind
 from pointstamp.plan.node import Form
 
 ROWS = pa.schema([("city", pa.string()), ("mm", pa.int64())])
@@ -227,12 +227,15 @@ def test_the_schema_of_aggregations(by: list[str], aggregations: list[tuple[str,
 
 @pytest.mark.parametrize("on", [["city"], ["town"], ["city", "mm"], []])
 @pytest.mark.parametrize("suffix", ["_right", ""])
-def test_the_schema_and_the_key_of_a_join(on: list[str], suffix: str) -> None:
+@pytest.mark.parametrize("how", [How.INNER, How.LEFT, How.RIGHT, How.FULL, How.SEMI, None])
+def test_the_schema_and_the_key_of_a_join(on: list[str], suffix: str, how: How | None) -> None:
     def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
-        return _core.join_columns(stream, schema, stream, schema, on, suffix, (False, False))
+        if how is None:
+            return _core.join_so_far_columns(stream, schema, stream, schema, on, suffix, (False, False))
+        return _core.join_columns(stream, schema, stream, schema, on, suffix, how, (False, False))
 
     def say(schema: Schema) -> tuple[Schema, list[int]]:
-        return _core.join_schema(schema, schema, on, suffix)
+        return _core.join_schema(schema, schema, on, suffix, how or How.INNER)
 
     assert said_by(say, ROWS) == refused_by(build, ROWS)
     if said_by(say, ROWS) is None:

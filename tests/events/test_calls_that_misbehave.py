@@ -168,7 +168,7 @@ def test_dataflows_come_and_go_beside_a_busy_loop() -> None:
 
 
 def test_calls_of_a_dataflow_that_is_dropped_are_cancelled() -> None:
-    """Also where another operator's call keeps the loop at work."""
+    """Another operator's call keeps the event loop busy meanwhile."""
     out = {"dropped": threading.Event(), "other": threading.Event()}
     cancelled = threading.Event()
 

@@ -45,7 +45,9 @@ def alive(data: list[Event], ttl: int | None) -> list[tuple[Event, list[Event]]]
 @on_workers
 @given(data=events(), ttl=st.none() | st.integers(1, 20))
 def test_scan(workers: int, data: list[Event], ttl: int | None) -> None:
-    found = collected(workers, data, lambda stream: keyed(stream).scan(int, lambda a, b: a + b, ttl=ttl))
+    found = collected(
+        workers, data, lambda stream: keyed(stream).scan(lambda _, b, a: a + b, default=int, ttl=ttl)
+    )
     expected = [
         (event.at, (key, event.at + sum(other.at for other in before)))
         for key, mine in by_key(timely(data, workers, False, 5)).items()
@@ -167,7 +169,7 @@ def test_state_is_listed_written_and_read_by_other_workers(workers: int) -> None
             )
             with worker.dataflow() as scope:
                 mine = scope.to_stream(words[worker.index :: worker.peers])
-                mine.key_by(lambda word: word).scan(int, lambda n, _: n + 1, state=state)
+                mine.key_by(lambda word: word).scan(lambda _key, _, n: n + 1, default=int, state=state)
             worker.run()
             return dict(state.items()), state.snapshot()
 
@@ -188,7 +190,9 @@ def test_a_snapshot_is_of_a_frontier() -> None:
         with worker.dataflow() as scope:
             source, stream = scope.new_input()
             on_time, _ = stream.event_time(lambda at: at, lateness=2)
-            on_time.key_by(lambda at: at % 2).scan(int, lambda n, _: n + 1, ttl=100, state=state)
+            on_time.key_by(lambda at: at % 2).scan(
+                lambda _key, _, n: n + 1, default=int, ttl=100, state=state
+            )
         source.send_batch([5, 3, 4, 8])
         source.flush()
         for _ in range(20):
@@ -217,8 +221,8 @@ def test_a_state_is_one_operators() -> None:
     def build(scope: ps.Scope) -> None:
         state: ps.KeyedState[int, int] = ps.KeyedState()
         stream = scope.to_stream([1]).key_by(lambda x: x)
-        stream.scan(int, max, state=state)
-        stream.scan(int, max, state=state)
+        stream.scan(lambda _, n, most: max(most, n), default=int, state=state)
+        stream.scan(lambda _, n, most: max(most, n), default=int, state=state)
 
     with pytest.raises(ValueError, match="another operator's already"):
         ps.example(build)
@@ -274,7 +278,11 @@ def test_state_with_time_to_live_is_freed() -> None:
 
     def build(scope: ps.Scope) -> Any:
         on_time, _ = scope.to_stream(range(20_000)).event_time(lambda at: at)
-        return on_time.key_by(lambda at: at).scan(int, max, ttl=50, state=state).probe()
+        return (
+            on_time.key_by(lambda at: at)
+            .scan(lambda _, n, most: max(most, n), default=int, ttl=50, state=state)
+            .probe()
+        )
 
     ps.example(build)
     assert len(state) <= 1100  # what was final at the last frontier
@@ -348,7 +356,9 @@ def test_programs_on_several_workers_agree() -> None:
     def build(scope: ps.Scope) -> Any:
         numbers = scope.to_stream(range(scope.index, 500, scope.peers))
         on_time, _ = numbers.event_time(lambda at: at, lateness=500)
-        return on_time.key_by(lambda at: at % 7).scan(int, lambda a, b: a * 31 % 1009 + b).capture()
+        return (
+            on_time.key_by(lambda at: at % 7).scan(lambda _, b, a: a * 31 % 1009 + b, default=int).capture()
+        )
 
     def results(workers: int) -> Counter[Any]:
         return Counter(
@@ -387,7 +397,7 @@ def test_running_functions(workers: int, data: list[Event], ttl: int | None) -> 
             workers,
             data,
             lambda stream: stream.key_by(lambda event: event.key, lambda event: event.value).scan(
-                list, lambda values, value: [*values, value], ttl=ttl
+                lambda _, value, values: [*values, value], default=list, ttl=ttl
             ),
         )
         assert found == sorted(

@@ -30,7 +30,7 @@ def test_two_processes_give_what_one_worker_gives() -> None:
             by_key = on_time.key_by(lambda pair: pair[1] % 7, lambda pair: pair[1])
             sums = by_key.window(ps.Sliding(50, every=20)).sum().capture()
             near = by_key.interval_join(by_key, lower=0, upper=3).capture()
-            most = by_key.scan(int, max).capture()
+            most = by_key.scan(lambda _, n, most: max(most, n), default=int).capture()
         worker.run()
         return [captured.extract() for captured in (sums, near, most)]
 

@@ -284,7 +284,7 @@ def test_it_is_listed_and_restored() -> None:
         state: ps.KeyedState[Any, int] = ps.KeyedState.restore(snapshots)
         with worker.dataflow() as scope:
             stream = scope.to_stream([nan(), nan()]).key_by(lambda n: n)
-            stream.scan(int, lambda n, _: n + 1, state=state)
+            stream.scan(lambda _key, _, n: n + 1, default=int, state=state)
         worker.run()
         return dict(state.items()), state[math.nan], state.snapshot()
 

@@ -224,7 +224,7 @@ def shown(key: Any) -> str:
 @pytest.mark.parametrize("form", ["plain", "struct", "two columns"])
 @pytest.mark.parametrize("name", BY_KEY)
 def test_nans_and_zeros_of_both_signs_are_one_key_each(name: str, form: str) -> None:
-    """In every operator by key, in what its state lists, and in what goes on from there."""
+    """Each operator by key has one key, in its results, in the listed state, and after a restore."""
     whole, _, _ = counted(name, form, [(0, 3), (3, 7)], None)
     first, snapshot, listed = counted(name, form, [(0, 4)], None)
     second, _, _ = counted(name, form, [(4, 7)], snapshot)

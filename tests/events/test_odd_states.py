@@ -134,7 +134,9 @@ def test_a_snapshot_before_the_input_has_moved_is_as_of_the_one_that_was_restore
             if columns:
                 rows.running("k", **named(WANTED), column="at", state=state)
             else:
-                rows.key_by(lambda pair: pair[0]).scan(int, lambda n, pair: n + pair[1], state=state)
+                rows.key_by(lambda pair: pair[0]).scan(
+                    lambda _, pair, n: n + pair[1], default=int, state=state
+                )
         if moves:
             row = {"at": 0, "k": "a", "v": 5}
             source.send(pa.Table.from_pylist([row], schema=schema) if columns else ("a", 5))

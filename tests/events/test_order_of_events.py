@@ -245,7 +245,7 @@ PROGRAMS: dict[str, tuple[Program, Model]] = {
     "process": (processed, process_model),
     "scan": (
         lambda stream, rules, state: values_of(stream).scan(
-            int, lambda n, value: n + value, ttl=rules.ttl, state=state
+            lambda _, value, n: n + value, default=int, ttl=rules.ttl, state=state
         ),
         per_key(summed),
     ),

@@ -44,7 +44,11 @@ def test_records_that_look_like_columns_are_records(workers: int) -> None:
         plain = given.exchange(lambda record: record[0][0]).map(shown)
         on_time, _ = given.event_time(lambda record: record[0][0] // 10)
         moved = on_time.exchange(lambda record: record[0][0])
-        keyed = moved.key_by(lambda record: record[0][0] % 3).map_values(shown).scan(str, lambda _, now: now)
+        keyed = (
+            moved.key_by(lambda record: record[0][0] % 3)
+            .map_values(shown)
+            .scan(lambda _key, now, _: now, default=str)
+        )
         return plain.capture(), moved.map(shown).capture(), keyed.capture()
 
     results = run(workers, build)

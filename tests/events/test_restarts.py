@@ -1,4 +1,4 @@
-"""Going on after a stop: what comes again is left out, and what was due at the cut is not lost."""
+"""Resuming from snapshots: what comes again is left out, and what was due at the cut is not lost."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_an_ended_run_is_gone_on_with_from_the_beginning() -> None:
             state: ps.KeyedState[Any, Any] = ps.KeyedState.restore(snapshots)
             source = ps.InputHandle[str]()
             with worker.dataflow() as scope:
-                source.to_stream(scope).key_by(lambda word: word).scan(int, lambda n, _: n + 1, state=state)
+                source.to_stream(scope).key_by(lambda word: word).scan(
+                    lambda _key, _, n: n + 1, default=int, state=state
+                )
             source.send_batch(["a", "b", "a"])
             source.advance_to(3)
             worker.step_while(lambda: state.frontier != 3)
@@ -129,7 +131,7 @@ def alarms(rows: list[int], snapshots: list[bytes], end: int | None) -> tuple[An
                     state=states[0],
                 )
             )
-            rung.key_by(lambda _: 0).scan(list, lambda times, at: [*times, at], state=states[1])
+            rung.key_by(lambda _: 0).scan(lambda _, at, times: [*times, at], default=list, state=states[1])
         for at in rows:
             source.advance_to(at)
             source.send(at)

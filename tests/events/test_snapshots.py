@@ -1,4 +1,4 @@
-"""State of every kind of operator by key, written at a frontier and gone on with by other workers.
+"""State of every kind of operator by key, written at a frontier and resumed by other workers.
 
 What is sent before the snapshot and after it, together, is what one run sends without a break.
 """
@@ -63,7 +63,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "as-of join": lambda left, right, state: left.asof_join(right, within=12, state=state),
     "table join": lambda left, right, state: left.table_join(right, how="left", state=state),
-    "scan": lambda left, _, state: left.scan(int, lambda n, _: n + 1, ttl=8, state=state),
+    "scan": lambda left, _, state: left.scan(lambda _key, _, n: n + 1, default=int, ttl=8, state=state),
     "state_machine": lambda left, _, state: left.state_machine(
         lambda key, _, n: (None if n == 3 else n + 1, [(key, n)]), default=int, state=state
     ),

@@ -32,7 +32,7 @@ def remembered(name: str, columns: bool, at: int) -> bool:
             results = (
                 keyed.running("key", v_sum=ps.col("v").sum(), ttl=TTL)
                 if columns
-                else keyed.scan(int, int.__add__, ttl=TTL)
+                else keyed.scan(lambda _, n, total: total + n, default=int, ttl=TTL)
             )
         else:
             results = stream(rows).dedup(*by, ttl=TTL)

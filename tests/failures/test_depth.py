@@ -222,7 +222,7 @@ DEEP = {
 
 @pytest.mark.parametrize("form", DEEP)
 def test_records_nest_no_deeper_than_insert_lets_them(form: str) -> None:
-    """And no operator that makes deeper ones gets them to another, or to Python."""
+    """Deeper records that an operator makes reach no other operator, and not Python."""
     name, build = DEEP[form]
     said = said_by(f"on_a_small_stack(lambda: collection({build}))")
     assert said.startswith("RecursionError: a record "), said

@@ -53,7 +53,7 @@ class Heap:
 
     @classmethod
     def growth(cls) -> tuple[dict[str, int], int]:
-        """By what has grown since what there was."""
+        """Returns the growth of objects by type since `before`, and of memory in bytes."""
         assert cls.before is not None
         (ours, size), (were, was) = cls.now(), cls.before
         tracemalloc.stop()

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,7 +88,7 @@ def test_state_in_the_order_of_times(workers: int, data: Data, ttl: int | None) 
             if best != top:
                 tops.append((time, (key, tuple(best))))
             seen, last, top = True, time[0], best
-    scanned = found(workers, data, lambda k: k.scan(int, lambda n, value: n + value, ttl=ttl))
+    scanned = found(workers, data, lambda k: k.scan(lambda _, value, n: n + value, default=int, ttl=ttl))
     running = found(workers, data, lambda k: k.running("sum", ttl=ttl))
     machine = found(
         workers,
@@ -258,7 +259,57 @@ def test_a_given_state_is_refused() -> None:
     def build(scope: ps.Scope) -> None:
         with scope.iterative() as inner:
             numbers = scope.to_stream([1]).enter(inner).key_by(str)
-            numbers.scan(int, max, state=ps.KeyedState())
+            numbers.scan(lambda _, n, most: max(most, n), default=int, state=ps.KeyedState())
 
     with pytest.raises(ps.GraphError, match=r"takes no state=.* have 2 coordinates"):
         ps.example(build)
+
+
+# ------------------------------------------------------------ windows of a number of records
+
+
+def sums_of_two(records: ps.Stream[int]) -> ps.Stream[int]:
+    return records.key_by(lambda _: "k").window(ps.Count(2)).sum().map(lambda r: r[2])
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_counted_window_in_a_loop_has_the_records_of_a_turn(workers: int) -> None:
+    """Adds up two numbers at a time, turn by turn, until they are large: the last of a turn is alone."""
+
+    def build(scope: ps.Scope) -> ps.Capture[Any]:
+        with scope.iterative() as inner:
+            handle, again = inner.loop_variable()
+            made = sums_of_two(share(scope, [1] * 5).enter(inner).concat(again))
+            made.filter(lambda n: 1 < n < 4).connect_loop(handle)
+            return made.capture()
+
+    expected = [((0, 0), 2), ((0, 0), 2), ((0, 0), 1), ((0, 1), 4)]
+    assert merged(run(workers, build)) == results(expected)
+
+
+def test_a_counted_window_whose_input_waits_for_it_is_refused() -> None:
+    def records(scope: ps.Scope) -> None:
+        handle, again = scope.feedback(1)
+        sums_of_two(scope.to_stream([1]).concat(again)).connect_loop(handle)
+
+    def columns(scope: ps.Scope) -> None:
+        schema = pa.schema([("at", pa.int64()), ("n", pa.int64())])
+        handle, again = scope.feedback(1, schema=schema)
+        rows, _ = scope.to_stream([(0, 1)]).to_arrow(schema).concat(again).event_time("at")
+        sums = rows.window(ps.Count(2), [], n=ps.col("n").sum())
+        sums.select(at=ps.col("window_start"), n=ps.col("n")).connect_loop(handle)
+
+    for build in (records, columns):
+        message = r"operator 'window|sum' \(made at .*\) is in a loop, which would never end: .*iterative\(\)"
+        with pytest.raises(ps.GraphError, match=message):
+            ps.example(build)
+
+
+def test_a_counted_window_beside_a_loop_is_not_refused() -> None:
+    def build(scope: ps.Scope) -> ps.Capture[Any]:
+        handle, again = scope.feedback(1)
+        each = scope.to_stream([3]).concat(again)
+        each.map(lambda n: n - 1).filter(lambda n: n > 0).connect_loop(handle)
+        return sums_of_two(each).capture()
+
+    assert ps.example(build).extract() == [(1, [5]), (2, [1])]

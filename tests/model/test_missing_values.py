@@ -269,7 +269,7 @@ for operator, build, expected in [
     ("WindowedStream.count session", lambda a, b: often(keyed(a).window(ps.Session(gap=99)).count()), GROUPS),
     ("KeyedStream.reduce", lambda a, b: firsts(keyed(a).reduce(lambda x, y: x)), GROUPS),
     ("KeyedStream.aggregate", lambda a, b: firsts(keyed(a).aggregate(lambda k, r, s: s + 1, default=int)), GROUPS),
-    ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(int, lambda s, r: s + 1).filter(lambda r: r[1] == 1)), ONCE),
+    ("KeyedStream.scan", lambda a, b: firsts(keyed(a).scan(lambda _, r, s: s + 1, default=int).filter(lambda r: r[1] == 1)), ONCE),
     ("KeyedStream.running", lambda a, b: firsts(keyed(a).running("count").filter(lambda r: r[1] == 1)), ONCE),
     (
         "KeyedStream.state_machine",
@@ -314,6 +314,12 @@ for operator, build, expected in [
 
 for operator, build, expected in [
     ("ArrowStream.join", lambda a, b: a.join(b, "k"), NULLS_PAIRS),
+    ("ArrowStream.join left", lambda a, b: a.join(b, "k", how="left"), NULLS_PAIRS + Counter({"None": 2})),
+    ("ArrowStream.join right", lambda a, b: a.join(b, "k", how="right"), NULLS_PAIRS + Counter({"None": 2})),
+    ("ArrowStream.join full", lambda a, b: a.join(b, "k", how="full"), NULLS_PAIRS + Counter({"None": 4})),
+    ("ArrowStream.join semi", lambda a, b: a.join(b, "k", how="semi"), GROUPS - Counter({"None": 2})),
+    ("ArrowStream.join anti", lambda a, b: a.join(b, "k", how="anti"), Counter({"None": 2})),
+    ("ArrowStream.join_so_far", lambda a, b: a.join_so_far(b, "k"), NULLS_PAIRS),
     ("ArrowStream.interval_join", lambda a, b: a.interval_join(b, "k", lower=-99, upper=99, column="at"), NULLS_PAIRS),
     ("ArrowStream.window_join", lambda a, b: a.window_join(b, "k", tumbling, column="at"), NULLS_PAIRS),
     ("ArrowStream.window_join session", lambda a, b: a.window_join(b, "k", ps.Session(gap=99), column="at"), NULLS_PAIRS),
@@ -601,6 +607,32 @@ conditions(
 )  # fmt: skip
 conditions(
     "conditions of columns",
+    "ColumnCollection.with_columns",
+    lambda w: [
+        row[2]
+        for row in column_collections(
+            lambda a: a.with_columns(known=~(col("k") < 1), sum=col("k") + 1).filter(col("known").is_null() & col("sum").is_null()),
+            [(row, 1) for row in TRUTHS], schema=NULLABLE, workers=w,
+        )
+    ],
+    [0, 4],
+)  # fmt: skip
+for operator, computed in [
+    ("ArrowStream.select", lambda a: a.select("v", known=~(col("k") < 1), sum=col("k") + 1)),
+    ("ArrowStream.with_columns", lambda a: a.with_columns(known=~(col("k") < 1), sum=col("k") + 1)),
+]:
+    conditions(
+        "conditions of columns",
+        operator,
+        lambda w, f=computed: [
+            row["v"]
+            for row in arrows(f, table(TRUTHS, NULLABLE), workers=w)
+            if row["known"] is None and row["sum"] is None
+        ],
+        [0, 4],
+    )
+conditions(
+    "conditions of columns",
     "ArrowStream.filter greatest",
     lambda w: [
         row["v"]
@@ -680,11 +712,30 @@ for operator, build, given, expected in [
     ("Collection.mean", lambda a: a.mean().map(record[0]), [PLACED], ONCE),
     ("Collection.top_k", lambda a: a.top_k(1).map(record[0]), [PLACED], ONCE),
     ("Collection.arrange", lambda a: a.arrange().to_collection().map(record[0]), [PLACED], GROUPS),
+    ("Arranged.to_collection", lambda a: a.arrange().to_collection().map(record[0]), [PLACED], GROUPS),
+    ("Arranged.count", lambda a: a.arrange().count().flat_map(lambda r: [r[0]] * r[1]), [PLACED], GROUPS),
+    (
+        "Arranged.map_groups",
+        lambda a: a.arrange().map_groups(lambda k, v: v).map(record[0]),
+        [PLACED],
+        GROUPS,
+    ),
+    ("Arranged.min", lambda a: a.arrange().min().map(record[0]), [PLACED], ONCE),
+    ("Arranged.max", lambda a: a.arrange().max().map(record[0]), [PLACED], ONCE),
+    ("Arranged.sum", lambda a: a.arrange().sum().map(record[0]), [PLACED], ONCE),
+    ("Arranged.mean", lambda a: a.arrange().mean().map(record[0]), [PLACED], ONCE),
+    ("Arranged.top_k", lambda a: a.arrange().top_k(1).map(record[0]), [PLACED], ONCE),
 ]:
     keys_of_collections("collections of records", operator, build, *given, expected=expected)
 SEMI = Counter({key: n for key, n in GROUPS.items() if key != "1.5"})
 for operator, build, given, expected in [
     ("Collection.join", lambda a, b: a.join(b).map(record[0]), [PLACED, PLACED], VALUES_PAIRS),
+    (
+        "Arranged.join",
+        lambda a, b: a.arrange().join(b.arrange()).map(record[0]),
+        [PLACED, PLACED],
+        VALUES_PAIRS,
+    ),
     ("Collection.semijoin", lambda a, b: a.semijoin(b).map(record[0]), [PLACED, OTHERS], SEMI),
     ("Collection.antijoin", lambda a, b: a.antijoin(b).map(record[0]), [PLACED, OTHERS], GROUPS - SEMI),
 ]:
@@ -852,6 +903,63 @@ for family, operator, build, columns, expected in COLLECTION_COUNTS:
             )
         )
 
+# ------------------------------------------------------------ event times
+
+
+def refused(build: Callable[..., Any], *given: list[Any]) -> str | None:
+    """The name of the error of an operator; None where it takes the records."""
+    try:
+        streams(build, *given, workers=1)
+    except Exception as error:
+        return type(error).__name__
+    return None
+
+
+def at_columns(stream: Any) -> Any:
+    return stream.map(lambda at: {"at": at}).to_arrow(pa.schema([("at", pa.int64())]))
+
+
+for operator, build, given, error in [
+    ("Stream.event_time", lambda a: a.event_time(lambda at: at)[0], [1, None], TypeError),
+    ("Stream.event_time nan", lambda a: a.event_time(lambda at: at)[0], [1, NAN], TypeError),
+    ("Stream.delay", lambda a: a.delay(lambda at, _: at), [1, None], TypeError),
+    ("Stream.delay nan", lambda a: a.delay(lambda at, _: at), [1, NAN], TypeError),
+    ("ArrowStream.event_time", lambda a: at_columns(a).event_time("at")[0].to_records(), [1, None], ps.TimeError),
+    ("ArrowStream.delay", lambda a: at_columns(a).delay("at").to_records(), [1, None], ps.TimeError),
+]:  # fmt: skip
+    CASES.append(Case("event times", operator, lambda w, f=build, g=given: refused(f, g), error.__name__))
+
+# ------------------------------------------------------------ between records and columns
+
+FLOATS = pa.schema([("f", pa.float64()), ("s", pa.string())])
+NUMBERS = pa.schema([("f", pa.int64()), ("s", pa.string())])
+VARIED = [{"f": None, "s": "a"}, {"f": NAN, "s": None}, {"f": -0.0, "s": "b"}]
+MISSING = [{"f": None, "s": "a"}, {"f": 1, "s": None}]
+
+
+def through_a_collection(stream: Any) -> Any:
+    records = stream.to_arrow(NUMBERS).to_collection().to_records()
+    return records.updates().map(lambda update: dict(zip("fs", update[0], strict=True)))
+
+
+BETWEEN: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
+    ("Stream.to_arrow", lambda a: a.to_arrow(FLOATS).to_records(), VARIED),
+    ("ArrowStream.to_records", lambda a: a.to_arrow(FLOATS).select("f", "s").to_records(), VARIED),
+    ("ArrowStream.to_collection", through_a_collection, MISSING),
+    ("ColumnCollection.to_records", through_a_collection, MISSING),
+]
+for operator, build, rows_given in BETWEEN:
+    CASES.append(
+        Case(
+            "between records and columns",
+            operator,
+            lambda w, f=build, g=rows_given: sorted(
+                repr((row["f"], row["s"])) for row in streams(f, g, workers=w)
+            ),
+            sorted(repr((row["f"], row["s"])) for row in rows_given),
+        )
+    )
+
 # ------------------------------------------------------------ graphs
 
 # Self-loops, both directions, and each of them with a count that is not positive.
@@ -996,6 +1104,8 @@ TABLE = {
         "0.0",
         "",
     ),
+    "event times": ("a `TimeError`", "a `TypeError`", "a `TypeError`", "", ""),
+    "between records and columns": ("None", "null", "NaN", "-0.0", ""),
     "linear operators": ("", "", "", "", "exact"),
     "operators on sets": ("", "", "", "", "left out"),
     "graphs": (
@@ -1019,18 +1129,14 @@ UNCONCERNED = {
     "forwarded",
     "limit",
     "map_batch",
-    "select",
     "enter_at",
-    "event_time",
     "binary_notify",
     "broadcast",
     "capture",
     "write",
     "map_each_batch",
     "unary",
-    "delay",
     "sink",
-    "with_columns",
     "key_by",
     "capture_into",
     "async_map",
@@ -1054,9 +1160,8 @@ UNCONCERNED = {
     "filter",
     "delay_batch",
     "unary_frontier",
-    "to_arrow",
     "probe_with",
-    "to_records",
+    "trace",
     "try_map",
     "inspect",
     "enter",
@@ -1094,6 +1199,7 @@ def test_every_operator_is_in_a_family() -> None:
         WindowedStream,
         ps.Collection,
         ps.ColumnCollection,
+        ps.Arranged,
     ]
     missing = [
         f"{kind.__name__}.{method}"

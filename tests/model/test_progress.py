@@ -55,7 +55,7 @@ class Plan(NamedTuple):
         return graph
 
     def lazy_cycles(self) -> dict[Place, set[Place]]:
-        """For each place, those that a time reaches from it unchanged, by one hop or more."""
+        """The places that a time reaches unchanged from each place, by one hop or more."""
         reached: dict[Place, set[Place]] = {}
         for start in self.places():
             found: set[Place] = set()

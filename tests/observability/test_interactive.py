@@ -405,7 +405,7 @@ def test_the_prompt_ends_with_a_session_that_was_left_open(place: str) -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ps.ConfigError, match="workers must be at least 1"):
         ps.Interactive(workers=0)
-    with pytest.raises(ps.ConfigError, match="in the config, or without one"):
+    with pytest.raises(ps.ConfigError, match="workers=2 and config= were given"):
         ps.Interactive(workers=2, config=ps.Config(workers=2))
     with pytest.raises(ps.ConfigError, match="give processes= beside the config"):
         ps.Interactive(config=ps.Config(processes=2))

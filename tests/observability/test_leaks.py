@@ -80,7 +80,7 @@ def grow(stream: ps.Stream[int], steps: list[Any], plan: list[int], kept: list[A
 
 
 def swelling(steps: list[Any]) -> int:
-    """Into how many records one can grow at most; each of a loop's three turns does what is in it."""
+    """The maximum number of records that one record can become; a loop has three turns."""
     grown = 1
     for step in steps:
         if not isinstance(step, str):
@@ -92,7 +92,7 @@ def swelling(steps: list[Any]) -> int:
 
 
 def places(steps: list[Any]) -> int:
-    """Before how many steps a leak can be."""
+    """The number of steps before which a leak can be inserted."""
     return 1 + sum(1 if isinstance(step, str) else 1 + places(step[1]) for step in steps)
 
 

@@ -21,7 +21,7 @@ LONG = 120.0
 
 
 def parsed(text: str) -> dict[str, Sample]:
-    """By name, and then by operator or what else has a number."""
+    """The samples of a metrics page: by name, then by operator or another label."""
     metrics: dict[str, Sample] = {}
     for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE):
         about = dict(re.findall(r'(\w+)="([^"]*)"', labels))
@@ -46,7 +46,7 @@ def test_operators_say_what_they_keep_and_how_far_they_are(place: Any) -> None:
             probe = arranged.to_collection().probe()
             ahead, stream = scope.new_input()
             pairs = stream.key_by(lambda n: n % 7, lambda n: n)
-            sums = pairs.scan(int, lambda total, n: total + n).probe()
+            sums = pairs.scan(lambda _, n, total: total + n, default=int).probe()
         for n in range(worker.index, 1000, peers):
             numbers.insert(n)
             ahead.send(n)
@@ -97,7 +97,7 @@ def test_at_event_times_records_are_counted_and_not_the_batches_that_carry_them(
             probes.append(on_time.map(lambda n: n + 1, name="one more").probe())
             moved = on_time.exchange(lambda n: n % 3, name="moved").filter(lambda n: True, name="all")
             keyed = moved.key_by(lambda n: n % 7).map_values(lambda n: n)
-            probes.append(keyed.scan(int, lambda total, n: total + n, name="sums").probe())
+            probes.append(keyed.scan(lambda _, n, total: total + n, default=int, name="sums").probe())
         for n in range(worker.index, records, config.peers):
             numbers.send(n)
         numbers.close()

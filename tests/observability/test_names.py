@@ -206,7 +206,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "KeyedStream.map_values": lambda s: keyed(s).map_values(str, name=N).reduce(max),
     "KeyedStream.reduce": lambda s: keyed(s).reduce(max, name=N),
     "KeyedStream.aggregate": lambda s: keyed(s).aggregate(max, default=int, name=N),
-    "KeyedStream.scan": lambda s: keyed(s).scan(int, max, name=N),
+    "KeyedStream.scan": lambda s: keyed(s).scan(lambda _, n, most: max(most, n), default=int, name=N),
     "KeyedStream.running": lambda s: keyed(s).running("max", name=N),
     "ArrowStream.interval_join": lambda s: rows(s).interval_join(
         rows(s), "n", lower=0, upper=1, column="m", name=N
@@ -247,7 +247,8 @@ CASES: dict[str, Callable[..., Any]] = {
     "ArrowStream.aggregate, kept": lambda s: rows(s).aggregate("n", m_list=ps.col("m").collect(), name=N),
     "ArrowStream.distinct": lambda s: rows(s).distinct(name=N),
     "ArrowStream.distinct_so_far": lambda s: rows(s).distinct_so_far(name=N),
-    "ArrowStream.join": lambda s: rows(s).join(rows(s), "n", name=N),
+    "ArrowStream.join": lambda s: rows(s).join(rows(s), "n", how="full", name=N),
+    "ArrowStream.join_so_far": lambda s: rows(s).join_so_far(rows(s), "n", name=N),
     "ArrowStream.count": lambda s: rows(s).count(name=N),
     "ArrowStream.concat": lambda s: rows(s).concat(rows(s), name=N),
     "ArrowStream.branch_when": lambda s: rows(s).branch_when(lambda t: True, name=N)[0],

@@ -174,7 +174,7 @@ def answers(text: str) -> dict[str, Any]:
 
 
 def connected(page: Page, count: int) -> list[socket.socket]:
-    """So many connections that say nothing, of which the page has room for a part."""
+    """Opens `count` silent connections, more than the page has room for."""
     place = urllib.parse.urlsplit(page.address)
     assert place.port is not None
     return [socket.create_connection((place.hostname, place.port), timeout=60) for _ in range(count)]

@@ -18,7 +18,7 @@ def test_what_a_program_holds_says_what_it_is() -> None:
             stream = scope.to_stream(range(3))
             captured = stream.capture()
             keyed = stream.key_by(lambda n: n)
-            keyed.scan(int, lambda total, n: total + n, state=state).probe()
+            keyed.scan(lambda _, n, total: total + n, default=int, state=state).probe()
             arranged = collection.map(lambda n: (n, n)).arrange()
             trace = arranged.trace()
             kept = collection.capture()

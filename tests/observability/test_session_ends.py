@@ -377,7 +377,7 @@ def test_an_imported_dataflow_that_goes_on_by_itself_ends_with_its_importers(pla
 
 
 def test_a_restart_does_not_wait_for_native_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where an operator holds the workers, and some that were interrupted before are still there."""
+    """An operator holds the workers, and workers that were interrupted before still run."""
     monkeypatch.setattr(
         "pointstamp.runtime.interactive.cluster.FORCE", float(10**6)
     )  # nothing may wait for that

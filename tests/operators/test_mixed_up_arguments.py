@@ -232,6 +232,11 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
             ["top_k takes a number of records, an int of at least 1, not '3'"],
         ),
         ("top_k the other way round", stream(lambda s: s.top_k(abs, 3)), ["top_k takes a number of records"]),
+        (
+            "an expression for a function",
+            stream(lambda s: s.map(ps.record[0])),
+            ["map needs a function, not record[0], which is an expression: write a function", "collections"],
+        ),
         ("sort by a name", stream(lambda s: s.sort("a")), ["sort needs a function, not 'a'"]),
         (
             "partition the other way round",

@@ -11,11 +11,13 @@ A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, an
 
 import doctest
 import importlib
+import inspect
 import os
 import re
 import runpy
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +46,7 @@ def test_the_book_is_there() -> None:
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_block_is_of_a_known_kind(path: Path) -> None:
-    """So that no program escapes for want of a language, or by a misspelt one."""
+    """Blocks without a language, or with a misspelt one, would not be run."""
     markdown = path.read_text(encoding="utf-8")
     assert {block.language for block in blocks(markdown)} <= NOT_RUN | {"python", "pycon"}
     # Every line that opens or closes a fence was understood as one.
@@ -129,6 +131,12 @@ def test_the_reference_has_every_public_name(module: ModuleType) -> None:
     assert {name for name in module.__all__ if not name.startswith("__")} - aliases <= described
 
 
+def test_the_contents_have_every_page() -> None:
+    contents = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"index"}
+    assert pages - set(contents) == set(), "docs/index.md lists these in no {toctree}"
+
+
 def test_links_between_chapters_lead_somewhere() -> None:
     """Sphinx checks them too, where it is installed; this needs nothing."""
     links = [
@@ -209,7 +217,7 @@ def documented_classes() -> Iterator[tuple[type, dict[str, str]]]:
             yield resolved(module, entry), options
         kind, _, name = line.removeprefix(".. ").partition(":: ")
         entry, options = name if kind == "autoclass" else "", {}
-        module = name if kind == "currentmodule" else module
+        module = name if kind in ("currentmodule", "automodule") else module  # as Sphinx does
 
 
 def resolved(module: str, name: str) -> type:
@@ -249,6 +257,18 @@ def test_the_reference_shows_inherited_members() -> None:
         if (names := not_shown(kind, options))
     }
     assert not missing
+
+
+def test_no_summary_of_a_property_is_taken_for_a_type() -> None:
+    """Sphinx takes the text before a colon in the first line of a property for its type."""
+    properties = (property, types.GetSetDescriptorType)
+    wrong = [
+        f"{kind.__name__}.{name}"
+        for kind, _ in documented_classes()
+        for name, member in inspect.getmembers(kind, lambda member: isinstance(member, properties))
+        if not name.startswith("_") and ": " in (member.__doc__ or "").partition("\n")[0]
+    ]
+    assert wrong == []
 
 
 def test_an_entry_without_inherited_members_is_found() -> None:

@@ -87,7 +87,7 @@ def test_what_the_argument_names_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", checks())
 def test_what_checks_a_step_is_a_test(name: str) -> None:
-    """Or a file of tests, or a scenario of the explorer."""
+    """The named check is a test, a file of tests, or a scenario of the explorer."""
     if FILE.fullmatch(name):
         paths = [path for path in sources() if f"/{path}".endswith(f"/{name}")]
         assert any(RUST_TEST.search(sources()[path]) or PYTHON_TEST.search(sources()[path]) for path in paths)

@@ -219,7 +219,9 @@ def keyed_verbs(words: ps.Stream[str]) -> None:
         lambda _, word, total: total + len(word), lambda length, total: str(total), default=int
     )
     assert_type(said, ps.Stream[str])
-    assert_type(lengths.scan(int, lambda total, word: total + len(word)), ps.Stream[tuple[int, int]])
+    assert_type(
+        lengths.scan(lambda _, word, total: total + len(word), default=int), ps.Stream[tuple[int, int]]
+    )
     assert_type(lengths.running("count"), ps.Stream[tuple[int, Any]])
     assert_type(lengths.state_machine(with_state, default=int), ps.Stream[str])
     assert_type(lengths.reduce(max), ps.Stream[tuple[int, str]])
@@ -275,7 +277,8 @@ def column_verbs(columns: ps.ArrowStream, rows: ps.ColumnCollection) -> None:
     assert_type(columns.distinct("a"), ps.ArrowStream)
     assert_type(columns.dedup("a"), ps.ArrowStream)
     assert_type(columns.sort("a"), ps.ArrowStream)
-    assert_type(columns.join(columns, "a"), ps.ArrowStream)
+    assert_type(columns.join(columns, "a", how="full"), ps.ArrowStream)
+    assert_type(columns.join_so_far(columns, "a"), ps.ArrowStream)
     assert_type(columns.interval_join(columns, "a", lower=0, upper=1), ps.ArrowStream)
     assert_type(columns.asof_join(columns, "a"), ps.ArrowStream)
     assert_type(columns.table_join(columns, "a"), ps.ArrowStream)

@@ -148,7 +148,7 @@ def test_a_stranger_disturbs_nothing(words: bytes) -> None:
 
 
 def test_strangers_are_logged() -> None:
-    """Also those who say nothing, or not enough: once they have had their time."""
+    """Silent connections, and ones that send too little, are logged when their time is over."""
     with Cluster(ADD, 2, start=[0]) as cluster, ExitStack() as stack:
         host, _, port = cluster.addresses[0].rpartition(":")
         names = []

@@ -56,7 +56,7 @@ def test_a_function_may_be_in_a_package_or_in_a_class(program: Write) -> None:
 
 
 def test_a_class_of_a_file_has_the_file_for_its_module(program: Write) -> None:
-    """So that its objects can be unpickled in every process."""
+    """Its objects can then be unpickled in every process."""
     directory = program(
         "class Record: pass\ndef main(worker): print(Record, Record.__module__ in sys.modules)"
     )
@@ -278,7 +278,7 @@ def test_a_signal_is_passed_on(program: Write, number: signal.Signals) -> None:
 
 
 def test_a_request_is_passed_on_to_one_and_ends_none(program: Write) -> None:
-    """Neither while the program is loaded, nor what it has started itself."""
+    """A signal ends neither the program while it is loaded, nor the processes that it has started."""
     directory = program("""
         os.kill(os.getpid(), signal.SIGUSR1)
         helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

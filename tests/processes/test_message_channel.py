@@ -1,5 +1,6 @@
 """Attacks on message channels: by strangers, by a relay, and by a process that inherits an end."""
 
+import ast
 import logging
 import os
 import pickle
@@ -668,3 +669,35 @@ def test_closing_ends_the_waits_of_other_threads(ends: Pair) -> None:
 def test_what_is_no_socket_is_no_end(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         message_channel.inherited(os.open(tmp_path, os.O_RDONLY))
+
+
+# ------------------------------------------------------------ no other channel
+
+BYTES = {"sendall", "sendmsg", "recv", "recv_into", "makefile"}
+"""The methods of sockets that move bytes."""
+
+MOVE_BYTES = {
+    "capture/carriers.py",  # captured events, which are read with bounds and never unpickled
+    "runtime/launcher/parent_watch.py",  # no byte: the end of the other process
+    "runtime/launcher/processes.py",  # numbers of signals
+    "spark/job/rendezvous.py",  # lines of text among tasks of one user
+}
+
+
+def test_no_other_module_exchanges_messages() -> None:
+    """Launcher, sessions and Spark share this channel; other modules that move bytes unpickle nothing."""
+    package = Path(ps.__file__).parent
+    found, links = set(), set()
+    for path in package.rglob("*.py"):
+        name = path.relative_to(package).as_posix()
+        if name.startswith("connectors/"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        names = {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
+        if names & BYTES:
+            found.add(name)
+            assert "pickle" not in text, name
+        if "MessageLink" in names:
+            links.add(name)
+    assert found == MOVE_BYTES
+    assert links == {"runtime/message_channel.py"}

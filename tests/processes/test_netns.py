@@ -184,7 +184,7 @@ def assert_counted(cluster: Cluster) -> None:
 
 
 def test_three_hosts_that_are_far_apart_and_lose_packets(hosts: Hosts) -> None:
-    """With delay and loss by the kernel."""
+    """The kernel delays and drops packets."""
     hosts.join()
     for name in hosts.names:
         try:
@@ -197,7 +197,7 @@ def test_three_hosts_that_are_far_apart_and_lose_packets(hosts: Hosts) -> None:
 
 
 def test_three_hosts_on_a_network_that_is_slow_and_loses_packets(hosts: Hosts) -> None:
-    """With delay and loss by a switch of our own."""
+    """A switch in Python delays and drops packets."""
     try:
         switch = Switch(hosts, 0.010, 0.003, 0.01)
     except OSError as error:

@@ -219,7 +219,7 @@ def test_a_failure_after_others_have_ended_is_raised_in_all() -> None:
 
 
 def test_python_code_that_runs_elsewhere_is_interrupted() -> None:
-    """Also where the only worker of a process runs in the thread that called `execute`."""
+    """The only worker of a process runs in the thread that called `execute`."""
 
     def main(worker: ps.Worker) -> None:
         if worker.index == 0:

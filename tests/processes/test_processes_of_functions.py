@@ -199,7 +199,7 @@ def test_what_processes_cannot_be() -> None:
         ps.execute(routed, processes=0)
     with pytest.raises(ps.ConfigError, match="starts the processes itself"):
         ps.execute(routed, processes=2, config=ps.Config(processes=2))
-    with pytest.raises(ps.ConfigError, match="not both"):
+    with pytest.raises(ps.ConfigError, match="workers=2 and config= were given"):
         ps.execute(routed, processes=2, workers=2, config=ps.Config())
 
 

@@ -1,4 +1,4 @@
-"""Programs that are cut and gone on with, compared with ones that run through.
+"""Programs that are cut and resumed, compared with programs that run through.
 
 A program is a function of a stream of records ``{"at": int, "key": str, "n": int}``, in the order of `at`, at
 these times. What it returns is what is compared: each record with its time.

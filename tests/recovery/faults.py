@@ -109,7 +109,7 @@ def main(worker: ps.Worker, folder: Path) -> None:
         amounts = records.key_by(lambda record: record["name"], lambda record: record["amount"])
         days = amounts.reduce(lambda one, other: one + other)  # by day
         totals = days.key_by(lambda pair: pair[0], lambda pair: pair[1]).scan(
-            int, lambda total, one: total + one
+            lambda _, one, total: total + one, default=int
         )
         totals.write(SQLiteSink(folder / "out.db", "totals", columns=["name", "total"]))
 

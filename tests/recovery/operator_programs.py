@@ -179,8 +179,8 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "KeyedStream.reduce": lambda s: keyed(s).reduce(max),
     "KeyedStream.running": lambda s: keyed(s).running("mean"),
     "KeyedStream.scan": lambda s: (
-        keyed(s).scan(int, lambda total, n: total + n, ttl=2),
-        in_turns(s, lambda one, _: one.scan(int, lambda total, n: total + n, ttl=2)),
+        keyed(s).scan(lambda _, n, total: total + n, default=int, ttl=2),
+        in_turns(s, lambda one, _: one.scan(lambda _, n, total: total + n, default=int, ttl=2)),
     ),
     "KeyedStream.table_join": lambda s: keyed(s).table_join(others(s), ttl=4, how="left"),
     "KeyedStream.top_k": lambda s: keyed(s).top_k(2),
@@ -228,7 +228,8 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "ArrowStream.interval_join": lambda s: columns(s).interval_join(
         rows_of_others(s), "key", lower=-2, upper=3, how="full", column="at"
     ),
-    "ArrowStream.join": lambda s: columns(s).join(rows_of_others(s), "key"),
+    "ArrowStream.join": lambda s: columns(s).join(rows_of_others(s), "key", how="full"),
+    "ArrowStream.join_so_far": lambda s: columns(s).join_so_far(rows_of_others(s), "key"),
     "ArrowStream.limit": lambda s: columns(s).select("at").limit(2),
     "ArrowStream.map_batches": lambda s: columns(s).map_batches(lambda batch: batch),
     "ArrowStream.connect_loop": lambda s: _in_loop_of_columns(columns(s)),

@@ -17,7 +17,7 @@ def main(worker: ps.Worker) -> None:
     with worker.dataflow() as scope:
         sales = scope.read(JSONLinesSource(f"{folder}/sales*.jsonl"), time=lambda sale: sale["day"])
         amounts = sales.key_by(lambda sale: sale["name"], lambda sale: sale["amount"])
-        totals = amounts.scan(int, lambda total, amount: total + amount)
+        totals = amounts.scan(lambda _, amount, total: total + amount, default=int)
         totals.write(SQLiteSink(f"{folder}/totals.db", "totals", columns=["name", "total"]))
 
 

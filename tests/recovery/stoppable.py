@@ -17,7 +17,9 @@ def main(worker: ps.Worker) -> None:
     folder = Path(sys.argv[1])
     with worker.dataflow() as scope:
         lines = scope.read(JSONLinesSource(str(folder / "in.jsonl"), follow=True), every=0.01)
-        counts = lines.key_by(lambda line: line["name"], lambda line: 1).scan(int, lambda total, n: total + n)
+        counts = lines.key_by(lambda line: line["name"], lambda line: 1).scan(
+            lambda _, n, total: total + n, default=int
+        )
         rows = counts.map(lambda row: {"name": row[0], "total": row[1]}, name="rows")
         rows.write(SQLiteSink(folder / "out.db", "totals", columns=["name", "total"]))
     while True:

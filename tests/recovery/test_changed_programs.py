@@ -22,7 +22,7 @@ def named(records: ps.Stream[Any]) -> ps.KeyedStream[Any, Any]:
 
 
 def totals(records: ps.Stream[Any], name: str | None = None) -> ps.Stream[Any]:
-    return named(records).scan(int, lambda total, amount: total + amount, name=name)
+    return named(records).scan(lambda _, amount, total: total + amount, default=int, name=name)
 
 
 def ignore(key: Any, record: Any, state: Any) -> tuple[Any, list[Any]]:
@@ -115,7 +115,7 @@ def test_lists_of_identities_are_no_texts(tmp_path: Path) -> None:
 
 def test_a_changed_function_warns_and_names_the_operator(tmp_path: Path) -> None:
     def subtracting(records: ps.Stream[Any]) -> ps.Stream[Any]:
-        return named(records).scan(int, lambda total, amount: total - amount, name="sums")
+        return named(records).scan(lambda _, amount, total: total - amount, default=int, name="sums")
 
     write(tmp_path, 1, 2, 3)
     run(tmp_path, lambda records: totals(records, "sums"), follows=True)

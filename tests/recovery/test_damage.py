@@ -28,7 +28,7 @@ def run(folder: Path, state: Path, *, begins: bool) -> None:
             source = JSONLinesSource(str(folder / "in.jsonl"), follow=True)
             records = scope.read(source, time=lambda record: record["day"])
             amounts = records.key_by(lambda record: record["name"], lambda record: record["amount"])
-            totals = amounts.scan(int, lambda total, amount: total + amount)
+            totals = amounts.scan(lambda _, amount, total: total + amount, default=int)
             totals.write(SQLiteSink(folder / "out.db", "totals", columns=["name", "total"]))
         assert begins or worker.resumed is not None, "the state is empty"
         if not begins:

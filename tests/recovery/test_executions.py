@@ -121,7 +121,7 @@ def follow(folder: Path, *, days: int, workers: int = 1, state: str = "state", *
         with worker.dataflow() as scope:
             records = scope.read(JSONLinesSource(str(file), follow=True), time=lambda record: record["day"])
             amounts = records.key_by(lambda record: record["name"], lambda record: record["amount"])
-            totals = amounts.scan(int, lambda total, amount: total + amount)
+            totals = amounts.scan(lambda _, amount, total: total + amount, default=int)
             totals.write(SQLiteSink(folder / "totals.db", "totals", columns=["name", "total"]))
         end = time.monotonic() + LIMIT
         while worker.index == 0 and len(shown(folder)) < days:

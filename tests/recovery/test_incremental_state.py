@@ -182,7 +182,7 @@ def test_state_that_cannot_be_pickled_ends_the_computation(tmp_path: Path) -> No
         with worker.dataflow() as scope:
             handle, numbers = scope.new_input(of=int)
             keyed = numbers.key_by(lambda number: number)
-            keyed.scan(lambda: lambda: 0, lambda state, number: state, name="functions").probe()
+            keyed.scan(lambda _, number, state: state, default=lambda: lambda: 0, name="functions").probe()
         handle.send(1)
         handle.advance_to(1)
         make_checkpoint(worker)

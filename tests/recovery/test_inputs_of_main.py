@@ -284,7 +284,7 @@ def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_
 
     late = True
     run_until_stopped(main, settings(tmp_path / "late", 2))
-    with pytest.raises(ps.CheckpointError, match=r"'bids' .* had been sent records .*go on with 2 workers"):
+    with pytest.raises(ps.CheckpointError, match=r"'bids' .* had been sent records .*resume with 2 workers"):
         ps.execute(main, config=settings(tmp_path / "late", 3))
     late = False
     run_until_stopped(main, settings(tmp_path / "between", 2))

@@ -25,7 +25,7 @@ def keyed(records: ps.Stream[Any]) -> ps.KeyedStream[Any, int]:
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
-        (lambda records: keyed(records).scan(int, lambda total, n: total + n), [1, 11]),
+        (lambda records: keyed(records).scan(lambda _, n, total: total + n, default=int), [1, 11]),
         (lambda records: keyed(records).running("sum"), [1, 11]),
         (lambda records: keyed(records).window(ps.Tumbling(10)).count(), [2]),
     ],

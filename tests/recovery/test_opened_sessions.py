@@ -17,7 +17,7 @@ import pointstamp as ps
 
 def words(scope: ps.Scope) -> dict[str, Any]:
     lines, stream = scope.new_input()
-    return {"lines": lines, "totals": stream.key_by(str).scan(int, lambda total, _: total + 1)}
+    return {"lines": lines, "totals": stream.key_by(str).scan(lambda _key, _, total: total + 1, default=int)}
 
 
 def pairs(scope: ps.Scope) -> dict[str, Any]:
@@ -172,7 +172,8 @@ def test_a_function_that_is_not_found_is_named_and_may_be_given(importable: Path
         """
         def counts(scope):
             lines, stream = scope.new_input()
-            return {"lines": lines, "totals": stream.key_by(str).scan(int, lambda total, _: total + 1)}
+            totals = stream.key_by(str).scan(lambda _key, _, total: total + 1, default=int)
+            return {"lines": lines, "totals": totals}
         """,
     )
     import of_session  # type: ignore[import-not-found]
@@ -241,7 +242,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
             _ = flow.lines.position
     with pytest.raises(ps.ConfigError, match="not both"):
         ps.Interactive.open(tmp_path / "a", config=ps.Config(checkpoint=ps.Checkpoint(tmp_path / "b")))
-    with pytest.raises(ps.ConfigError, match="not both"):
+    with pytest.raises(ps.ConfigError, match="workers=2 and config= were given"):
         ps.Interactive.open(tmp_path / "a", config=ps.Config(), workers=2)
     with opened(tmp_path) as session:
         flow = session.dataflow(words)

@@ -66,7 +66,7 @@ def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(
     program = RESCALED.get(name, PROGRAMS[name])
     if DIVISIONS[name] == SAME:
         with pytest.raises(
-            ps.CheckpointError, match=f"'{name.split('.')[1]}'.* go on with 2 workers, as before"
+            ps.CheckpointError, match=f"'{name.split('.')[1]}'.* resume with 2 workers, as before"
         ):
             in_parts(tmp_path / "parts", program, [2, 3], files=4)
         through = in_parts(tmp_path / "through", program, [2], files=4)

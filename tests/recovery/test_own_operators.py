@@ -1,4 +1,4 @@
-"""Operators of one's own say what their state is, and go on with it."""
+"""Operators of one's own say what their state is, and resume with it."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -432,7 +432,7 @@ def test_state_that_is_not_by_key_needs_as_many_workers(tmp_path: Path, pact: ps
         return stream.unary_frontier(pact, "totals", totals, state=ByName)
 
     run_until_stopped(program(add, stops=True), settings(tmp_path, 2))
-    with pytest.raises(ps.CheckpointError, match=r"'totals' .*not divided by key: go on with 2 workers"):
+    with pytest.raises(ps.CheckpointError, match=r"'totals' .*not divided by key: resume with 2 workers"):
         ps.execute(program(add, stops=False), config=settings(tmp_path, 3))
     results = ps.execute(program(add, stops=False), config=settings(tmp_path, 2))
     assert all_of(results) == sorted((2, (name, 111)) for name in NAMES)

@@ -20,8 +20,8 @@ from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import Process
 from pointstamp.logic.state import KeyedState
 from pointstamp.logic.state_chain import StateChain, read_link
+from pointstamp.logic.state_settings import StateSettings
 from pointstamp.logic.stateful import Dedup, Largest, Running, Scan, StateMachine
-from pointstamp.logic.terms import Terms
 from pointstamp.logic.timed_rows import Results, Rows
 
 
@@ -185,13 +185,9 @@ def test_nan_is_one_key() -> None:
 # ---------------------------------------------------------------- the logic of each operator
 
 
-def _append(state: list[int], value: int) -> list[int]:
+def _append(_key: str, value: int, state: list[int]) -> list[int]:
     state.append(value)
     return state
-
-
-def _append_of_key(_key: str, value: int, state: list[int]) -> list[int]:
-    return _append(state, value)
 
 
 def _some(_key: str, value: int, state: list[int]) -> tuple[list[int] | None, list[int]]:
@@ -233,7 +229,7 @@ def _windows(make: Callable[[], Any]) -> Make:
 
 LOGICS: dict[str, tuple[Make, bool, bool]] = {
     # By name: the logic, whether it has two sides, whether keys can have a time to live.
-    "scan": (lambda state: Scan(state, list, _append), False, True),
+    "scan": (lambda state: Scan(state, _append, list), False, True),
     "running": (lambda state: Running(state, Reduction.MEAN, None), False, True),
     "state_machine": (lambda state: StateMachine(state, _some, list), False, True),
     "dedup": (Dedup, False, True),
@@ -241,12 +237,12 @@ LOGICS: dict[str, tuple[Make, bool, bool]] = {
     "process": (lambda state: Process(state, _clock(), _on_record, _on_timer), False, True),
     "tumbling": (_windows(lambda: Aligned((5, 5, 0), Collect(), _clock(), None)), False, False),
     "sliding, early": (
-        _windows(lambda: Aligned((6, 2, 1), Aggregate(_append_of_key, list), _clock(), 3)),
+        _windows(lambda: Aligned((6, 2, 1), Aggregate(_append, list), _clock(), 3)),
         False,
         False,
     ),
-    "sessions": (_windows(lambda: Sessions(3, Aggregate(_append_of_key, list), _clock())), False, False),
-    "counted": (_windows(lambda: Counted(3, Aggregate(_append_of_key, list), _clock())), False, False),
+    "sessions": (_windows(lambda: Sessions(3, Aggregate(_append, list), _clock())), False, False),
+    "counted": (_windows(lambda: Counted(3, Aggregate(_append, list), _clock())), False, False),
     "interval": (lambda state: Interval(state, -2, 3, (True, True)), True, False),
     "asof": (lambda state: AsOf(state, 4, left=True), True, False),
     "table": (lambda state: Table(state, 5, left=True), True, False),
@@ -283,7 +279,7 @@ def test_what_is_read_back_is_what_the_operator_kept(name: str, ttl: int | None)
     for seed in range(examples(15)):
         drawn = random.Random(f"{name} {seed}")
         state: KeyedState[Any, Any] = KeyedState()
-        state._claim(Terms(name, {}, 0, 1), ttl)
+        state._claim(StateSettings(name, {}, 0, 1), ttl)
         logic = make(state)
         source: Any = Source(state)
         state._chain = chain = StateChain(name, source)

@@ -181,7 +181,7 @@ def test_checkpoints_are_listed_verified_and_pruned(
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             handle, stream = scope.new_input()
-            stream.key_by(lambda n: n % 3).scan(int, lambda total, n: total + n, name="sums")
+            stream.key_by(lambda n: n % 3).scan(lambda _, n, total: total + n, default=int, name="sums")
         for time_ in range(5):
             handle.send(time_)
             handle.advance_to(time_ + 1)

@@ -87,7 +87,7 @@ def test_programs_agree_with_collections(seed: int) -> None:
         workers,
     )
     expected = on_collections(
-        lambda scope: graphs.pagerank(scope.collection(edges), iterations=turns, tolerance=0)
+        lambda scope: graphs.pagerank(scope.collection(edges), iterations=turns, rounding=0)
     )
     assert [node for node, _ in found] == [node for node, _ in expected]
     assert [rank for _, rank in found] == pytest.approx([rank for _, rank in expected], abs=1e-15)

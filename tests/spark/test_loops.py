@@ -56,7 +56,9 @@ def test_connected_components(edges: tuple[Any, Any], num_workers: int) -> None:
         with scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=LABELS)
             labels = first.enter(inner).concat(again).exchange("node").map_batches(smaller({}))
-            labels.join(neighbours.enter(inner), "node").map_batches(onward, LABELS).connect_loop(handle)
+            labels.join_so_far(neighbours.enter(inner), "node").map_batches(onward, LABELS).connect_loop(
+                handle
+            )
             return labels.leave().aggregate("node", label_min=ps.col("label").min())
 
     out = run(rows, build, "node bigint, label_min bigint", num_workers=num_workers).collect()
@@ -84,7 +86,9 @@ def test_reachability(edges: tuple[Any, Any], spark: Any, num_workers: int) -> N
         with scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=PAIRS)
             reached = starts.map_batches(begin, PAIRS).enter(inner).concat(again).distinct_so_far()
-            reached.join(following.enter(inner), "node").map_batches(onward, PAIRS).connect_loop(handle)
+            reached.join_so_far(following.enter(inner), "node").map_batches(onward, PAIRS).connect_loop(
+                handle
+            )
             return reached.leave()
 
     inputs = {"edges": rows, "starts": spark.createDataFrame([(s,) for s in starts], "start bigint")}

@@ -28,7 +28,7 @@ CALLS: dict[str, tuple[Any, Any]] = {
     ),
     "pagerank": (
         lambda df: spark_graphs.pagerank(df, iterations=3),
-        lambda _, edges: graphs.pagerank(edges, iterations=3, tolerance=0),
+        lambda _, edges: graphs.pagerank(edges, iterations=3, rounding=0),
     ),
     "bfs": (
         lambda df: spark_graphs.bfs(df, [EDGES[0][0]]),
@@ -78,6 +78,63 @@ def test_nodes_of_other_types(spark: Any, kind: str, node: Any) -> None:
         lambda _, pairs: graphs.connected_components(pairs.map(lambda edge: (node(edge[0]), node(edge[1]))))
     )
     assert sorted(tuple(row) for row in found.collect()) == expected
+
+
+WITH_NODES: dict[str, tuple[Any, Any]] = {
+    "connected_components": (spark_graphs.connected_components, graphs.connected_components),
+    "pagerank": (
+        lambda edges, nodes: spark_graphs.pagerank(edges, nodes, iterations=3),
+        lambda edges, nodes: graphs.pagerank(edges, nodes, iterations=3, rounding=0),
+    ),
+    "strongly_connected_components": (
+        spark_graphs.strongly_connected_components,
+        graphs.strongly_connected_components,
+    ),
+    "label_propagation": (
+        lambda edges, nodes: spark_graphs.label_propagation(edges, nodes, iterations=3),
+        lambda edges, nodes: graphs.label_propagation(edges, nodes, iterations=3),
+    ),
+    "clustering_coefficients": (
+        spark_graphs.clustering_coefficients,
+        graphs.clustering_coefficients,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["bigint", "double"])
+@pytest.mark.parametrize("name", WITH_NODES)
+def test_nodes_without_an_edge(spark: Any, name: str, kind: str) -> None:
+    """Integers run as a batch program where there is one, doubles on collections. A repeated node is one."""
+    call, function = WITH_NODES[name]
+    edges = spark.createDataFrame(EDGES, "src long, dst long").selectExpr(
+        f"CAST(src AS {kind}) src", f"CAST(dst AS {kind}) dst"
+    )
+    nodes = spark.createDataFrame([(EDGES[0][0],), (77,), (78,), (77,), (None,)], "node long")
+    found = call(edges, nodes.selectExpr("'x' more", f"CAST(node AS {kind}) node"))
+    rows = sorted(tuple(row) for row in found.collect())
+    expected = here(lambda scope, pairs: function(pairs, scope.collection([EDGES[0][0], 77, 78])))
+    assert [row[0] for row in rows] == [row[0] for row in expected]
+    assert [row[1] for row in rows] == pytest.approx([row[1] for row in expected])
+    assert {77, 78} <= {row[0] for row in rows}
+
+
+def test_nodes_change_as_edges_do(spark: Any) -> None:
+    edges = spark.createDataFrame([(1, 2, 1, 0)], "src long, dst long, diff int, t int")
+    nodes = spark.createDataFrame([(7, 1, 0), (7, -1, 2)], "node long, diff int, t int")
+    found = spark_graphs.connected_components(edges, nodes, changes="diff", time="t")
+    rows = sorted((row.time, row.node, row.component, row.diff) for row in found.collect())
+    assert rows == [(0, 1, 1, 1), (0, 2, 1, 1), (0, 7, 7, 1), (2, 7, 7, -1)]
+
+
+def test_nodes_that_are_none_are_refused(spark: Any) -> None:
+    edges = spark.createDataFrame([(1, 2)], "src long, dst long")
+    with pytest.raises(TypeError, match="the nodes are a DataFrame of Spark, not list"):
+        spark_graphs.connected_components(edges, [7])  # type: ignore[arg-type]
+    with pytest.raises(ps.GraphError, match="the nodes have no column 'node': they have src, dst"):
+        spark_graphs.pagerank(edges, edges)
+    texts = spark.createDataFrame([("a",)], "node string")
+    with pytest.raises(TypeError, match=r"the nodes are of type string, .* of type bigint: cast one column"):
+        spark_graphs.label_propagation(edges, texts, iterations=1)
 
 
 def test_edges_without_the_columns_are_refused(spark: Any) -> None:
@@ -151,7 +208,14 @@ def test_mistakes_are_raised_by_the_call(spark: Any) -> None:
         spark_graphs.triangles(edges, changes="diff")
     with pytest.raises(TypeError, match="roots are nodes, of type int64 in these edges"):
         spark_graphs.bfs(edges, ["a"])
-    wrongs: list[dict[str, Any]] = [{"tolerance": -0.1}, {"damping": 2}, {"iterations": -1}]
+    wrongs: list[dict[str, Any]] = [
+        {"tolerance": -0.1},
+        {"damping": 2},
+        {"iterations": -1},
+        {"rounding": 1e-3},
+        {"tolerance": 1e-3, "changes": "dst"},
+        {"rounding": 2, "changes": "dst"},
+    ]
     for wrong in wrongs:
         with pytest.raises(ps.GraphError, match=r"graphs\.pagerank"):
             spark_graphs.pagerank(edges, **wrong)

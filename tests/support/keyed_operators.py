@@ -61,7 +61,7 @@ RECORDS: dict[str, Records] = {
     "within": lambda a, b, s: a.asof_join(b, within=90, state=s),
     "table join": lambda a, b, s: a.table_join(b, state=s),
     "table ttl": lambda a, b, s: a.table_join(b, ttl=90, state=s),
-    "scan": lambda a, _, s: a.scan(int, lambda n, _: n + 1, state=s),
+    "scan": lambda a, _, s: a.scan(lambda _key, _, n: n + 1, default=int, state=s),
     "running": lambda a, _, s: a.running("max", value, state=s),
     "another function": lambda a, _, s: a.running("mean", value, state=s),
     "state_machine": lambda a, _, s: a.state_machine(lambda _, __, n: (n + 1, [n]), default=int, state=s),

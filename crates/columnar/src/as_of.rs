@@ -13,8 +13,9 @@ use arrow_schema::{DataType, SchemaRef};
 
 use crate::error::Error;
 use crate::groups::UNKNOWN;
-use crate::in_time::{Pair, Row, Sides, Terms, place_of};
+use crate::in_time::{Pair, Row, Sides, Terms};
 use crate::join::Side;
+use crate::joined_rows::place_of;
 use crate::schema::find_column;
 use crate::slots::Slot;
 

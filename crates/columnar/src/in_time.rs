@@ -1,37 +1,31 @@
 //! The two sides of a join in time: the state that does not depend on the matching rule.
 //!
 //! Rows of both sides wait until their times are final, and are then processed in the order of time, so that the
-//! result does not depend on the order of arrival. A row stays in `Slots` as long as it may still be matched; keys
-//! are numbers. A null in a key matches nothing. Keys without kept rows lose their numbers when there are as many of
-//! them as of others.
+//! result does not depend on the order of arrival. A row stays in `JoinedRows` as long as it may still be matched.
+//! Keys without kept rows lose their numbers when there are as many of them as of others.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
-use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 
-use crate::dictionary::{dehydrate, hydrate, in_parts, plain_type};
+use crate::dictionary::in_parts;
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
-use crate::gathered::renumbered;
-use crate::groups::{Groups, UNKNOWN};
-use crate::join::{Plan, Side, comparable};
+use crate::join::Plan;
+use crate::joined_rows::{Columns, JoinedRows};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{free_name, project};
-use crate::slots::{Slot, Slots, gathered};
+use crate::slots::Slot;
 use crate::waiting::Waiting;
 use crate::windows::{bound_type, bounds_of};
-
-/// The number of keys below which renumbering does not pay.
-const FEW: usize = 1024;
 
 /// A row of one side, when its time is final.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) time: i64,
-    /// [`UNKNOWN`] where it is null.
+    /// [`UNKNOWN`](crate::groups::UNKNOWN) where it is null.
     pub(crate) key: u32,
     pub(crate) slot: Slot,
 }
@@ -96,63 +90,25 @@ impl Terms {
 pub(crate) struct Sides {
     terms: Terms,
     output: SchemaRef,
-    /// The columns of each side as they are kept.
-    schemas: [SchemaRef; 2],
     waiting: [Waiting; 2],
-    slots: [Slots; 2],
-    keys: Groups,
-}
-
-/// The place of a side in pairs of things.
-pub(crate) const fn place_of(side: Side) -> usize {
-    match side {
-        Side::Left => 0,
-        Side::Right => 1,
-    }
+    rows: JoinedRows,
 }
 
 impl Sides {
     pub(crate) fn new(terms: Terms, left: &SchemaRef, right: &SchemaRef) -> Result<Self, Error> {
-        let plan = &terms.plan;
-        let kept = |schema: &SchemaRef, key: &[usize]| {
-            let fields = schema.fields().iter().enumerate().map(|(at, field)| {
-                let key_type = key.iter().position(|&column| column == at);
-                let data_type = match key_type {
-                    Some(place) => plan.key_types()[place].clone(),
-                    None => plain_type(field.data_type()),
-                };
-                Field::new(field.name(), data_type, true)
-            });
-            Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-        };
-        let schemas = [kept(left, plan.left_key()), kept(right, plan.right_key())];
-        let mut fields = Vec::new();
-        for (at, field) in plan.output().fields().iter().enumerate() {
-            let of_left = at < left.fields().len();
-            let is_key = of_left && plan.left_key().contains(&at);
-            let may_miss = if of_left {
-                terms.outer[1]
-            } else {
-                terms.outer[0]
-            };
-            // A key is that of the side that is there.
-            let nullable = field.is_nullable() || (may_miss && !is_key);
-            let nullable = nullable || (is_key && terms.outer[1]);
-            fields.push(field.as_ref().clone().with_nullable(nullable));
-        }
+        let columns = Columns::new(terms.plan.clone(), terms.outer, left, right);
+        let mut fields = columns.output().fields().to_vec();
         if let Some(name) = &terms.joined {
             if fields.iter().any(|field| field.name() == name) {
                 return Err(Error::Collision { name: name.clone() });
             }
             let data_type = bound_type(left.field(terms.times[0]).data_type());
-            fields.push(Field::new(name, data_type, false));
+            fields.push(Arc::new(Field::new(name, data_type, false)));
         }
         Ok(Sides {
             output: Arc::new(Schema::new(fields)),
-            schemas,
             waiting: terms.times.map(Waiting::new),
-            slots: [Slots::default(), Slots::default()],
-            keys: Groups::new(plan.key_types())?,
+            rows: JoinedRows::new(columns)?,
             terms,
         })
     }
@@ -206,49 +162,24 @@ impl Sides {
     /// Puts rows where they can be found.
     fn keep(&mut self, side: usize, batch: &RecordBatch) -> Result<Vec<Row>, Error> {
         let times = times_of(batch.column(self.terms.times[side]), 0)?;
-        let key = self.key(side).to_vec();
-        let columns = batch.columns().iter().enumerate().map(|(at, column)| {
-            match key.iter().position(|&column| column == at) {
-                Some(place) => comparable(column, &self.terms.plan.key_types()[place]),
-                None => hydrate(column),
-            }
-        });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        let keys: Vec<ArrayRef> = key.iter().map(|&at| Arc::clone(&columns[at])).collect();
-        let nulls = keys.iter().fold(None, |nulls: Option<NullBuffer>, column| {
-            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-        });
-        let mut numbers = self.keys.number(&keys)?;
-        if let Some(nulls) = nulls {
-            for (number, is_valid) in numbers.iter_mut().zip(nulls.iter()) {
-                if !is_valid {
-                    *number = UNKNOWN;
-                }
-            }
-        }
-        let slots = self.slots[side].add(columns, batch.num_rows());
-        let rows = slots.zip(times.values()).zip(numbers);
+        let rows = self.rows.keep(side, batch)?.zip(times.values());
         Ok(rows
-            .map(|((slot, &time), key)| Row { time, key, slot })
+            .map(|((key, slot), &time)| Row { time, key, slot })
             .collect())
     }
 
     /// The key's columns of a side.
     pub(crate) fn key(&self, side: usize) -> &[usize] {
-        match side {
-            0 => self.terms.plan.left_key(),
-            _ => self.terms.plan.right_key(),
-        }
+        self.rows.columns().key(side)
     }
 
     pub(crate) fn release(&mut self, side: usize, slot: Slot) {
-        self.slots[side].release(slot);
+        self.rows.release(side, slot);
     }
 
     /// The number of rows that are held of both sides, and the number of keys with numbers.
     pub(crate) fn size(&self) -> (usize, usize) {
-        let rows = self.slots.iter().map(Slots::held).sum();
-        (rows, self.keys.len())
+        self.rows.size()
     }
 
     /// A column of a side, of rows that are kept.
@@ -258,10 +189,7 @@ impl Sides {
         column: usize,
         rows: &[Slot],
     ) -> Result<ArrayRef, Error> {
-        let data_type = self.schemas[side].field(column).data_type();
-        let rows = rows.iter().map(|&slot| Some(slot));
-        let (arrays, places) = self.slots[side].places(column, data_type, rows);
-        gathered(&arrays, &places)
+        self.rows.column(side, column, rows)
     }
 
     /// The results of pairs, in their order.
@@ -281,39 +209,14 @@ impl Sides {
     }
 
     fn result(&self, pairs: &[Pair]) -> Result<RecordBatch, Error> {
-        let plan = &self.terms.plan;
-        let left = || pairs.iter().map(|pair| pair.left);
-        let right = || pairs.iter().map(|pair| pair.right);
-        let mut columns = Vec::with_capacity(self.output.fields().len());
-        for (at, field) in self.schemas[0].fields().iter().enumerate() {
-            let (mut arrays, mut places) = self.slots[0].places(at, field.data_type(), left());
-            let key = plan.left_key().iter().position(|&column| column == at);
-            if let (Some(key), true) = (key, self.terms.outer[1]) {
-                let column = plan.right_key()[key];
-                let (theirs, others) = self.slots[1].places(column, field.data_type(), right());
-                for ((pair, place), other) in pairs.iter().zip(&mut places).zip(others) {
-                    if pair.left.is_none() {
-                        *place = (arrays.len() + other.0, other.1);
-                    }
-                }
-                arrays.extend(theirs);
-            }
-            columns.push(gathered(&arrays, &places)?);
-        }
-        for &at in plan.right_rest() {
-            let data_type = self.schemas[1].field(at).data_type();
-            let (arrays, places) = self.slots[1].places(at, data_type, right());
-            columns.push(gathered(&arrays, &places)?);
-        }
+        let of_pairs: Vec<_> = pairs.iter().map(|pair| (pair.left, pair.right)).collect();
+        let mut columns = self.rows.results(&of_pairs)?;
         if self.terms.joined.is_some() {
             let times = Int64Array::from_iter_values(pairs.iter().map(|pair| pair.time));
             columns.push(bounds_of(
                 &times,
                 self.output.field(columns.len()).data_type(),
             )?);
-        }
-        for (column, field) in columns.iter_mut().zip(self.output.fields()) {
-            *column = dehydrate(column, field.data_type())?;
         }
         Ok(RecordBatch::try_new(Arc::clone(&self.output), columns)?)
     }
@@ -326,23 +229,17 @@ impl Sides {
         side: usize,
         slots: impl Iterator<Item = &'a mut Slot>,
     ) -> Result<(), Error> {
-        let types: Vec<DataType> = self.schemas[side]
-            .fields()
-            .iter()
-            .map(|field| field.data_type().clone())
-            .collect();
-        self.slots[side].make_room(&types, slots)
+        self.rows.make_room(side, slots)
     }
 
     /// Whether so many keys in use are few among the keys with numbers.
     pub(crate) fn has_idle_keys(&self, used: usize) -> bool {
-        self.keys.len() > FEW.max(2 * used)
+        self.rows.has_idle_keys(used)
     }
 
     /// Gives the keys that are used the first numbers, in their order, and forgets the others.
     pub(crate) fn renumber(&mut self, used: &[u32]) -> Result<(), Error> {
-        self.keys = renumbered(&self.keys, used)?;
-        Ok(())
+        self.rows.renumber(used)
     }
 
     /// Rows that are kept of a side, with a column of notes on each.
@@ -352,9 +249,10 @@ impl Sides {
         rows: &[Slot],
         notes: Vec<bool>,
     ) -> Result<RecordBatch, Error> {
-        let batch = self.slots[side].batch(&self.schemas[side], rows)?;
-        let mut fields = self.schemas[side].fields().to_vec();
-        let taken = self.schemas[side].fields().iter();
+        let batch = self.rows.batch(side, rows)?;
+        let schema = self.rows.columns().kept(side);
+        let mut fields = schema.fields().to_vec();
+        let taken = schema.fields().iter();
         let note = free_name(NOTE, taken.map(|field| field.name().as_str()));
         fields.push(Arc::new(Field::new(note, DataType::Boolean, false)));
         let mut columns = batch.columns().to_vec();
@@ -379,11 +277,11 @@ impl Sides {
         let mut order: Vec<u32> = (0..batch.num_rows() as u32).collect();
         order.sort_by_key(|&place| times.value(place as usize)); // stable
         let batch = take_record_batch(batch, &UInt32Array::from(order))?;
-        let width = self.schemas[side].fields().len();
+        let schema = Arc::clone(self.rows.columns().kept(side));
+        let width = schema.fields().len();
         let notes = arrow_array::cast::AsArray::as_boolean(batch.column(width)).clone();
         let columns: Vec<usize> = (0..width).collect();
-        let rows =
-            RecordBatch::try_new(Arc::clone(&self.schemas[side]), project(&batch, &columns))?;
+        let rows = RecordBatch::try_new(schema, project(&batch, &columns))?;
         let rows = self.keep(side, &rows)?;
         Ok(rows
             .into_iter()

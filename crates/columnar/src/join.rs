@@ -54,23 +54,9 @@ impl Plan {
         on: &[N],
         suffix: &str,
     ) -> Result<Self, Error> {
-        let (left_key, right_key) = (key_columns(left, on)?, key_columns(right, on)?);
-        let mut key_types = Vec::new();
-        for (&at, &other) in left_key.iter().zip(&right_key) {
-            let (field, other) = (left.field(at), right.field(other));
-            let (plain, plain_other) =
-                (plain_type(field.data_type()), plain_type(other.data_type()));
-            if !same_values(&plain, &plain_other) {
-                return Err(Error::JoinTypes {
-                    name: field.name().clone(),
-                    left: field.data_type().clone(),
-                    right: other.data_type().clone(),
-                });
-            }
-            key_types.push(plain);
-        }
+        let mut plan = Plan::left_only(left, right, on)?;
         let right_rest: Vec<usize> = (0..right.fields().len())
-            .filter(|at| !right_key.contains(at))
+            .filter(|at| !plan.right_key.contains(at))
             .collect();
         let mut fields: Vec<Field> = left
             .fields()
@@ -93,12 +79,42 @@ impl Plan {
             }
             fields.push(field);
         }
+        plan.right_rest = right_rest;
+        plan.output = Arc::new(Schema::new(fields));
+        Ok(plan)
+    }
+
+    /// The join of streams of these schemas whose results have the left side's columns alone: a semijoin.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] that names the column that does not exist, cannot be hashed, or differs in type.
+    pub fn left_only<N: AsRef<str>>(
+        left: &SchemaRef,
+        right: &SchemaRef,
+        on: &[N],
+    ) -> Result<Self, Error> {
+        let (left_key, right_key) = (key_columns(left, on)?, key_columns(right, on)?);
+        let mut key_types = Vec::new();
+        for (&at, &other) in left_key.iter().zip(&right_key) {
+            let (field, other) = (left.field(at), right.field(other));
+            let (plain, plain_other) =
+                (plain_type(field.data_type()), plain_type(other.data_type()));
+            if !same_values(&plain, &plain_other) {
+                return Err(Error::JoinTypes {
+                    name: field.name().clone(),
+                    left: field.data_type().clone(),
+                    right: other.data_type().clone(),
+                });
+            }
+            key_types.push(plain);
+        }
         Ok(Plan {
             left_key,
             right_key,
-            right_rest,
+            right_rest: Vec::new(),
             key_types,
-            output: Arc::new(Schema::new(fields)),
+            output: SchemaRef::clone(left),
         })
     }
 

@@ -24,6 +24,7 @@
 //! | [`running`] | counts, sums, extremes and means so far, and first rows, by key in the order of time |
 //! | [`ipc`] | batches as bytes, for other processes |
 //! | [`join`] | pairs of rows with equal keys, as they become known |
+//! | [`join_per_time`] | pairs of rows of one time with equal keys, and the rows without a match |
 //! | [`kernel`] | what the kernels that take rows in the order of event time have in common |
 //! | [`in_time`] | the two sides of a join in time: rows in the order of time, and the results made of them |
 //! | [`window_join`] | pairs of rows with equal keys in the same window |
@@ -46,6 +47,7 @@ pub mod in_time;
 pub mod interval;
 pub mod ipc;
 pub mod join;
+pub mod join_per_time;
 pub mod kernel;
 pub mod open_windows;
 pub mod partial;
@@ -66,6 +68,7 @@ mod extent;
 mod extremes;
 mod floats;
 mod gathered;
+mod joined_rows;
 mod kept;
 mod known;
 mod ordered;

@@ -374,7 +374,7 @@ pub enum RescaleError {
     Parts,
     /// An operator has one value for each worker, or does not say.
     #[error(
-        "operator '{name}' ({identity}) keeps state that is not divided by key: go on with {peers} workers, as before"
+        "operator '{name}' ({identity}) keeps state that is not divided by key: resume with {peers} workers, as before"
     )]
     NotKeyed {
         /// The operator's name.
@@ -385,7 +385,7 @@ pub enum RescaleError {
         peers: usize,
     },
     /// The workers' instances of an operator were not alike at the checkpoint.
-    #[error("operator '{name}' ({identity}) {unlike}: go on with {peers} workers, as before")]
+    #[error("operator '{name}' ({identity}) {unlike}: resume with {peers} workers, as before")]
     Unlike {
         /// The operator's name.
         name: String,
@@ -398,7 +398,7 @@ pub enum RescaleError {
     },
     /// Batches wait at an input whose records cannot be routed again.
     #[error(
-        "batches wait at input {port} of operator '{name}' ({identity}), and cannot be divided between other workers: go on with {peers} workers, as before"
+        "batches wait at input {port} of operator '{name}' ({identity}), and cannot be divided between other workers: resume with {peers} workers, as before"
     )]
     Queued {
         /// The operator's name.

@@ -121,13 +121,13 @@ pub enum Error {
     },
     /// The state in a checkpoint does not have the operator's format.
     #[error(
-        "what the checkpoint has of this operator cannot be read ({0}): go on from an earlier checkpoint, or with the version \
+        "what the checkpoint has of this operator cannot be read ({0}): resume from an earlier checkpoint, or with the version \
          of the library that wrote it"
     )]
     Checkpoint(&'static str),
     /// An arrangement was read on some workers at a checkpoint, and not on others.
     #[error(
-        "the arrangement was read on some workers at the checkpoint and not on others, so that it cannot be divided: go on with {0} \
+        "the arrangement was read on some workers at the checkpoint and not on others, so that it cannot be divided: resume with {0} \
          workers, as before, or have every worker take a trace"
     )]
     ReadBySome(usize),

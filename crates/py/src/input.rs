@@ -213,7 +213,7 @@ impl InputHandle {
         }
     }
 
-    /// The position of the input, where checkpoints are made: the time, and the number of records that this
+    /// The position of the input, where checkpoints are made, as the time and the number of records that this
     /// worker has sent at it.
     ///
     /// After a resumption it is where the input stood at the checkpoint, until `main` has come there.

@@ -95,6 +95,37 @@ crossing! {
 }
 
 crossing! {
+    /// The rows that a join of columns per time returns.
+    How {
+        /// Pairs.
+        Inner = "inner",
+        /// Pairs, and rows of the left side without a match.
+        Left = "left",
+        /// Pairs, and rows of the right side without a match.
+        Right = "right",
+        /// Pairs, and rows of both sides without a match.
+        Full = "full",
+        /// Rows of the left side with a match.
+        Semi = "semi",
+        /// Rows of the left side without a match.
+        Anti = "anti",
+    }
+}
+
+impl From<How> for pointstamp_columnar::join_per_time::How {
+    fn from(how: How) -> Self {
+        match how {
+            How::Inner => Self::Inner,
+            How::Left => Self::Left,
+            How::Right => Self::Right,
+            How::Full => Self::Full,
+            How::Semi => Self::Semi,
+            How::Anti => Self::Anti,
+        }
+    }
+}
+
+crossing! {
     /// The reduction of an arrangement.
     Reduction {
         Distinct = "distinct",

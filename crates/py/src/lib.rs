@@ -129,7 +129,7 @@ mod _core {
     // Choices among a few names.
     #[pymodule_export]
     use crate::kinds::{
-        CollectionStageKind, JoinKind, PactKind, ProgressMode, Reduction, Resume, StageKind,
+        CollectionStageKind, How, JoinKind, PactKind, ProgressMode, Reduction, Resume, StageKind,
         StreamKind,
     };
 
@@ -141,8 +141,9 @@ mod _core {
         map::{branch_columns_when, inspect_columns, map_batches, to_records},
         operators::{
             aggregate_columns, aggregate_schema, delay_columns, distinct_columns,
-            distinct_so_far_columns, exchange_columns, join_columns, join_schema, own_times_schema,
-            partition_columns, time_column_of, window_columns, window_schema, with_own_times,
+            distinct_so_far_columns, exchange_columns, join_columns, join_schema,
+            join_so_far_columns, own_times_schema, partition_columns, time_column_of,
+            window_columns, window_schema, with_own_times,
         },
         picked::{order_columns, rows_at, rows_in_order, rows_where, without_views},
         schema::Schema,

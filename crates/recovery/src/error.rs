@@ -15,7 +15,7 @@ pub enum Error {
     Objection(Objection),
 
     /// Another number of workers.
-    #[error("the checkpoint cannot be gone on from with another number of workers: {0}")]
+    #[error("the computation cannot resume with another number of workers: {0}")]
     Rescale(#[from] RescaleError),
 
     /// The state or a waiting batch of an operator has no form as bytes, or its bytes cannot be read.
@@ -34,7 +34,7 @@ pub enum Error {
 
     /// An ended computation.
     #[error(
-        "the computation has ended: checkpoint {number} of {place} is its last. Use another location to run it from the beginning, or at= to go on from an earlier checkpoint"
+        "the computation has ended: checkpoint {number} of {place} is its last. Use another location to run it from the beginning, or at= to resume from an earlier checkpoint"
     )]
     Ended {
         /// The number of the checkpoint.
@@ -64,7 +64,7 @@ pub enum Error {
 
     /// Failures in a row.
     #[error(
-        "{count} checkpoints in a row have failed, the last one because {last}. Make room, or see to the store, and run the program again: it goes on from the last checkpoint. tolerate= says how many failures in a row are borne"
+        "{count} checkpoints in a row have failed, the last one because {last}. Make room, or see to the store, and run the program again: it resumes from the last checkpoint. tolerate= is the number of failures in a row that are allowed"
     )]
     Failing {
         /// The number of failures.

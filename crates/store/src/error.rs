@@ -55,7 +55,7 @@ pub enum Error {
 
     /// Wrong bytes.
     #[error(
-        "{object} is damaged at byte {offset}: {what}; restore it from a copy, or go on from an older checkpoint (at=)"
+        "{object} is damaged at byte {offset}: {what}; restore it from a copy, or resume from an older checkpoint (at=)"
     )]
     Damaged {
         /// The object.
@@ -68,7 +68,7 @@ pub enum Error {
 
     /// An object that should exist.
     #[error(
-        "{object} is missing: {by} names it; restore it from a copy, or go on from an older checkpoint (at=)"
+        "{object} is missing: {by} names it; restore it from a copy, or resume from an older checkpoint (at=)"
     )]
     Missing {
         /// The object.

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
-from pointstamp._core import InputHandle, PactKind
+from pointstamp._core import How, InputHandle, PactKind
 from pointstamp._validation import (
     column_name,
     count_of,
@@ -34,10 +34,10 @@ from pointstamp.expr.windows import Count, Session
 from pointstamp.logic.event_time import event_times
 from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.logic.in_time_order import root_only
+from pointstamp.logic.join_inputs import left_or_inner, pairs_of
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.rows import limited, sorted_per_time
-from pointstamp.logic.sides import left_or_inner, pairs_of
 from pointstamp.pacts import Gather, Pipeline
 from pointstamp.plan import columns as kinds
 from pointstamp.plan import records, shape
@@ -70,6 +70,9 @@ Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool
 
 ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
+
+JOINS = (How.INNER, How.LEFT, How.RIGHT, How.FULL, How.SEMI, How.ANTI)
+"""The joins of rows of one time."""
 
 OWN_TIME = "own time"
 """The column for the times of rows that have none: no column of a program's own."""
@@ -420,21 +423,34 @@ class ArrowStream(ColumnOperators):
         return self._add(kind, made, name=name, key=key, in_place=self._output.placed == key)
 
     def join(
-        self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
+        self,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        *,
+        how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
+        suffix: str = "_right",
+        name: str | None = None,
     ) -> ArrowStream:
-        """Pairs of rows of both streams with equal keys: the inner join.
+        """Per time, pairs of rows of both streams with equal keys; sent when the time closes.
 
-        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time
-        that is not before either's. Null keys match nothing.
+        Rows of different times are no pair, such as events and a table that is read once: for these there is
+        `join_so_far`. `table_join` has the row that is valid at the time of an event, and
+        `ColumnCollection.join` follows rows that change. A null in a key matches nothing, so that such a row
+        has no match.
 
         Args:
             other: The right side.
             on: The key's column, or columns, on both sides.
+            how: The rows without a match that come, too, with nulls in the other side's columns: this
+                stream's (``"left"``), the other's (``"right"``), both (``"full"``), or none (``"inner"``).
+                ``"semi"`` returns this stream's rows that have a match, each once, and ``"anti"`` those
+                that have none, both with this stream's columns.
             suffix: Added to names of the right side that the left side has, too. The right side's key
                 columns are left out.
             name: The operator's name.
 
         Raises:
+            ValueError: If `how` is another text.
             GraphError: If there is no such column, it cannot be hashed, its type differs between the sides,
                 or the result would have two columns of one name.
 
@@ -444,26 +460,68 @@ class ArrowStream(ColumnOperators):
             >>> def build(scope):
             ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 5]}))
             ...     sun = scope.to_stream(pa.table({"city": ["Ulm", "Rom"], "hours": [2, 9]}))
-            ...     return rain.join(sun, on="city").to_records().capture()
-            >>> ps.example(build).extract()
+            ...     both = rain.join(sun, on="city").to_records().capture()
+            ...     return both, rain.join(sun, on="city", how="anti").to_records().capture()
+            >>> both, without_sun = ps.example(build)
+            >>> both.extract()
             [(0, [{'city': 'Ulm', 'mm': 3, 'hours': 2}])]
+            >>> without_sun.extract()
+            [(0, [{'city': 'Bonn', 'mm': 5}])]
         """
+        joins = {str(each.label): each for each in JOINS}
+        if how not in joins:
+            raise ValueError(f"how is one of {', '.join(map(repr, joins))}, not {how!r}")
+        return self._joined_by_key(kinds.JOIN, other, on, joins[how], suffix, name)
+
+    def join_so_far(
+        self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
+    ) -> ArrowStream:
+        """Pairs of rows of both streams with equal keys, across times: the inner join of all rows so far.
+
+        Both sides are kept: a pair comes out as soon as both of its rows have arrived, at the least time
+        that is not before either's. A null in a key matches nothing. When one side has ended, nothing of the
+        other is kept for it.
+
+        Args:
+            other: The right side.
+            on: The key's column, or columns, on both sides.
+            suffix: As in `join`.
+            name: The operator's name.
+
+        Raises:
+            GraphError: As in `join`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.to_stream(pa.table({"city": ["Ulm", "Bonn"], "day": [1, 4]})).delay("day")
+            ...     sun = scope.to_stream(pa.table({"city": ["Ulm", "Rom"], "hours": [2, 9]}))
+            ...     return rain.join_so_far(sun, on="city").to_records().capture()
+            >>> ps.example(build).extract()
+            [(1, [{'city': 'Ulm', 'day': 1, 'hours': 2}])]
+        """
+        return self._joined_by_key(kinds.JOIN_SO_FAR, other, on, How.INNER, suffix, name)
+
+    def _joined_by_key(
+        self,
+        kind: Kind,
+        other: ArrowStream,
+        on: str | Sequence[str],
+        how: How,
+        suffix: str,
+        name: str | None,
+    ) -> ArrowStream:
+        """Appends a join by key, per time or across times."""
         if not isinstance(other, ArrowStream):
             raise TypeError(f"an ArrowStream joins another ArrowStream, not {other!r}")
         by = key_names(on)
         ours, theirs = self._output, other._output
         in_place = (ours.placed == self._columns.key(by), theirs.placed == other._columns.key(by))
-        schema, key = _core.join_schema(self._columns, other._columns, by, suffix)
-        node = self.scope._append(
-            kinds.JOIN,
-            [ours, theirs],
-            Output(Form.COLUMNS, schema, placed=key),
-            name=name,
-            by=by,
-            suffix=suffix,
-            in_place=in_place,
-        )
-        return self._of(node.output)
+        schema, key = _core.join_schema(self._columns, other._columns, by, suffix, how)
+        made = Output(Form.COLUMNS, schema, placed=key)
+        terms: dict[str, Any] = {"by": by, "suffix": suffix, "how": how, "in_place": in_place}
+        return self._of(self.scope._append(kind, [ours, theirs], made, name=name, **terms).output)
 
     def count(self, *, name: str | None = None) -> Stream[int]:
         """Counts the rows of each time, of all workers; sent on the first worker when the time closes.
@@ -1418,9 +1476,9 @@ class ArrowStream(ColumnOperators):
         """Adds a column with the times of the results of windows."""
         import pyarrow as pa
 
-        told = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
-        made = Output(Form.COLUMNS, _core.own_times_schema(self._columns, told))
-        return self._add(kinds.OWN_TIMES, made, name=part_name(name, kinds.OWN_TIMES.name), told=told)
+        times = _core.Schema(pa.schema([pa.field(OWN_TIME, self._output.time_type)]))
+        made = Output(Form.COLUMNS, _core.own_times_schema(self._columns, times))
+        return self._add(kinds.OWN_TIMES, made, name=part_name(name, kinds.OWN_TIMES.name), times=times)
 
     def _windows_in_order(
         self,
@@ -1460,8 +1518,10 @@ class ArrowStream(ColumnOperators):
         schema = kernel.output()
         made = results_of_windows(schema, schema.to_pyarrow().names[len(keys)])
         sides = [(self._mixed, None if self._output.placed == key else key, at)]
+        counted = isinstance(window, Count)
+        kind = kinds.WINDOW_IN_ORDER
         return self._of(
-            in_time_order(self.scope, kinds.WINDOW_IN_ORDER, sides, kernel, made, state, name=name)
+            in_time_order(self.scope, kind, sides, kernel, made, state, name=name, sends_at_end=counted)
         )
 
 
@@ -1562,13 +1622,13 @@ def _together(outputs: list[Output]) -> Output:
     first = outputs[0]
     if {(output.form, output.time_column) for output in outputs} == {(Form.MIXED, first.time_column)}:
         return Output(Form.MIXED, first.schema, time_column=first.time_column)
-    told = {output.time_type for output in outputs}
+    types = {output.time_type for output in outputs}
     alike = all(output.placed == first.placed for output in outputs)
     return Output(
         Form.COLUMNS,
         first.schema,
         placed=first.placed if alike else None,
-        time_type=told.pop() if len(told) == 1 else None,
+        time_type=types.pop() if len(types) == 1 else None,
     )
 
 
@@ -1666,7 +1726,7 @@ def _joined(
     """
     both = (left, right)
     places = [stream._columns.key(keys) for stream in both]
-    at = [_core.time_column_of(side._columns, told) for side, told in zip(both, times, strict=True)]
+    at = [_core.time_column_of(side._columns, column) for side, column in zip(both, times, strict=True)]
     rows = [stream._mixed for stream in both]
     if state is not None:
         kept = Kept(kernel, places if kinds == 2 else places[1:], shown, hidden=hidden)

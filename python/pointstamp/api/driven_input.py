@@ -34,7 +34,7 @@ class DrivenInput:
 
     @property
     def position(self) -> Position:
-        """The place where the input stands, where checkpoints are made: see `InputHandle.position`."""
+        """The place where the input stands, where checkpoints are made. See `InputHandle.position`."""
         return self._handle.position
 
     @property

@@ -16,11 +16,11 @@ from pointstamp.api.windowed_stream import WindowedStream
 from pointstamp.event_time.clock import clock_of
 from pointstamp.logic import stateful
 from pointstamp.logic.in_time_order import in_time_order
+from pointstamp.logic.join_inputs import both_sides, check_sides, left_or_inner, pairs_of
 from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import KeyContext, Process
-from pointstamp.logic.sides import both_sides, check_sides, left_or_inner, pairs_of
 from pointstamp.logic.state import KeyedState, claimed
-from pointstamp.logic.terms import terms_of
+from pointstamp.logic.state_settings import settings_of
 from pointstamp.logic.timed import map_timed
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class KeyedStream(Generic[K, T]):
             raise ValueError(
                 f"ttl is how long a key is silent before it is forgotten, more than 0, not {ttl}"
             )
-        kept = claimed(state, terms_of(self.scope, operator, self._clock, **given), span)
+        kept = claimed(state, settings_of(self.scope, operator, self._clock, **given), span)
         made = in_time_order(
             self.scope,
             self._output,
@@ -324,9 +324,9 @@ class KeyedStream(Generic[K, T]):
 
     def scan(
         self,
-        default: Callable[[], S],
-        fold: Callable[[S, T], S],
+        fold: Callable[[K, T, S], S],
         *,
+        default: Callable[[], S],
         ttl: Any = None,
         state: KeyedState[K, S] | None = None,
         name: str | None = None,
@@ -334,8 +334,8 @@ class KeyedStream(Generic[K, T]):
         """The state of each key after each of its records, at the record's time.
 
         Args:
+            fold: Called with a key, a record and the key's state; returns the new state.
             default: Makes the state of a key that has none.
-            fold: Called with the state and a record; returns the new state.
             ttl: A key is forgotten when no record of it has come for so long, in event time: a record at
                 exactly so long after the last finds it forgotten. An int or a timedelta. None: never.
             state: Where to keep it, to be listed, or restored from a snapshot.
@@ -345,13 +345,14 @@ class KeyedStream(Generic[K, T]):
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     bids = scope.to_stream([("pen", 3), ("cup", 5), ("pen", 2)])
-            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).scan(int, max).capture()
+            ...     by_item = bids.key_by(lambda bid: bid[0], lambda bid: bid[1])
+            ...     return by_item.scan(lambda item, bid, most: max(bid, most), default=int).capture()
             >>> ps.example(build).extract()
             [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
         """
-        function_of("scan", default)
         function_of("scan", fold)
-        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, default, fold), state, ttl)
+        function_of("scan", default)
+        return self._stateful("scan", name, lambda kept: stateful.Scan(kept, fold, default), state, ttl)
 
     def running(
         self,
@@ -679,7 +680,7 @@ class KeyedStream(Generic[K, T]):
         **given: Any,
     ) -> Stream[Any]:
         both = both_sides(self, other, name)
-        kept = claimed(state, terms_of(self.scope, operator, self._clock, **given))
+        kept = claimed(state, settings_of(self.scope, operator, self._clock, **given))
         given_one = state is not None
         made = in_time_order(
             self.scope, both, name or operator, make, kept, is_given=given_one, by_turn=by_turn

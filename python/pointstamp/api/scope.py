@@ -743,11 +743,11 @@ class Scope(Drawable):
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle
         if durable is not None:
             durable = function_of("durable", durable)
-        told: Any = {"past_state": acknowledge_past_state, "durable": durable}
+        terms: Any = {"past_state": acknowledge_past_state, "durable": durable}
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
             timing: Timing = EventTime(times, units, idle, apart=True)
-            reading = Reading(name, source, offsets or {}, timing, **told)
+            reading = Reading(name, source, offsets or {}, timing, **terms)
             read = reading.install(self, columns)
             column = None if columns is None else str(event_time)
             made = late_apart(self, read, times, unit, column)
@@ -760,7 +760,7 @@ class Scope(Drawable):
             timing = Arrival(every)
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
-        reading = Reading(name, source, offsets or {}, timing, **told)
+        reading = Reading(name, source, offsets or {}, timing, **terms)
         return stream_of(self, reading.install(self, columns))
 
     @overload

@@ -1015,8 +1015,8 @@ class Stream(RecordOperators[T]):
     ) -> Stream[Any]:
         """Per time, pairs of both streams' ``(key, value)`` records of one key: ``(key, (ours, theirs))``.
 
-        Pairs are sent when the time closes. For different times there is `KeyedStream.interval_join`, and for
-        records that stay, `Collection.join`.
+        Pairs are sent when the time closes. Records of different times are no pair: for events there are
+        `KeyedStream.interval_join` and `table_join`, and for records that stay, `Collection.join`.
 
         Args:
             other: The other stream.
@@ -1041,7 +1041,7 @@ class Stream(RecordOperators[T]):
             [(0, [('ann', (7, 'Ulm')), ('bob', (9, None))])]
         """
         from pointstamp.logic.join_and_sort import BothSides, join_per_time
-        from pointstamp.logic.sides import pairs_of
+        from pointstamp.logic.join_inputs import pairs_of
 
         outer = pairs_of(how)
         if fn is not None:

@@ -12,11 +12,12 @@ from pointstamp._validation import count_of, function_of, unknown_attribute
 from pointstamp.api.classes import stream_of
 from pointstamp.event_time.clock import clock_of
 from pointstamp.expr import reducers
+from pointstamp.expr.windows import Count
 from pointstamp.logic.assigning import assigner, in_units
 from pointstamp.logic.in_time_order import in_time_order
-from pointstamp.logic.sides import both_sides, pairs_of
+from pointstamp.logic.join_inputs import both_sides, pairs_of
 from pointstamp.logic.state import claimed
-from pointstamp.logic.terms import terms_of
+from pointstamp.logic.state_settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +97,7 @@ class WindowedStream(Generic[K, T]):
             given: The reducer's arguments that its states follow from.
         """
         operator = f"window: {what}"
-        terms = terms_of(
+        terms = settings_of(
             self.scope,
             operator if self._by_key else f"{operator} over all",
             self._clock,
@@ -117,6 +118,7 @@ class WindowedStream(Generic[K, T]):
             kept,
             is_given=self._state is not None,
             by_turn=True,
+            sends_at_end=isinstance(self._window, Count),
         )
         results: Stream[Any] = stream_of(self.scope, made)
         if emit is not None:

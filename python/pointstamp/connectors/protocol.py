@@ -90,7 +90,7 @@ class PartitionReader(ABC, Generic[T]):
     @property
     @abstractmethod
     def offset(self) -> Any:
-        """The place where the next `read` begins: after all that was returned.
+        """The place where the next `read` begins, after all that was returned.
 
         Plain JSON data: None, a bool, an int, a float, a str, or a list or a dict with str keys of these. The
         result of ``json.loads(json.dumps(offset))`` is equal to it, and resumes at the same position.
@@ -192,7 +192,7 @@ class PartitionReader(ABC, Generic[T]):
 
     @property
     def acknowledges(self) -> bool:
-        """Whether `durable` does something: by default, whether the reader has a method of its own."""
+        """Whether `durable` does something. By default, whether the reader has a method of its own."""
         return "durable" in getattr(self, "__dict__", ()) or type(self).durable is not PartitionReader.durable
 
     def close(self) -> None:

@@ -655,7 +655,7 @@ class Reading:
                     raise
             last = time if last is None else max(last, time)
         if watermark is not None:
-            self._timing.told(partition, watermark)
+            self._timing.set_watermark(partition, watermark)
         self._at[partition] = offset
         self._remember(partition, offset, last)
         return len(batch)

@@ -75,7 +75,7 @@ class Timing:
         """Returns the time of lines that could not be read, and that no record follows in the partition."""
         return self.frontier()
 
-    def told(self, partition: str, watermark: int) -> None:
+    def set_watermark(self, partition: str, watermark: int) -> None:
         """Notes a reader's report that nothing before an event time comes any more."""
 
     def ended(self, partition: str) -> None:
@@ -214,13 +214,15 @@ class EventTime(Timing):
         if min(places) >= len(batch):
             return [None] * len(places)
         if isinstance(batch, list):
-            told = [self._told_by(record) for record in batch]
+            stated = [self._time_of(record) for record in batch]
         else:
-            told = [_checked(time) for time in self._column(batch).to_pylist()]
+            stated = [_checked(time) for time in self._column(batch).to_pylist()]
         latest, _ = self._latest.get(partition, (0, 0.0))
-        before = list(accumulate(told, max, initial=latest))
+        before = list(accumulate(stated, max, initial=latest))
         return [
-            max(told[place], before[place] - self._lateness, self._frontier) if place < len(told) else None
+            max(stated[place], before[place] - self._lateness, self._frontier)
+            if place < len(stated)
+            else None
             for place in places
         ]
 
@@ -229,7 +231,7 @@ class EventTime(Timing):
         latest, _ = self._latest.get(partition, (0, 0.0))
         return max(latest, self._frontier)
 
-    def _told_by(self, record: Any) -> int:
+    def _time_of(self, record: Any) -> int:
         """Returns the time of a record; an error names the record."""
         assert callable(self._time)
         try:
@@ -251,7 +253,7 @@ class EventTime(Timing):
         parts: dict[int, list[Any]] = {}
         late: dict[int, list[Any]] = {}
         for record in batch:
-            time = self._told_by(record)
+            time = self._time_of(record)
             watermark = latest - self._lateness
             if time < watermark:
                 late.setdefault(watermark, []).append(record)
@@ -269,7 +271,7 @@ class EventTime(Timing):
     def _records(self, batch: list[Any]) -> Iterator[tuple[int, list[Any]]]:
         parts: dict[int, list[Any]] = {}
         for record in batch:
-            parts.setdefault(self._told_by(record), []).append(record)
+            parts.setdefault(self._time_of(record), []).append(record)
         yield from sorted(parts.items(), key=lambda part: part[0])
 
     def _columns(self, batch: Any) -> Iterator[tuple[int, Any]]:
@@ -284,7 +286,7 @@ class EventTime(Timing):
             yield time, batch.slice(start, rows)
             start += rows
 
-    def told(self, partition: str, watermark: int) -> None:
+    def set_watermark(self, partition: str, watermark: int) -> None:
         """Returns the watermark of a partition, from its reader where it has one."""
         if self._own:
             latest, _ = self._latest.get(partition, (0, 0.0))

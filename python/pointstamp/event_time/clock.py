@@ -102,7 +102,7 @@ class Clock:
         """The lengths that were given as ints."""
         return self._kind.lengths
 
-    def told(self) -> str | None:
+    def described(self) -> str | None:
         """Describes the known unit of the times: ints, or datetimes with their unit; None if unknown."""
         kind = self._kind
         if kind.datetimes is None:
@@ -112,10 +112,10 @@ class Clock:
         microseconds, parts = kind.unit or (1, 1)
         return f"datetimes in units of {microseconds}/{parts} us"
 
-    def restore(self, told: str) -> None:
-        """Sets the unit from a checkpoint, in the form of `told`, unless it is known."""
+    def restore(self, described: str) -> None:
+        """Sets the unit from a checkpoint, in the form of `described`, unless it is known."""
         if self._kind.datetimes is None:
-            self._kind.datetimes = told != "ints"
+            self._kind.datetimes = described != "ints"
 
     def join(self, other: Clock) -> None:
         """Notes that two streams come together: both then know the unit of either.
@@ -236,7 +236,7 @@ class Clock:
         kinds = set(map(type, times))
         if kinds == {int}:
             self._settle(False, _TOLD, times[0])
-            if not self._kind.lengths.is_told:
+            if not self._kind.lengths.is_known:
                 self._kind.lengths.saw(max(times))
             return times
         if all(issubclass(kind, datetime) for kind in kinds):

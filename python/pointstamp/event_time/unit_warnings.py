@@ -42,14 +42,14 @@ class Lengths:
         second: The number of units in a second, where that is known; None until the first time reveals it.
     """
 
-    __slots__ = ("_given", "_noted", "_second", "_time", "is_told")
+    __slots__ = ("_given", "_noted", "_second", "_time", "is_known")
 
     def __init__(self, second: int | None = None) -> None:
         self._given: list[_Given] = []
         self._noted: set[_Given] = set()
         self._second = second
         self._time: int | None = None
-        self.is_told = second is not None
+        self.is_known = second is not None
 
     def note(self, what: str, length: int) -> None:
         """Notes a length that the program gives now."""
@@ -57,16 +57,16 @@ class Lengths:
         if given in self._noted:
             return  # an operator may ask twice
         self._noted.add(given)
-        if self.is_told:
+        if self.is_known:
             self._check(given)
         else:
             self._given.append(given)
 
     def saw(self, time: int) -> None:
         """Notes the first event time above 0."""
-        if self.is_told or time <= 0:
+        if self.is_known or time <= 0:
             return
-        self.is_told, self._time = True, time
+        self.is_known, self._time = True, time
         for least, second, _ in _UNITS:
             if least <= time < _CENTURY * second:
                 self._second = second
@@ -77,12 +77,12 @@ class Lengths:
     def join(self, other: Lengths) -> None:
         """Takes over the lengths of another stream, which comes together with this one."""
         given, other._given = other._given, []
-        if not self.is_told and other.is_told:
-            self.is_told, self._second, self._time = True, other._second, other._time
+        if not self.is_known and other.is_known:
+            self.is_known, self._second, self._time = True, other._second, other._time
             given += self._given
             self._given = []
         for one in given:
-            if self.is_told:
+            if self.is_known:
                 self._check(one)
             else:
                 self._given.append(one)
@@ -91,13 +91,13 @@ class Lengths:
         if self._second is None or not (other := _other_unit(given.length, self._second)):
             return
         unit = next(name for _, second, name in _UNITS if second == self._second)
-        told = (
+        unit = (
             f"the event times are in {unit}"
             if self._time is None
             else f"event times such as {self._time} look like {unit} since 1970"
         )
         warn_usage(
-            f"{given.what} is {given.length}, and {told}: {_in_seconds(given.length, self._second)}. If "
+            f"{given.what} is {given.length}, and {unit}: {_in_seconds(given.length, self._second)}. If "
             f"{other} were meant, multiply or divide, so that both are of one unit; if it is meant so, "
             f"warnings.filterwarnings('ignore', category=pointstamp.UsageWarning)",
             given.line,

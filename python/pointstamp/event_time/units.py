@@ -204,7 +204,7 @@ def split_columns(
             return None, [], latest
         if low < 0:
             raise TimeError(f"the event time {low} is below 0, where there are no timestamps")
-        if lengths is not None and not lengths.is_told:
+        if lengths is not None and not lengths.is_known:
             lengths.saw(high)
         if limit is not None and high > (most := limit()):
             ahead = pc.greater(times, most)
@@ -237,12 +237,12 @@ def split_rows(
             return None, [], latest
         if low >= max(latest, high) - lateness and low >= floor:
             return batch, [], max(latest, high)
-        told = times
+        believed = times
     else:
-        told = pc.if_else(ahead, pa.scalar(latest), times)
+        believed = pc.if_else(ahead, pa.scalar(latest), times)
     # A late row never raises the maximum, so that the maximum over all rows is the maximum over those on
     # time.
-    most = pc.max_element_wise(pc.cumulative_max(told), pa.scalar(latest))
+    most = pc.max_element_wise(pc.cumulative_max(believed), pa.scalar(latest))
     least = pc.max_element_wise(pc.subtract(most, lateness), pa.scalar(floor))
     on_time = pc.greater_equal(times, least)
     if ahead is not None:

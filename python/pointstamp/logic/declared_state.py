@@ -291,7 +291,7 @@ def _give_back_waiting(
             sizes.append(len(written))
         # The pieces of other workers have keys that are not this worker's, as they were then.
         if chain is not None and of == place:
-            chain.go_on(links, sizes)
+            chain.resume(links, sizes)
     if isinstance(state, WaitingByKey):
         state.take_back({key: entry for key, entry in entries.items() if restored.is_mine(key)})
 

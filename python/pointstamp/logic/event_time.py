@@ -95,8 +95,8 @@ def event_times(
         operator.build(watermark.alone, tuple, start=True)
         return on_time_made, late_made
     # Also present with one worker: the computation may resume from a checkpoint with any number of workers.
-    told, told_made, telling = operator.new_output()
-    watermark.telling = telling
+    announcements, announced, announcing = operator.new_output()
+    watermark.announcing = announcing
     operator.set_summary(0, 2, None)
     if scope.peers == 1:
         operator.keeps_waiting(watermark)
@@ -107,13 +107,13 @@ def event_times(
     operator.new_input(loop.output, (PactKind.BROADCAST, None))
     for input, output in ((1, 0), (1, 1), (1, 2)):
         operator.set_summary(input, output, None)
-    watermark.neighbours = neighbours = Neighbours(watermark, info, told, telling, idle)
+    watermark.neighbours = neighbours = Neighbours(watermark, info, announcements, announcing, idle)
     operator.keeps_waiting(watermark)
     watermark.retention = operator.retention([on_time_made, late_made])
     if watermark.retention is not None:
         operator.set_summary(1, 3, None)
     operator.build(neighbours.run, tuple, start=True)
-    scope._connect(loop, told_made)
+    scope._connect(loop, announced)
     return on_time_made, late_made
 
 
@@ -149,7 +149,7 @@ class Watermark:
         # The retention of sent records: their times in the source are of another kind.
         self.retention: Retention | None = None
         # The broadcast to other workers: the capability, and the output.
-        self.telling: Capability | None = None
+        self.announcing: Capability | None = None
         self.neighbours: Neighbours | None = None
         self._restored = False
 
@@ -157,11 +157,11 @@ class Watermark:
         """See `Waiting`."""
         others = None if self.neighbours is None else self.neighbours.taken()
         times = self._latest, self._stands, self._sent, self.floor
-        return times, self.ended, self._clock.told(), others
+        return times, self.ended, self._clock.described(), others
 
     def give_back(self, taken: tuple[Any, ...], restored: Restored) -> None:
         """See `Waiting`."""
-        times, ended, told, others = taken
+        times, ended, unit, others = taken
         if not self._restored:
             self._latest, self._stands, self._sent, self.floor = times
         else:
@@ -171,8 +171,8 @@ class Watermark:
             self.floor = min(self.floor, floor)
         self._restored = True
         self.ended = ended
-        if told is not None:
-            self._clock.restore(told)
+        if unit is not None:
+            self._clock.restore(unit)
         if self.neighbours is not None:
             self.neighbours.give_back(others, restored, ended=ended)
 
@@ -217,8 +217,8 @@ class Watermark:
             self.ended = True
             for _, capability in (self._on_time, self._late):
                 capability.drop()
-            if self.neighbours is None and self.telling is not None:
-                self.telling.drop()
+            if self.neighbours is None and self.announcing is not None:
+                self.announcing.drop()
         self.settle()
         return any_came
 
@@ -246,14 +246,14 @@ class Neighbours:
         self,
         watermark: Watermark,
         info: Any,
-        told: OutputPort[Any],
-        telling: Capability,
+        announcements: OutputPort[Any],
+        announcing: Capability,
         patience: float,
     ) -> None:
         self._watermark = watermark
         self._info = info
-        self._told = told
-        self._telling = telling
+        self._announcements = announcements
+        self._announcing = announcing
         self._patience = patience
         self._state = _ACTIVE
         self._said: tuple[int, int] | None = None
@@ -310,7 +310,7 @@ class Neighbours:
         asked = was_idle or any(state == _IDLE for state, _ in self._others.values())
         if saying != self._said and (asked or self._state != _ACTIVE):
             self._said = saying
-            with self._told.session(self._telling) as session:
+            with self._announcements.session(self._announcing) as session:
                 session.give((self._info.index, *saying))
         if self._state == _ENDED:
-            self._telling.drop()
+            self._announcing.drop()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.holding_back import NO_SNAPSHOT, HoldingBack
 from pointstamp.logic.in_time_order import root_only
-from pointstamp.logic.terms import terms_of
+from pointstamp.logic.state_settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ def in_time_order(
     state: KeyedState[Any, Any] | None,
     *,
     name: str | None,
+    sends_at_end: bool = False,
 ) -> Output:
     """Adds the operator that feeds a kernel, and returns the output with the results.
 
@@ -46,6 +47,7 @@ def in_time_order(
         output: For the results.
         state: The state that lists the kernel's contents, and was already given the kernel.
         name: The operator's name in the program.
+        sends_at_end: Whether results are sent when the inputs end.
 
     Raises:
         GraphError: If the scope is not the outermost one.
@@ -54,7 +56,8 @@ def in_time_order(
     keeper = None if state is None else _Keeper(state)
     reads = [read for read, _, _ in sides]
     moved = [(key, at) for _, key, at in sides]
-    return scope._append(kind, reads, output, name=name, sides=moved, kernel=kernel, keeper=keeper).output
+    terms: dict[str, Any] = {"sides": moved, "kernel": kernel, "keeper": keeper, "sends_at_end": sends_at_end}
+    return scope._append(kind, reads, output, name=name, **terms).output
 
 
 class _Keeper:
@@ -117,7 +120,9 @@ def kept_in(
         ValueError: If the state is another operator's already, or was restored for one of other terms.
     """
     columns = [str(batch.schema.remove_metadata()).replace("\n", ", ") for batch in kept.tables()]
-    state._claim(terms_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_rows_in(kept)
+    state._claim(settings_of(scope, f"{operator} of columns", **given, keeps=columns), None)._keep_rows_in(
+        kept
+    )
 
 
 class Kept:

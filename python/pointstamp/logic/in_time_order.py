@@ -81,6 +81,7 @@ def in_time_order(
     *,
     is_given: bool = False,
     by_turn: bool = False,
+    sends_at_end: bool = False,
 ) -> Output:
     """The operator, and its results as a stream of event times.
 
@@ -95,6 +96,7 @@ def in_time_order(
         state: The kind of its state.
         is_given: Whether the program was given the state, and takes snapshots of it.
         by_turn: Whether each turn of a loop is by itself, since results come at later event times.
+        sends_at_end: Whether results are sent when the input ends.
 
     Raises:
         GraphError: If the program was given the state in a scope whose times have several coordinates.
@@ -106,7 +108,7 @@ def in_time_order(
                 f"here have {scope.dims} coordinates. Leave state= out, or leave() the scope before"
             )
         return in_scope(scope, keyed, name, make, state, by_turn=by_turn)
-    operator = PlannedOperator(scope, name)
+    operator = PlannedOperator(scope, name, sends_at_end=sends_at_end)
     operator.new_input(keyed.read_as(Form.TIMED), (PactKind.EXCHANGE_KEYS, None))
     port, results, capability = operator.new_output(form=Form.TIMED)
     arrivals = Arrivals()

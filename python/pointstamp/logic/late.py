@@ -54,7 +54,7 @@ def times_of(event_time: Any, lateness: Any, schema: Any) -> Times:
 
     def of_batch(batch: Any) -> Any:
         whole = _whole(batch.column(at), event_time)
-        if not unit.lengths.is_told and len(whole):
+        if not unit.lengths.is_known and len(whole):
             unit.lengths.saw(pc.max(whole).as_py())
         return whole
 

@@ -46,11 +46,12 @@ class PlannedOperator:
     Args:
         scope: Where it is.
         name: The operator's name.
+        sends_at_end: Whether results are sent when the inputs end.
     """
 
     __slots__ = ("_begun", "_inputs", "_outputs", "_ports", "_scope", "core", "name", "node", "state")
 
-    def __init__(self, scope: BuildingScope, name: str) -> None:
+    def __init__(self, scope: BuildingScope, name: str, *, sends_at_end: bool = False) -> None:
         scope._plan_scope.check_building()
         self.name = name
         self.core: _core.Builder = scope._engine.operator(name)
@@ -61,7 +62,14 @@ class PlannedOperator:
         self._begun: list[Capability] = []
         self.state: Any = None  # the state of a custom operator, for its constructor
         self.node = scope._building.reserved(
-            scope._plan_scope, shape.OPERATOR, self._inputs, self._outputs, name, pacts=[], summaries=[]
+            scope._plan_scope,
+            shape.OPERATOR,
+            self._inputs,
+            self._outputs,
+            name,
+            pacts=[],
+            summaries=[],
+            sends_at_end=sends_at_end,
         )
 
     @property

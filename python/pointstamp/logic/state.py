@@ -18,7 +18,7 @@ from pointstamp._core import with_one_nan, worker_of_key
 from pointstamp._validation import suggesting
 from pointstamp.errors import CheckpointError, CodecError
 from pointstamp.logic import snapshots as written
-from pointstamp.logic.terms import Terms, whole_run
+from pointstamp.logic.state_settings import StateSettings, whole_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -89,7 +89,7 @@ class KeyedState(Generic[K, S]):
         ...     with worker.dataflow() as scope:
         ...         sales = scope.to_stream([("ann", 5), ("bob", 2), ("ann", 3)])
         ...         by_name = sales.key_by(lambda sale: sale[0], lambda sale: sale[1])
-        ...         by_name.scan(int, lambda total, amount: total + amount, state=state)
+        ...         by_name.scan(lambda _, amount, total: total + amount, default=int, state=state)
         ...     worker.run()
         ...     return dict(state.items())
         >>> ps.execute(main)
@@ -109,10 +109,10 @@ class KeyedState(Generic[K, S]):
         "_notes",
         "_rows",
         "_seen",
+        "_settings",
         "_snapshot_at",
         "_states",
         "_tables",
-        "_terms",
         "_ttl",
         "_wake",
         "frontier",
@@ -142,8 +142,8 @@ class KeyedState(Generic[K, S]):
         self._wake: Callable[[], None] | None = None
         self._due: list[tuple[int, int, K]] = []
         self._entries = 0
-        # The operator's terms; before it has one, the snapshot's.
-        self._terms: Terms | None = None
+        # The operator's settings; before it has one, the snapshot's.
+        self._settings: StateSettings | None = None
         self._claimed = False
         # From a snapshot of rows: for each kind the batches, the number of this worker, and of all.
         self._tables: tuple[list[list[Any]], int, int] | None = None
@@ -195,7 +195,7 @@ class KeyedState(Generic[K, S]):
             >>> state = ps.KeyedState()
             >>> def build(scope):
             ...     keyed = scope.to_stream([5, 6, 7]).key_by(lambda n: n % 2)
-            ...     return keyed.scan(int, int.__add__, state=state)
+            ...     return keyed.scan(lambda _, n, total: total + n, default=int, state=state)
             >>> ps.example(build) and dict(state.items())
             {1: 12, 0: 6}
         """
@@ -228,7 +228,7 @@ class KeyedState(Generic[K, S]):
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> bytes:
-        """Returns the state as bytes, as of `frontier`: its terms, and its contents.
+        """Returns the state as bytes, as of `frontier`: its settings, and its contents.
 
         Raises:
             ValueError: If it is no operator's yet.
@@ -239,13 +239,13 @@ class KeyedState(Generic[K, S]):
             >>> state = ps.KeyedState()
             >>> def build(scope):
             ...     keyed = scope.to_stream([5, 6, 7]).key_by(lambda n: n % 2)
-            ...     return keyed.scan(int, int.__add__, state=state)
+            ...     return keyed.scan(lambda _, n, total: total + n, default=int, state=state)
             >>> ps.example(build) and dict(ps.KeyedState.restore([state.snapshot()]).items())
             {1: 12, 0: 6}
         """
-        if self._terms is None:
+        if self._settings is None:
             raise ValueError("this KeyedState is no operator's yet: give it to one as state=")
-        made = self._as_bytes(self._terms.now())
+        made = self._as_bytes(self._settings.now())
         # Not before: state without a snapshot is still needed, and `_as_bytes` may raise.
         if self.frontier is not None:
             self._snapshot_at = self.frontier
@@ -253,8 +253,8 @@ class KeyedState(Generic[K, S]):
             self._wake()
         return made
 
-    def _as_bytes(self, of: Terms) -> bytes:
-        """Returns the state as bytes, for terms."""
+    def _as_bytes(self, of: StateSettings) -> bytes:
+        """Returns the state as bytes, for settings."""
         header = (self.frontier, of.operator, dict(of.given), of.index, of.peers)
         if self._rows is not None:
             return written.write(
@@ -295,7 +295,7 @@ class KeyedState(Generic[K, S]):
     def restore(cls, snapshots: Iterable[bytes], *, index: int = 0, peers: int = 1) -> KeyedState[Any, Any]:
         """The state of a worker, from the snapshots of all workers of a run, of however many.
 
-        It is for the operator from which it was taken: one of the same kind, with the same terms and
+        It is for the operator from which it was taken: one of the same kind, with the same settings and
         functions. The operator leaves out records before the snapshot's frontier, and counts them in
         `left_out`, so that a source may begin earlier. A snapshot of a run that had ended resumes at the
         beginning of time. Reading a snapshot can run code, as unpickling does: restore only snapshots that
@@ -318,7 +318,7 @@ class KeyedState(Generic[K, S]):
             >>> import pointstamp as ps
             >>> def build(scope, numbers, state):
             ...     keyed = scope.to_stream(numbers).key_by(lambda n: n % 2)
-            ...     return keyed.scan(int, lambda total, n: total + n, state=state).capture()
+            ...     return keyed.scan(lambda _, n, total: total + n, default=int, state=state).capture()
             >>> first = ps.KeyedState()
             >>> _ = ps.example(lambda scope: build(scope, [5, 6, 7], first))
             >>> second = ps.KeyedState.restore([first.snapshot()])
@@ -334,11 +334,11 @@ class KeyedState(Generic[K, S]):
         made: KeyedState[Any, Any] = cls()
         frontiers = set()
         tables: list[list[Any]] = []
-        of: list[Terms] = []
+        of: list[StateSettings] = []
         for snapshot in snapshots:
-            frontier, terms, of_rows, entries = _parts(snapshot)
+            frontier, settings, of_rows, entries = _parts(snapshot)
             frontiers.add(frontier)
-            of.append(terms)
+            of.append(settings)
             if of_rows:
                 tables += [[] for _ in range(len(entries) - len(tables))]
                 for kind, table in zip(tables, entries, strict=True):
@@ -353,7 +353,7 @@ class KeyedState(Generic[K, S]):
                         made._seen[key] = seen
                     if note is not None:
                         made._notes[key] = note
-        made._terms = whole_run(of, index, peers)
+        made._settings = whole_run(of, index, peers)
         if len(frontiers) > 1:
             raise ValueError(f"these snapshots are not of one frontier, but {sorted(frontiers, key=str)}")
         made.frontier = frontiers.pop() if frontiers else 0
@@ -364,9 +364,9 @@ class KeyedState(Generic[K, S]):
 
     def _head(self) -> tuple[Any, ...]:
         """Returns the part that is not by key, as plain data."""
-        assert self._terms is not None
-        told = None if self._terms.clock is None else self._terms.clock.told()
-        return (self._terms.operator, dict(self._terms.given)), self.frontier, told
+        assert self._settings is not None
+        unit = None if self._settings.clock is None else self._settings.clock.described()
+        return (self._settings.operator, dict(self._settings.given)), self.frontier, unit
 
     def _take_head(self, head: tuple[Any, ...], name: str) -> None:
         """Takes back the part that is not by key, of one worker.
@@ -374,17 +374,20 @@ class KeyedState(Generic[K, S]):
         Raises:
             CheckpointError: If that is of another operator, or of other arguments.
         """
-        (operator, given), frontier, told = head
-        assert self._terms is not None
-        was, now = Terms(operator, given, 0, 0), Terms(self._terms.operator, self._terms.given, 0, 0)
+        (operator, given), frontier, unit = head
+        assert self._settings is not None
+        was, now = (
+            StateSettings(operator, given, 0, 0),
+            StateSettings(self._settings.operator, self._settings.given, 0, 0),
+        )
         if was != now:
             raise CheckpointError(
                 f"operator '{name}' is {now}, and in the checkpoint {was}: give it another name, "
                 "and say what becomes of the state: Checkpoint(..., new=, drop=)"
             )
         self.frontier = frontier
-        if told is not None and self._terms.clock is not None:
-            self._terms.clock.restore(told)
+        if unit is not None and self._settings.clock is not None:
+            self._settings.clock.restore(unit)
 
     def _take_entries(self, entries: dict[K, Any]) -> None:
         """Takes back the state of keys, as `_entries_of` returned it."""
@@ -406,17 +409,17 @@ class KeyedState(Generic[K, S]):
 
     # ------------------------------------------------------------ for operators
 
-    def _claim(self, terms: Terms, ttl: int | None) -> KeyedState[K, S]:
+    def _claim(self, settings: StateSettings, ttl: int | None) -> KeyedState[K, S]:
         """Makes it the state of an operator.
 
         Raises:
-            ValueError: If it belongs to another operator already, or the restored state has other terms.
+            ValueError: If it belongs to another operator already, or the restored state has other settings.
         """
         if self._claimed:
             raise ValueError("this KeyedState is another operator's already: make one for each")
-        if self._terms is not None:
-            terms.accept(self._terms)
-        self._terms = terms
+        if self._settings is not None:
+            settings.accept(self._settings)
+        self._settings = settings
         self._claimed = True
         self._ttl = ttl
         if self.frontier is None:
@@ -432,10 +435,10 @@ class KeyedState(Generic[K, S]):
         return self
 
     def _another(self) -> KeyedState[K, S]:
-        """A state without keys for an operator of the same terms."""
-        assert self._terms is not None
+        """A state without keys for an operator of the same settings."""
+        assert self._settings is not None
         made: KeyedState[K, S] = KeyedState()
-        return made._claim(self._terms, self._ttl)
+        return made._claim(self._settings, self._ttl)
 
     def _on_snapshot(self, wake: Callable[[], None]) -> None:
         """Has a function called when a snapshot is taken."""
@@ -552,18 +555,20 @@ class KeyedState(Generic[K, S]):
                 del self._seen[key], self._born[key]
 
 
-def claimed(state: KeyedState[Any, Any] | None, terms: Terms, ttl: int | None = None) -> KeyedState[Any, Any]:
+def claimed(
+    state: KeyedState[Any, Any] | None, settings: StateSettings, ttl: int | None = None
+) -> KeyedState[Any, Any]:
     """Returns the state of an operator: the given one, or a new one.
 
     Raises:
-        ValueError: If it is another's already, or of other terms.
+        ValueError: If it is another's already, or of other settings.
     """
     kept: KeyedState[Any, Any] = KeyedState() if state is None else state
-    return kept._claim(terms, ttl)
+    return kept._claim(settings, ttl)
 
 
-def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
-    """Returns the parts of a snapshot: frontier, terms, whether its entries are tables, and the entries.
+def _parts(snapshot: bytes) -> tuple[int | None, StateSettings, bool, list[Any]]:
+    """Returns the parts of a snapshot: frontier, settings, whether its entries are tables, and the entries.
 
     Raises:
         CodecError: For bytes that are no snapshot, or a damaged one, or one of an earlier version.
@@ -574,4 +579,4 @@ def _parts(snapshot: bytes) -> tuple[int | None, Terms, bool, list[Any]]:
         frontier, operator, given, index, peers, of_rows = header
     except (TypeError, ValueError):
         raise CodecError("this snapshot has a right checksum and says nothing: no run wrote it") from None
-    return frontier, Terms(operator, given, index, peers), of_rows, entries
+    return frontier, StateSettings(operator, given, index, peers), of_rows, entries

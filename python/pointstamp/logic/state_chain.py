@@ -77,7 +77,7 @@ class StateChain:
         if self._links:
             self._changed.update(keys)
 
-    def go_on(self, pieces: list[Piece], sizes: list[int]) -> None:
+    def resume(self, pieces: list[Piece], sizes: list[int]) -> None:
         """Continues with the pieces of the checkpoint, of these lengths in bytes."""
         self._links = [_Link(self, piece, size) for piece, size in zip(pieces, sizes, strict=True)]
 

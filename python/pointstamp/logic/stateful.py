@@ -61,15 +61,18 @@ class Scan(Stateful):
     """The state after each record."""
 
     def __init__(
-        self, state: KeyedState[Any, Any], init: Callable[[], Any], f: Callable[[Any, Any], Any]
+        self,
+        state: KeyedState[Any, Any],
+        fold: Callable[[Any, Any, Any], Any],
+        default: Callable[[], Any],
     ) -> None:
         super().__init__(state)
-        self._init = init
-        self._f = f
+        self._fold = fold
+        self._default = default
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
-        f, init, states = self._f, self._init, self.state._states
+        fold, default, states = self._fold, self._default, self.state._states
         results: list[Any] = []
         append = results.append
         times, keys, values = part
@@ -77,8 +80,8 @@ class Scan(Stateful):
             try:
                 state = states[key]
             except KeyError:
-                state = init()
-            states[key] = state = f(state, value)
+                state = default()
+            states[key] = state = fold(key, value, state)
             append((key, state))
         out.give(times, results)
 

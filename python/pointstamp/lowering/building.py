@@ -181,6 +181,7 @@ class Building:
                 from pointstamp.lowering.closures import warn_of_kept  # only where checkpoints are made
 
                 warn_of_kept(nodes)
+        passes.check_loops(nodes)
         self._chains = passes.chains(nodes)
         self._instead = passes.left_out(nodes)
         self._wanted = passes.wanted(nodes, self._chains, self._instead)

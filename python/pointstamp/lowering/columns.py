@@ -63,7 +63,7 @@ def delay(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream
 @rule(columns.OWN_TIMES)
 def own_times(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Adds the times of rows as a column."""
-    return _core.with_own_times(stream, _read_schema(node), node["told"])
+    return _core.with_own_times(stream, _read_schema(node), node["times"])
 
 
 # ------------------------------------------------------------ by key
@@ -106,9 +106,17 @@ def distinct_so_far(_building: Building, node: Node, stream: _core.Stream) -> _c
 
 @rule(columns.JOIN)
 def join(_building: Building, node: Node, left: _core.Stream, right: _core.Stream) -> _core.Stream:
-    """Pairs rows of two streams by key."""
+    """Pairs rows of two streams by key, at each time."""
     schema, other = _read_schema(node), _read_schema(node, 1)
-    return _core.join_columns(left, schema, right, other, node["by"], node["suffix"], node["in_place"])
+    terms = (node["by"], node["suffix"], node["how"], node["in_place"])
+    return _core.join_columns(left, schema, right, other, *terms)
+
+
+@rule(columns.JOIN_SO_FAR)
+def join_so_far(_building: Building, node: Node, left: _core.Stream, right: _core.Stream) -> _core.Stream:
+    """Pairs rows of two streams by key, across times."""
+    schema, other = _read_schema(node), _read_schema(node, 1)
+    return _core.join_so_far_columns(left, schema, right, other, node["by"], node["suffix"], node["in_place"])
 
 
 @rule(columns.WINDOW)

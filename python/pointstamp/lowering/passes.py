@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pointstamp.plan.node import Form, Node, Output
 
-__all__ = ["Wanted", "chains", "check_recorded", "left_out", "wanted"]
+__all__ = ["Wanted", "chains", "check_loops", "check_recorded", "left_out", "wanted"]
 
 Wanted: TypeAlias = "dict[Output, dict[Form, Node]]"
 """Returns for each output the forms in which it is read, each with its first reader."""
@@ -104,6 +104,39 @@ def wanted(
             else:
                 readers[form] = node
     return found
+
+
+def check_loops(nodes: Sequence[Node]) -> None:
+    """Refuses operators in a loop that send results when their input ends: in the loop it never does.
+
+    Raises:
+        GraphError: The message names the windows to use instead.
+    """
+    if not any(node.closes for node in nodes):
+        return
+    waiting = [node for node in nodes if node.arguments and node.arguments.get("sends_at_end")]
+    if not waiting:
+        return
+    readers: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for node in nodes:
+        for read in node.inputs:
+            readers[read.output.node].append(node)
+        if node.closes is not None:
+            readers[node].append(node.closes)
+    for node in waiting:
+        found, reached = set(readers[node]), list(readers[node])
+        while reached:
+            for reader in readers[reached.pop()]:
+                if reader not in found:
+                    found.add(reader)
+                    reached.append(reader)
+        if node in found:
+            raise GraphError(
+                f"operator '{node.title}'{placed_at(node)} is in a loop, which would never end: windows of a "
+                "number of records send the last ones when their input ends, and this input waits for them. "
+                "Use Tumbling, Sliding or Session windows, or make the loop in scope.iterative(), where each "
+                "turn of the loop is by itself"
+            )
 
 
 _UNRECORDED = {

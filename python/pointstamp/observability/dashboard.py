@@ -198,18 +198,18 @@ class Page:
         host: The interface to listen on.
         port: The port; 0 takes a free one.
         answers: By path, the answer: a function of the query that returns a kind of content and a text.
-        told: The program's argument for the port, for errors.
+        argument: The program's argument for the port, for errors.
 
     Raises:
         ConfigError: If it cannot listen there.
     """
 
-    def __init__(self, host: str, port: int, answers: Answers, told: str = "dashboard=") -> None:
+    def __init__(self, host: str, port: int, answers: Answers, argument: str = "dashboard=") -> None:
         self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         try:
             self._server = _Server(host, port)
         except OSError as error:  # of the port, or of the interface
-            raise ConfigError(told + _refused(host, port, error)) from None
+            raise ConfigError(argument + _refused(host, port, error)) from None
         self._server.answer = lambda request: self.answer(request, answers)
         at = self._server.server_address[1]
         self.address = f"http://{written_address(host, at)}/"

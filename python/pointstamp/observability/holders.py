@@ -105,93 +105,95 @@ class Look:
     def _capabilities(self, stamp: Stamp) -> Iterator[Holder]:
         place, time = stamp.place, stamp.time
         found = False
-        for told in self._said.values():
-            if (place.address, time) in told.inputs:
+        for stats in self._said.values():
+            if (place.address, time) in stats.inputs:
                 found = True
-                yield self._input(stamp, told)
+                yield self._input(stamp, stats)
                 continue
             held = [
                 kept
-                for kept in told.capabilities
+                for kept in stats.capabilities
                 if (kept.address, kept.port, kept.time) == (place.address, place.port, time)
             ]
             if held:
                 found = True
-                yield self._kept(stamp, told, held)
-            elif self._standing_of(told).held.get((place.address, place.port, time), 0):
+                yield self._kept(stamp, stats, held)
+            elif self._standing_of(stats).held.get((place.address, place.port, time), 0):
                 found = True
-                yield self._native(stamp, told)
+                yield self._native(stamp, stats)
         missing = [
-            told
-            for told in self._said.values()
-            if place.address[0] not in told.dataflows and time == (0,) * len(time) and not found
+            stats
+            for stats in self._said.values()
+            if place.address[0] not in stats.dataflows and time == (0,) * len(time) and not found
         ]
-        for told in missing:
+        for stats in missing:
             found = True
-            yield self._unbuilt(stamp, told)
+            yield self._unbuilt(stamp, stats)
         key = (place.address, place.port, time)
-        known = sum(self._standing_of(told).held.get(key, 0) for told in self._said.values())
+        known = sum(self._standing_of(stats).held.get(key, 0) for stats in self._said.values())
         if not found or (known < stamp.amount and any(not silent.ended for silent in self._silent)):
             yield self._elsewhere(stamp)
 
-    def _input(self, stamp: Stamp, told: Statistics) -> Holder:
+    def _input(self, stamp: Stamp, stats: Statistics) -> Holder:
         name, made = self._named(stamp)
         when = written(outside(stamp.time))
         what = (
-            f"The input '{name}'{_made(made)} of worker {told.worker} stands at time {when} and is open: "
+            f"The input '{name}'{_made(made)} of worker {stats.worker} stands at time {when} and is open: "
             "records "
             f"may still be sent at that time."
         )
-        if told.at:
-            what += f" {_where(told)}"
+        if stats.at:
+            what += f" {_where(stats)}"
         cure = (
             f"When all its records at {when} are sent, call advance_to() on its handle with a later time, "
             "or close() "
             "after the last."
         )
-        return self._holder("input", stamp, told, 1, None, made, what, cure)
+        return self._holder("input", stamp, stats, 1, None, made, what, cure)
 
-    def _kept(self, stamp: Stamp, told: Statistics, held: Sequence[Any]) -> Holder:
+    def _kept(self, stamp: Stamp, stats: Statistics, held: Sequence[Any]) -> Holder:
         name, made = self._named(stamp)
         operator = self._graph.operators[stamp.place.address]
         oldest = max(held, key=lambda kept: kept.seconds)
         when = written(outside(stamp.time))
         several = f"{len(held)} capabilities" if len(held) > 1 else "a capability"
-        ran = told.ran.get(stamp.place.address)
+        ran = stats.ran.get(stamp.place.address)
         line = f", made at {_short(oldest.made)}" if oldest.made else ""
-        own = told.own.get(stamp.place.address)
+        own = stats.own.get(stamp.place.address)
         if operator.inputs:
             what = (
-                f"The operator '{name}'{_made(made)} on worker {told.worker} holds {several} for time "
+                f"The operator '{name}'{_made(made)} on worker {stats.worker} holds {several} for time "
                 f"{when}, for "
                 f"{oldest.seconds:.1f} s{line}{self._turn(stamp)}."
             )
             if own is not None:
                 what = (
-                    f"The operator '{name}'{_made(made)} on worker {told.worker} holds time {when}, for "
+                    f"The operator '{name}'{_made(made)} on worker {stats.worker} holds time {when}, for "
                     f"{oldest.seconds:.1f} s. {own[0]}"
                 )
-                return self._holder("capability", stamp, told, len(held), oldest.seconds, made, what, own[1])
+                return self._holder("capability", stamp, stats, len(held), oldest.seconds, made, what, own[1])
             cure = (
                 "When all is sent at that time, call drop() on it, downgrade() it to a later time, or let "
                 "the last "
                 "reference to it go."
             )
-            return self._holder("capability", stamp, told, len(held), oldest.seconds, oldest.made, what, cure)
+            return self._holder(
+                "capability", stamp, stats, len(held), oldest.seconds, oldest.made, what, cure
+            )
         what = (
-            f"The source '{name}'{_made(made)} on worker {told.worker} holds {several} for time {when}, for "
+            f"The source '{name}'{_made(made)} on worker {stats.worker} holds {several} for time {when}, for "
             f"{oldest.seconds:.1f} s{line}."
         )
         cure = "When all is sent at that time, downgrade() the capability, and drop() it at the end."
         kind = "source"
-        if stamp.place.address in self._standing_of(told).paused:
-            return self._paused(stamp, told)
+        if stamp.place.address in self._standing_of(stats).paused:
+            return self._paused(stamp, stats)
         if own is not None:
             what = (
-                f"The source '{name}'{_made(made)} on worker {told.worker} holds time {when}, for "
+                f"The source '{name}'{_made(made)} on worker {stats.worker} holds time {when}, for "
                 f"{oldest.seconds:.1f} s. {own[0]}"
             )
-            return self._holder(kind, stamp, told, len(held), oldest.seconds, made, what, own[1])
+            return self._holder(kind, stamp, stats, len(held), oldest.seconds, made, what, own[1])
         if ran is not None:
             what += f" It ran {_times(ran.times)}, last {ran.seconds:.1f} s ago; it runs when activated."
             if ran.alive:
@@ -203,81 +205,81 @@ class Look:
                     "`finally`, "
                     "and the source drop its capability when the thread has ended."
                 )
-        return self._holder(kind, stamp, told, len(held), oldest.seconds, oldest.made, what, cure)
+        return self._holder(kind, stamp, stats, len(held), oldest.seconds, oldest.made, what, cure)
 
-    def _paused(self, stamp: Stamp, told: Statistics) -> Holder:
+    def _paused(self, stamp: Stamp, stats: Statistics) -> Holder:
         name, made = self._named(stamp)
         what = (
-            f"The source '{name}'{_made(made)} on worker {told.worker} pauses at time "
-            f"{written(outside(stamp.time))}: {_bytes(told.in_flight)} are on their way, and above "
-            f"{_bytes(told.high_water)} sources wait until some of it is taken."
+            f"The source '{name}'{_made(made)} on worker {stats.worker} pauses at time "
+            f"{written(outside(stamp.time))}: {_bytes(stats.in_flight)} are on their way, and above "
+            f"{_bytes(stats.high_water)} sources wait until some of it is taken."
         )
         cure = "See which operator does not keep up, or raise high_water in the Config."
-        return self._holder("pressure", stamp, told, 1, None, made, what, cure)
+        return self._holder("pressure", stamp, stats, 1, None, made, what, cure)
 
-    def _native(self, stamp: Stamp, told: Statistics) -> Holder:
+    def _native(self, stamp: Stamp, stats: Statistics) -> Holder:
         name, made = self._named(stamp)
         operator = self._graph.operators.get(stamp.place.address)
-        if stamp.place.address in self._standing_of(told).paused:
-            return self._paused(stamp, told)
+        if stamp.place.address in self._standing_of(stats).paused:
+            return self._paused(stamp, stats)
         when = written(outside(stamp.time))
         if operator is not None and not operator.inputs:
             what = (
-                f"The source '{name}'{_made(made)} on worker {told.worker} is not at its end, and may send "
+                f"The source '{name}'{_made(made)} on worker {stats.worker} is not at its end, and may send "
                 "at time "
                 f"{when}."
             )
             cure = "It continues as the worker steps, and ends when the data that it reads does."
-            return self._holder("source", stamp, told, 1, None, made, what, cure)
+            return self._holder("source", stamp, stats, 1, None, made, what, cure)
         what = (
-            f"The operator '{name}'{_made(made)} on worker {told.worker} keeps time {when} open for what "
+            f"The operator '{name}'{_made(made)} on worker {stats.worker} keeps time {when} open for what "
             "it has "
             f"gathered{self._turn(stamp)}."
         )
-        cure = "It sends that, and lets go, when its input has passed the time." if not told.busy else ""
-        return self._holder("capability", stamp, told, 1, None, made, what, cure)
+        cure = "It sends that, and lets go, when its input has passed the time." if not stats.busy else ""
+        return self._holder("capability", stamp, stats, 1, None, made, what, cure)
 
-    def _unbuilt(self, stamp: Stamp, told: Statistics) -> Holder:
+    def _unbuilt(self, stamp: Stamp, stats: Statistics) -> Holder:
         name, _ = self._named(stamp)
         dataflow = self._graph.name(stamp.place.address[:1])
         what = (
-            f"Worker {told.worker} has not built the dataflow '{dataflow}' yet, and so may still send at "
+            f"Worker {stats.worker} has not built the dataflow '{dataflow}' yet, and so may still send at "
             "time "
             f"{written(outside(stamp.time))} from its '{name}'."
         )
-        if told.at:
-            what += f" {_where(told)}"
+        if stats.at:
+            what += f" {_where(stats)}"
         cure = "Every worker must build the same dataflows, in the same order, and step."
-        return self._holder("worker", stamp, told, 1, None, "", what, cure)
+        return self._holder("worker", stamp, stats, 1, None, "", what, cure)
 
     # ------------------------------------------------------------ messages
 
     def _messages(self, stamp: Stamp) -> Iterator[Holder]:
         place = stamp.place
         found = False
-        for told in self._said.values():
-            waiting = self._standing_of(told).queued.get((place.address, place.port), [])
+        for stats in self._said.values():
+            waiting = self._standing_of(stats).queued.get((place.address, place.port), [])
             here = sum(records for time, records in waiting if time == stamp.time)
             if here or any(time is None for time, _ in waiting):
                 found = True
-                yield self._queued(stamp, told, here or stamp.amount)
+                yield self._queued(stamp, stats, here or stamp.amount)
         if not found:
             yield self._elsewhere(stamp)
 
-    def _queued(self, stamp: Stamp, told: Statistics, records: int) -> Holder:
+    def _queued(self, stamp: Stamp, stats: Statistics, records: int) -> Holder:
         name, made = self._named(stamp)
-        ran = told.ran.get(stamp.place.address)
+        ran = stats.ran.get(stamp.place.address)
         when = written(outside(stamp.time))
         many = f"{records} record{'s' if records > 1 else ''}"
         port = (
             f"input {stamp.place.port} of " if self._graph.operators[stamp.place.address].inputs > 1 else ""
         )
         loop = self._graph.loops(stamp.place.address)
-        if ran is not None and ran.times and (not told.busy or ran.seconds > STILL):
+        if ran is not None and ran.times and (not stats.busy or ran.seconds > STILL):
             what = (
                 f"{many} at time {when} {'wait' if records > 1 else 'waits'} at {port}the operator "
                 f"'{name}'{_made(made)} on worker "
-                f"{told.worker}, which does not read {'them' if records > 1 else 'it'}: it ran "
+                f"{stats.worker}, which does not read {'them' if records > 1 else 'it'}: it ran "
                 f"{_times(ran.times)}, last {ran.seconds:.1f} s "
                 f"ago{self._turn(stamp)}."
             )
@@ -285,25 +287,25 @@ class Look:
                 "Its logic must read each of its inputs to the end whenever it runs: "
                 "`for capability, records in input:`."
             )
-            return self._holder("unread", stamp, told, records, ran.seconds, made, what, cure)
-        if loop and told.busy:
+            return self._holder("unread", stamp, stats, records, ran.seconds, made, what, cure)
+        if loop and stats.busy:
             what = (
-                f"The loop '{loop[-1].name}' still turns on worker {told.worker}: {many} at "
+                f"The loop '{loop[-1].name}' still turns on worker {stats.worker}: {many} at "
                 f"'{name}'{_made(made)}"
                 f"{self._turn(stamp)}."
             )
-            return self._holder("loop", stamp, told, records, None, made, what, ENDLESS)
+            return self._holder("loop", stamp, stats, records, None, made, what, ENDLESS)
         what = (
             f"{many} at time {when} {'wait' if records > 1 else 'waits'} at {port}the operator "
             f"'{name}'{_made(made)} on worker "
-            f"{told.worker}{self._turn(stamp)}."
+            f"{stats.worker}{self._turn(stamp)}."
         )
         cure = (
             "The worker is at work, and will take them."
-            if told.busy
+            if stats.busy
             else "The worker takes them as it steps."
         )
-        return self._holder("messages", stamp, told, records, None, made, what, cure)
+        return self._holder("messages", stamp, stats, records, None, made, what, cure)
 
     # ------------------------------------------------------------ candidates for holders
 
@@ -324,7 +326,7 @@ class Look:
                 *(first.process, stamp.amount, first.seconds, made, what, cure),
             )
         loop = self._graph.loops(stamp.place.address)
-        if loop and any(told.busy for told in self._said.values()):
+        if loop and any(stats.busy for stats in self._said.values()):
             where = f"{_made(made)}{self._turn(stamp)}"
             what = f"The loop '{loop[-1].name}' still turns: records go to '{name}'{where}."
             return Holder(
@@ -357,7 +359,7 @@ class Look:
         self,
         kind: str,
         stamp: Stamp,
-        told: Statistics,
+        stats: Statistics,
         count: int,
         seconds: float | None,
         made: str,
@@ -366,16 +368,16 @@ class Look:
     ) -> Holder:
         name, _ = self._named(stamp)
         return Holder(
-            *(kind, name, stamp.place.address, stamp.place.port, outside(stamp.time), told.worker),
-            *(told.process, count, seconds, made, what, cure),
+            *(kind, name, stamp.place.address, stamp.place.port, outside(stamp.time), stats.worker),
+            *(stats.process, count, seconds, made, what, cure),
         )
 
     def _named(self, stamp: Stamp) -> tuple[str, str]:
         operator = self._graph.operators.get(stamp.place.address)
         return self._graph.name(stamp.place.address), operator.made if operator is not None else ""
 
-    def _standing_of(self, told: Statistics) -> Standing:
-        return told.dataflows.get(self._number, _EMPTY)
+    def _standing_of(self, stats: Statistics) -> Standing:
+        return stats.dataflows.get(self._number, _EMPTY)
 
     @property
     def _number(self) -> int:
@@ -413,8 +415,8 @@ def _short(line: str) -> str:
     return f"{short if len(short) < len(path) else path}:{number}"
 
 
-def _where(told: Statistics) -> str:
-    line, _, function = told.at.partition(" in ")
+def _where(stats: Statistics) -> str:
+    line, _, function = stats.at.partition(" in ")
     return f"Its main is at {_short(line)} in {function}."
 
 

@@ -129,11 +129,11 @@ def what_holds(
     from pointstamp.observability.statistics import Statistics
 
     tellers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds, seconds)
-    told = [one for one in tellers if isinstance(one, Statistics)]
-    own = told[0].worker if told else -1
+    stats = [one for one in tellers if isinstance(one, Statistics)]
+    own = stats[0].worker if stats else -1
     if awaited is None:
         return explain(tellers, own)
-    numbers = told[0].numbers if told else {}
+    numbers = stats[0].numbers if stats else {}
     places = [Place(numbers[place], False, 0) for place in awaited.places if place in numbers]
     return explain(tellers, own, at=places, beyond=awaited.times)
 

@@ -38,9 +38,9 @@ def status(data: Sequence[Mapping[str, Any]]) -> str:
     >>> status([{"worker": 0, "dataflows": [(0, standing)], "in_flight": 5 << 20}, {"silent": True}])
     "'days' at 3, 5.0 MiB on their way, 1 worker of 2 busy with the program's code"
     """
-    told = [said for said in data if "silent" not in said]
+    reports = [said for said in data if "silent" not in said]
     dataflows: dict[int, str] = {}
-    for said in told:
+    for said in reports:
         for number, dataflow in said["dataflows"]:
             times = [time for _, _, frontier in dataflow["frontiers"] for time in frontier]
             name = dataflow["graph"]["scopes"][0][1]
@@ -49,10 +49,10 @@ def status(data: Sequence[Mapping[str, Any]]) -> str:
     parts = list(dataflows.values())[-MOST:]
     if len(dataflows) > MOST:
         parts.insert(0, f"{len(dataflows) - MOST} dataflows and")
-    bytes_ = sum({said.get("process"): said["in_flight"] for said in told}.values())
+    bytes_ = sum({said.get("process"): said["in_flight"] for said in reports}.values())
     if bytes_:
         parts.append(f"{bytes_ / (1 << 20):.1f} MiB on their way")
-    rejected = sum(count for said in told for _, count in said.get("rejected", ()))
+    rejected = sum(count for said in reports for _, count in said.get("rejected", ()))
     if rejected:
         parts.append(f"{rejected} line{'s' if rejected > 1 else ''} left out")
     silent = sum("silent" in said and not said.get("ended", False) for said in data)

@@ -17,6 +17,7 @@ __all__ = [
     "INSPECT_BATCH",
     "INTERVAL_JOIN",
     "JOIN",
+    "JOIN_SO_FAR",
     "MAP_BATCHES",
     "OWN_TIMES",
     "PARTITION",
@@ -61,7 +62,8 @@ PARTITION = _kind("partition")
 AGGREGATE = _kind("aggregate", State.BY_TIME)
 DISTINCT = _kind("distinct", State.BY_TIME)
 DISTINCT_SO_FAR = _kind("distinct_so_far", State.BY_KEY)
-JOIN = _kind("join", State.BY_KEY)
+JOIN = _kind("join", State.BY_TIME)
+JOIN_SO_FAR = _kind("join_so_far", State.BY_KEY)
 WINDOW = _kind("window", State.BY_KEY)
 
 # A kernel that is fed in the order of event time.

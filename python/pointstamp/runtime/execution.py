@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pointstamp._validation import early, main_of
 from pointstamp._weak import weakly
-from pointstamp.config import Config, checked_stall_report
+from pointstamp.config import Config, both_given, checked_stall_report
 from pointstamp.errors import ConfigError, in_words
 from pointstamp.observability import diagnostics
 from pointstamp.observability.collector import Collector
@@ -126,7 +126,7 @@ def execute(
         elif not isinstance(config, Config):
             raise TypeError(f"config is a pointstamp.Config, such as Config(workers=2), not {config!r}")
         elif workers != 1:
-            raise ConfigError("give the number of workers in the config, or without one, not both")
+            raise ConfigError(both_given(workers))
         stall = checked_stall_report(stall_report)
         diagnostics.keep()
         checkpoints = checkpoints_of(config)
@@ -172,7 +172,7 @@ def _on_processes(
     if config is None:
         config = Config(workers=workers)
     elif workers != 1:
-        raise ConfigError("give the number of workers in the config, or without one, not both")
+        raise ConfigError(both_given(workers))
     if listener is not None or config.processes != 1 or config.addresses:
         raise ConfigError(
             "processes= starts the processes itself: leave out listener=, and give no processes or addresses "
@@ -216,7 +216,7 @@ def _run(
         try:
             heard = weakly(report.on_interruption)
             result = cluster.run(0, wrap, main, ident, signals, heard, checkpoints=checkpoints)
-            early.tell()
+            early.warn()
             return [result]
         finally:
             raise_deferred()  # exceptions at the end of its dataflows
@@ -264,7 +264,7 @@ def _run_on_threads(
         try:
             ident = threading.get_ident()
             results[index] = cluster.run(index, wrap, main, ident, False, checkpoints=checkpoints)
-            early.tell()
+            early.warn()
         except BaseException as error:  # before `main` began, or after it: the others stop waiting
             cluster.fail(index, error)
         finally:

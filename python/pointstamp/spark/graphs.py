@@ -13,8 +13,8 @@ it away where that is negative; ``time="t"`` names the integer column of when. T
 changes, too, with the columns ``diff`` and ``time`` after its own. For Structured Streaming, pass a `build`
 that calls `pointstamp.graphs` to `Epochs`.
 
-A null is no node, as it matches nothing in Spark's joins: an edge with a null in ``src`` or ``dst`` is left
-out. A null weight is a `ValueError` of the action, which shows the row.
+A null is no node, as it matches nothing in Spark's joins: an edge with a null in ``src`` or ``dst``, and a
+null among `nodes`, is left out. A null weight is a `ValueError` of the action, which shows the row.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp import graphs
 from pointstamp.errors import GraphError
+from pointstamp.expr.expressions import record
 from pointstamp.spark.calls.running import run
 from pointstamp.spark.compat import selected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
     import pointstamp as ps
 
@@ -79,7 +81,7 @@ def bfs(
     """
     given = _nodes(roots)
 
-    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
+    def build(pairs: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
         return graphs.bfs(pairs, _once(pairs.scope, given))
 
     columns = {"node": None, "hops": "int64"}
@@ -120,7 +122,7 @@ def shortest_paths(
     """
     given = _nodes(roots)
 
-    def build(weighted: ps.Collection[Any]) -> ps.Collection[Any]:
+    def build(weighted: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
         lengths = graphs.shortest_paths(weighted, _once(weighted.scope, given))
         return lengths.map(lambda pair: (pair[0], float(pair[1])))
 
@@ -135,6 +137,7 @@ def shortest_paths(
 
 def connected_components(
     edges: DataFrame,
+    nodes: DataFrame | None = None,
     *,
     changes: str | None = None,
     time: str | None = None,
@@ -144,6 +147,8 @@ def connected_components(
 
     Args:
         edges: The edges. Their direction does not matter.
+        nodes: A DataFrame with the column ``node``: nodes that are there also without an edge. With
+            `changes`, it has the columns of changes, too.
         changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
@@ -162,11 +167,12 @@ def connected_components(
 
     columns = {"node": None, "component": None}
     named, build = _changes(changes, time), graphs.connected_components
-    return _call("connected_components", edges, build, columns, named, num_workers, batch=batch)
+    return _call("connected_components", edges, build, columns, named, num_workers, batch=batch, nodes=nodes)
 
 
 def strongly_connected_components(
     edges: DataFrame,
+    nodes: DataFrame | None = None,
     *,
     changes: str | None = None,
     time: str | None = None,
@@ -176,6 +182,8 @@ def strongly_connected_components(
 
     Args:
         edges: The edges, followed from ``src`` to ``dst``.
+        nodes: A DataFrame with the column ``node``: nodes that are there also without an edge. With
+            `changes`, it has the columns of changes, too.
         changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
@@ -188,15 +196,17 @@ def strongly_connected_components(
     """
     columns = {"node": None, "component": None}
     named, build = _changes(changes, time), graphs.strongly_connected_components
-    return _call("strongly_connected_components", edges, build, columns, named, num_workers)
+    return _call("strongly_connected_components", edges, build, columns, named, num_workers, nodes=nodes)
 
 
 def pagerank(
     edges: DataFrame,
+    nodes: DataFrame | None = None,
     *,
     iterations: int = 20,
     damping: float = 0.85,
     tolerance: float | None = None,
+    rounding: float | None = None,
     changes: str | None = None,
     time: str | None = None,
     num_workers: int | None = None,
@@ -206,18 +216,22 @@ def pagerank(
     Args:
         edges: The edges, from ``src`` to ``dst``; an edge that is there several times counts once. Of an
             undirected graph, each in both directions.
+        nodes: A DataFrame with the column ``node``: nodes that are there also without an edge. With
+            `changes`, it has the columns of changes, too.
         iterations: The number of turns, from ranks that are all equal; with `tolerance`, the greatest.
         damping: The share of a rank that is passed on along edges.
-        tolerance: Ends after a turn that changed all ranks together by this or less, as a part of 1. Left
-            out: no turn is left out. With `changes`, it is the step that ranks are rounded to, as in
-            `pointstamp.graphs.pagerank`.
+        tolerance: Ends after a turn that changed all ranks together by this or less, as a part of 1; not
+            with `changes`. None: there are `iterations` turns.
+        rounding: The step to which ranks are rounded, as in `pointstamp.graphs.pagerank`; only with
+            `changes`. None: 1e-4.
         changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
 
     Raises:
-        GraphError: If `iterations` is less than 0, or `damping` or `tolerance` not from 0 to 1; or if there
-            is a `tolerance`, and nodes are neither integers nor strings.
+        GraphError: If `iterations` is less than 0, or `damping`, `tolerance` or `rounding` not from 0 to 1;
+            for a `tolerance` with `changes`, or of nodes that are neither integers nor strings; for a
+            `rounding` without `changes`.
 
     Examples:
         >>> from pointstamp.spark import graphs
@@ -227,18 +241,28 @@ def pagerank(
     """
     named = _changes(changes, time)
     graphs._check_iterations("pagerank", iterations)
-    graphs._check_shares("pagerank", damping=damping, tolerance=tolerance or 0.0)
+    graphs._check_shares("pagerank", damping=damping, tolerance=tolerance or 0.0, rounding=rounding or 0.0)
+    if named is not None and tolerance is not None:
+        raise GraphError(
+            "graphs.pagerank: tolerance ends the turns early for a graph that does not change: with "
+            "changes=, give rounding=, the step to which ranks are rounded"
+        )
+    if named is None and rounding is not None:
+        raise GraphError(
+            "graphs.pagerank: rounding makes changes of the graph cheaper, and there is no changes=: give "
+            "tolerance=, which ends the turns early"
+        )
     columns = {"node": None, "rank": "float64"}
 
-    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
-        if named is None and tolerance:
+    def build(pairs: ps.Collection[Any], nodes: ps.Collection[Any] | None) -> ps.Collection[Any]:
+        if tolerance:
             raise GraphError(
                 "graphs.pagerank: a tolerance needs nodes that are integers or strings: cast the columns "
                 "src and dst, or leave it out"
             )
         # Where nothing changes, nothing is to be gained by rounding.
-        least = 0.0 if named is None else 1e-4 if tolerance is None else tolerance
-        return graphs.pagerank(pairs, iterations=iterations, damping=damping, tolerance=least)
+        step = 0.0 if named is None else 1e-4 if rounding is None else rounding
+        return graphs.pagerank(pairs, nodes, iterations=iterations, damping=damping, rounding=step)
 
     def batch(rows: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
         from pointstamp.spark.programs.numbering import numbered
@@ -247,11 +271,12 @@ def pagerank(
         until: dict[str, Any] = {"iterations": iterations, "damping": damping, "tolerance": tolerance or 0.0}
         return ranks(numbered(rows, node), _schema(node, columns), **until)
 
-    return _call("pagerank", edges, build, columns, named, num_workers, batch=batch)
+    return _call("pagerank", edges, build, columns, named, num_workers, batch=batch, nodes=nodes)
 
 
 def label_propagation(
     edges: DataFrame,
+    nodes: DataFrame | None = None,
     *,
     iterations: int,
     changes: str | None = None,
@@ -262,6 +287,8 @@ def label_propagation(
 
     Args:
         edges: The edges, which count in both directions. Of an undirected graph, each once.
+        nodes: A DataFrame with the column ``node``: nodes that are there also without an edge. With
+            `changes`, it has the columns of changes, too.
         iterations: The number of turns.
         changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
@@ -274,15 +301,18 @@ def label_propagation(
         [(1, 1), (2, 1), (3, 1)]
     """
 
-    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
-        return graphs.label_propagation(pairs, iterations=iterations)
+    def build(pairs: ps.Collection[Any], nodes: ps.Collection[Any] | None) -> ps.Collection[Any]:
+        return graphs.label_propagation(pairs, nodes, iterations=iterations)
 
     columns = {"node": None, "label": None}
-    return _call("label_propagation", edges, build, columns, _changes(changes, time), num_workers)
+    return _call(
+        "label_propagation", edges, build, columns, _changes(changes, time), num_workers, nodes=nodes
+    )
 
 
 def clustering_coefficients(
     edges: DataFrame,
+    nodes: DataFrame | None = None,
     *,
     changes: str | None = None,
     time: str | None = None,
@@ -292,6 +322,8 @@ def clustering_coefficients(
 
     Args:
         edges: The edges, from ``src`` to ``dst``. Of an undirected graph, each in both directions.
+        nodes: A DataFrame with the column ``node``: nodes that are there also without an edge. With
+            `changes`, it has the columns of changes, too.
         changes: The column with the diff of the row's edge; see the module.
         time: The column of the times of changes.
         num_workers: As for `run`.
@@ -304,7 +336,7 @@ def clustering_coefficients(
     """
     columns = {"node": None, "coefficient": "float64"}
     named, build = _changes(changes, time), graphs.clustering_coefficients
-    return _call("clustering_coefficients", edges, build, columns, named, num_workers)
+    return _call("clustering_coefficients", edges, build, columns, named, num_workers, nodes=nodes)
 
 
 def triangles(
@@ -338,8 +370,11 @@ def triangles(
         return program.triangles(numbered(rows, node, by_degree=True))
 
     columns = {"a": None, "b": None, "c": None}
-    named, build = _changes(changes, time), graphs.triangles
-    return _call("triangles", edges, build, columns, named, num_workers, batch=batch)
+
+    def build(pairs: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
+        return graphs.triangles(pairs)
+
+    return _call("triangles", edges, build, columns, _changes(changes, time), num_workers, batch=batch)
 
 
 def k_core(
@@ -366,8 +401,11 @@ def k_core(
         [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
     """
     columns = {"src": None, "dst": None}
-    named = _changes(changes, time)
-    return _call("k_core", edges, lambda pairs: graphs.k_core(pairs, k), columns, named, num_workers)
+
+    def build(pairs: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
+        return graphs.k_core(pairs, k)
+
+    return _call("k_core", edges, build, columns, _changes(changes, time), num_workers)
 
 
 def _distances(
@@ -452,45 +490,37 @@ def _schema(node: pa.DataType, columns: Mapping[str, str | None]) -> pa.Schema:
 def _call(
     title: str,
     edges: DataFrame,
-    function: Callable[[Any], ps.Collection[Any]],
+    function: Callable[[Any, Any], ps.Collection[Any]],
     columns: Mapping[str, str | None],
     changes: _Changes | None,
     num_workers: int | None,
     *,
     weight: str | None = None,
     batch: Callable[[ps.ArrowStream, pa.DataType], ps.ArrowStream] | None = None,
+    nodes: DataFrame | None = None,
 ) -> DataFrame:
     """The result of a function of edges.
 
     Args:
         title: The name of the function.
         edges: The edges.
-        function: Computes the result on collections.
+        function: Computes the result on collections, from the edges and the nodes that are there also without
+            one, or None.
         columns: The columns of the result; columns without a type have the type of the nodes.
         changes: The columns of changes, or None.
         num_workers: As for `run`.
         weight: The column of weights, or None.
         batch: Computes the result on columns, from edges and the type of their nodes; None where there is no
-            such program.
+            such program. A row without a ``dst`` is a node.
+        nodes: Nodes that are there also without an edge, or None.
     """
-    from pyspark import sql
-
-    if not isinstance(edges, sql.DataFrame):
-        raise TypeError(
-            f"the edges are a DataFrame of Spark, not {type(edges).__name__}: spark.createDataFrame(...) "
-            "makes one of rows, or of a frame of pandas"
-        )
     named = ["src", "dst"] if weight is None else ["src", "dst", weight]
-    if changes is not None:
-        named += [name for name in changes if name is not None]
-    missing = [name for name in named if name not in edges.columns]
-    if missing:
-        raise GraphError(
-            f"the edges have no column {missing[0]!r}: they have {', '.join(edges.columns)}; rename one with "
-            "withColumnRenamed"
-        )
+    of_changes = [] if changes is None else [name for name in changes if name is not None]
+    named += of_changes
+    _check_frame("edges", edges, named)
     _check_nodes(edges)
     time = None if changes is None else changes.time
+    with_nodes = nodes is not None
 
     def build(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
         import pyarrow as pa
@@ -499,6 +529,7 @@ def _call(
         numbers = weight is None or _number(rows.schema.field(weight).type)
         if changes is None and batch is not None and numbers and _plain(node):
             return batch(rows, node)
+        more: ps.Collection[Any] | None = None
         if changes is None and weight is None and all(_plain(kind) for kind in rows.schema.types):
             pairs: ps.Collection[Any] = rows.to_collection().to_records()
         else:
@@ -510,7 +541,10 @@ def _call(
                 pairs = records.map(lambda row: (_edge(row, weight), _times(row, diff))).to_collection(
                     diffs=True
                 )
-        updates = function(pairs).consolidate().updates()
+        if with_nodes:
+            more = pairs.filter(lambda edge: edge[1] is None).map(record[0])
+            pairs = pairs.filter(lambda edge: edge[1] is not None)
+        updates = function(pairs, more).consolidate().updates()
         schema = _schema(node, columns)
         if changes is None:
             return updates.map(lambda update: update[0]).to_arrow(schema)
@@ -519,6 +553,8 @@ def _call(
 
     ends = selected(edges, named)
     ends = ends.where(ends["src"].isNotNull() & ends["dst"].isNotNull())
+    if nodes is not None:
+        ends = ends.union(_alone(nodes, edges, of_changes))
     name = f"graphs.{title}"
     frame: DataFrame = run(
         ends,
@@ -529,6 +565,42 @@ def _call(
         name=name,
     )
     return frame
+
+
+def _check_frame(what: str, frame: Any, columns: Sequence[str]) -> None:
+    """Refuses what is no DataFrame with these columns."""
+    from pyspark import sql
+
+    if not isinstance(frame, sql.DataFrame):
+        raise TypeError(
+            f"the {what} are a DataFrame of Spark, not {type(frame).__name__}: spark.createDataFrame(...) "
+            "makes one of rows, or of a frame of pandas"
+        )
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise GraphError(
+            f"the {what} have no column {missing[0]!r}: they have {', '.join(frame.columns)}; rename one "
+            "with withColumnRenamed"
+        )
+
+
+def _alone(nodes: DataFrame, edges: DataFrame, of_changes: Sequence[str]) -> DataFrame:
+    """Nodes as rows of edges that have no ``dst``; a null is no node."""
+    from pyspark.sql import functions as sf
+
+    _check_frame("nodes", nodes, ["node", *of_changes])
+    kind, other = nodes.schema["node"].dataType, edges.schema["src"].dataType
+    if not _alike(kind, other) and kind != other:
+        raise TypeError(
+            f"the nodes are of type {kind.simpleString()}, and the edges lead from nodes of type "
+            f"{other.simpleString()}: cast one column, such as withColumn('node', "
+            f"nodes.node.cast('{other.simpleString()}'))"
+        )
+    alone = selected(nodes, ["node", *of_changes])
+    alone = alone.where(alone["node"].isNotNull())
+    without = sf.lit(None).cast(edges.schema["dst"].dataType)
+    rest = [alone[name] for name in of_changes]
+    return alone.select(alone["node"].alias("src"), without.alias("dst"), *rest)
 
 
 def _edge(row: dict[str, Any], weight: str | None) -> tuple[Any, Any]:
@@ -562,10 +634,8 @@ def _check_nodes(edges: DataFrame) -> None:
     Raises:
         TypeError: The message names the types, and the cast that mends them.
     """
-    from pyspark.sql.types import IntegralType, StringType
-
     source, target = (edges.schema[name].dataType for name in ("src", "dst"))
-    if any(isinstance(source, kind) and isinstance(target, kind) for kind in (IntegralType, StringType)):
+    if _alike(source, target):
         return
     kinds = [source.simpleString(), target.simpleString()]
     if kinds[0] != kinds[1]:
@@ -573,6 +643,13 @@ def _check_nodes(edges: DataFrame) -> None:
             f"the edges lead from nodes of type {kinds[0]} (src) to nodes of type {kinds[1]} (dst), and "
             f"nodes are of one type: cast one column, such as withColumn('dst', edges.dst.cast('{kinds[0]}'))"
         )
+
+
+def _alike(one: DataType, other: DataType) -> bool:
+    """Whether both are types of integers, or of strings."""
+    from pyspark.sql.types import IntegralType, StringType
+
+    return any(isinstance(one, kind) and isinstance(other, kind) for kind in (IntegralType, StringType))
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:

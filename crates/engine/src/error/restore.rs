@@ -5,7 +5,7 @@
 pub enum RestoreError {
     /// The share is another worker's.
     #[error(
-        "worker {} of {} cannot go on with what worker {worker} of {peers} had: divide the checkpoint between the workers that there are",
+        "worker {} of {} cannot resume from the part of worker {worker} of {peers}: divide the checkpoint between the workers that there are",
         here.0,
         here.1
     )]

@@ -1,4 +1,4 @@
-//! Operators with state by key: distinct rows, per time and across times, and joins of rows at their times.
+//! Operators with state by key: distinct rows and joins, per time and across times.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,9 +7,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_columnar::distinct::{Distinct, SoFar};
 use pointstamp_columnar::join::{Join, Plan, Side};
+use pointstamp_columnar::join_per_time::{JoinPerTime, Settings};
 use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::{BoxError, UserResult};
+use pointstamp_engine::operator::Notify;
 use pointstamp_order::{PartialOrder, Point};
 
 use super::outbox::Outbox;
@@ -186,8 +188,13 @@ impl SeenSoFar {
     }
 }
 
-/// Joins the rows of two streams with equal keys, at the least upper bounds of their times; the rows of a side are exchanged
-/// by key unless they are in place, as `in_place` says of each side.
+/// The rows of times, each with a capability to send its results.
+type Joins = Rc<RefCell<PerTime<(Capability, JoinPerTime)>>>;
+
+const SIDES: [(u64, Side); 2] = [(0, Side::Left), (1, Side::Right)];
+
+/// Joins the rows of two streams with equal keys and times, when a time has closed; the rows of a side are exchanged by key
+/// unless they are in place, as `in_place` says of each side.
 ///
 /// # Errors
 ///
@@ -195,10 +202,84 @@ impl SeenSoFar {
 pub fn join(
     left: &Typed<RecordBatch>,
     right: &Typed<RecordBatch>,
-    plan: Plan,
+    settings: Settings,
     in_place: [bool; 2],
 ) -> Result<Typed<RecordBatch>, Error> {
     let builder = left.scope().operator("join")?;
+    let pact = |side| {
+        placed(
+            settings.key(side),
+            in_place[usize::from(side == Side::Right)],
+        )
+    };
+    let left = Input::new(&builder, left, pact(Side::Left))?;
+    let right = Input::new(&builder, right, pact(Side::Right))?;
+    let (output, joined) = Output::new(&builder)?;
+    for input in [&left, &right] {
+        builder.notify_of(input.port().port(), Notify::WhileHolding);
+    }
+    let times = Joins::default();
+    if let Some((mut restored, entries)) = Restored::of(&builder)? {
+        for entry in entries {
+            let (_, side) = SIDES[usize::from(entry.numbers.first() == Some(&1))];
+            let time = entry.time(1);
+            for rows in entry.contents::<RecordBatch>()? {
+                if let Some(rows) = restored.mine(&rows, settings.key(side))? {
+                    let mut times = times.borrow_mut();
+                    let (_, join) = times.at(&time, || {
+                        let capability = restored.capability(0, &time)?;
+                        Ok::<_, Error>((capability, JoinPerTime::new(&settings)?))
+                    })?;
+                    join.add(side, &rows)?;
+                }
+            }
+        }
+    }
+    let kept = Rc::clone(&times);
+    keep(&builder, Division::Groups, move || {
+        let mut entries = Vec::new();
+        for (time, (_, join)) in kept.borrow().iter() {
+            for (number, side) in SIDES {
+                entries.push(Entry::at(number, time, join.kept(side)?));
+            }
+        }
+        Ok(entries)
+    });
+    builder.build(move || {
+        let mut times = times.borrow_mut();
+        for (input, side) in [(&left, Side::Left), (&right, Side::Right)] {
+            while let Some((message, batch)) = input.next()? {
+                let (_, join) = times.at(message.time(), || {
+                    Ok::<_, BoxError>((message.retain(0)?, JoinPerTime::new(&settings)?))
+                })?;
+                join.add(side, &batch)?;
+            }
+        }
+        let closed = {
+            let (left, right) = (left.port().frontier(), right.port().frontier());
+            times.closed_unless(|time| left.less_equal(time) || right.less_equal(time))
+        };
+        for (capability, join) in closed {
+            join.finish(|batch| output.send(&capability, batch))?;
+        }
+        Ok(false)
+    });
+    Ok(joined)
+}
+
+/// Joins the rows of two streams with equal keys, at the least upper bounds of their times; the rows of a side are exchanged
+/// by key unless they are in place, as `in_place` says of each side.
+///
+/// # Errors
+///
+/// An error of the key's columns; errors of building an operator.
+pub fn join_so_far(
+    left: &Typed<RecordBatch>,
+    right: &Typed<RecordBatch>,
+    plan: Plan,
+    in_place: [bool; 2],
+) -> Result<Typed<RecordBatch>, Error> {
+    let builder = left.scope().operator("join_so_far")?;
     let left = Input::new(&builder, left, placed(plan.left_key(), in_place[0]))?;
     let right = Input::new(&builder, right, placed(plan.right_key(), in_place[1]))?;
     let (output, joined) = Output::new(&builder)?;
@@ -208,7 +289,7 @@ pub fn join(
     if let Some((restored, entries)) = Restored::of(&builder)? {
         let of_key: Vec<usize> = (0..join.borrow().plan().left_key().len()).collect();
         for entry in entries {
-            let side = [Side::Left, Side::Right][usize::from(entry.numbers.first() == Some(&1))];
+            let (_, side) = SIDES[usize::from(entry.numbers.first() == Some(&1))];
             let time = entry.time(1);
             for rows in entry.contents::<RecordBatch>()? {
                 if let Some(rows) = restored.mine(&rows, &of_key)? {
@@ -221,7 +302,7 @@ pub fn join(
     keep(&builder, Division::Groups, move || {
         let join = kept.borrow();
         let mut entries = Vec::new();
-        for (number, side) in [(0, Side::Left), (1, Side::Right)] {
+        for (number, side) in SIDES {
             for (time, rows) in join.kept(side)? {
                 entries.push(Entry::at(number, &time, [rows]));
             }

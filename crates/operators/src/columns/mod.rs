@@ -8,7 +8,7 @@
 //! | `route` | exchanges by the hash of key columns |
 //! | `outbox` | batches of one activation, merged and sliced on their way out |
 //! | `aggregate` | aggregations per time and key |
-//! | `keyed` | state by key: distinct rows, joins of rows at their times |
+//! | `keyed` | state by key: distinct rows and joins, per time and across times |
 //! | `movement` | rows moved or split by key |
 //! | `event_time` | rows that tell their event times |
 //! | `windows` | aggregations per key and window of event time, updated as rows arrive |
@@ -26,7 +26,7 @@ mod windows;
 pub use aggregate::aggregate;
 pub use event_time::{delay, own_times_schema, with_own_times};
 pub use in_time::{InTime, Keeper, Ran, Shared, SideInput, shared};
-pub use keyed::{distinct, distinct_so_far, join};
+pub use keyed::{distinct, distinct_so_far, join, join_so_far};
 pub use movement::{exchange, partition};
 pub use outbox::Outbox;
 pub use route::{by_columns, placed};

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use pointstamp_columnar::join::Plan;
-use pointstamp_operators::columns::{distinct, distinct_so_far, exchange, join};
+use pointstamp_columnar::join_per_time::{How, Settings};
+use pointstamp_operators::columns::{distinct, distinct_so_far, exchange, join, join_so_far};
 use pointstamp_order::{PartialOrder, Point};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
@@ -62,6 +63,48 @@ fn pairs(left: &[Sent], right: &[Sent]) -> Pairs {
     pairs
 }
 
+const HOWS: [How; 6] = [
+    How::Inner,
+    How::Left,
+    How::Right,
+    How::Full,
+    How::Semi,
+    How::Anti,
+];
+
+/// Returns the rows of a join of the rows of each time.
+fn joined(left: &[Sent], right: &[Sent], how: How) -> Pairs {
+    let matches = |time: &Vec<u64>, key: Option<i64>, others: &[Sent]| -> Vec<Row> {
+        let others = all(others).filter(|(at, row)| *at == time && key.is_some() && row.0 == key);
+        others.map(|(_, &row)| row).collect()
+    };
+    let mut rows = Vec::new();
+    for (time, &(key, value, at)) in all(left) {
+        let own = vec![key, Some(value), Some(at)];
+        let found = matches(time, key, right);
+        let (alone, outer) = (found.is_empty(), matches!(how, How::Left | How::Full));
+        match how {
+            How::Semi if !alone => rows.push((time.clone(), own)),
+            How::Anti if alone => rows.push((time.clone(), own)),
+            How::Semi | How::Anti => {}
+            _ if alone && outer => rows.push((time.clone(), [own, vec![None, None]].concat())),
+            _ => rows.extend(found.into_iter().map(|(_, value, at)| {
+                let pair = [own.clone(), vec![Some(value), Some(at)]].concat();
+                (time.clone(), pair)
+            })),
+        }
+    }
+    if matches!(how, How::Right | How::Full) {
+        for (time, &(key, value, at)) in all(right) {
+            if matches(time, key, left).is_empty() {
+                rows.push((time.clone(), vec![key, None, None, Some(value), Some(at)]));
+            }
+        }
+    }
+    rows.sort();
+    rows
+}
+
 proptest! {
     #![proptest_config(cases(24))]
 
@@ -86,14 +129,27 @@ proptest! {
     }
 
     #[test]
-    fn a_join_gives_each_pair_at_the_least_upper_bound(
+    fn a_join_has_the_rows_of_a_time_with_and_without_a_match(
+        shape in shapes(), left in sent(2), right in sent(2), in_place in any::<bool>(), how in 0..6_usize
+    ) {
+        let inputs = [left, right];
+        let made = run(shape, 2, &inputs, |streams| {
+            let settings = Settings::new(&schema(), &schema(), &["k"], "_r", HOWS[how])?;
+            let left = if in_place { exchange(&streams[0], &[0])? } else { streams[0].clone() };
+            Ok(vec![join(&left, &streams[1], settings, [in_place, false])?])
+        });
+        prop_assert_eq!(sorted(&made[0]), joined(&inputs[0], &inputs[1], HOWS[how]));
+    }
+
+    #[test]
+    fn a_join_so_far_gives_each_pair_at_the_least_upper_bound(
         shape in shapes(), left in sent(2), right in sent(2), in_place in any::<bool>()
     ) {
         let inputs = [left, right];
         let made = run(shape, 2, &inputs, |streams| {
             let plan = Plan::new(&schema(), &schema(), &["k"], "_r")?;
             let left = if in_place { exchange(&streams[0], &[0])? } else { streams[0].clone() };
-            Ok(vec![join(&left, &streams[1], plan, [in_place, false])?])
+            Ok(vec![join_so_far(&left, &streams[1], plan, [in_place, false])?])
         });
         prop_assert_eq!(sorted(&made[0]), pairs(&inputs[0], &inputs[1]));
     }

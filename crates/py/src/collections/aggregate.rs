@@ -16,7 +16,7 @@ pub(crate) struct Aggregate {
     function: String,
     /// The expression; `None` where rows are counted.
     of: Option<Py<PyAny>>,
-    /// The other argument of the function: a number of values, or a share.
+    /// The other argument of the function, which is a number of values or a share.
     argument: Option<Py<PyAny>>,
 }
 

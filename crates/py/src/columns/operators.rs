@@ -2,13 +2,15 @@
 
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::event_time::time_column;
-use pointstamp_columnar::join::Plan as JoinPlan;
+use pointstamp_columnar::join::{Plan as JoinPlan, Side};
+use pointstamp_columnar::join_per_time::Settings;
 use pointstamp_columnar::windows::Layout;
 use pointstamp_operators::columns;
 use pyo3::prelude::*;
 
 use super::schema::Schema;
 use crate::errors::IntoException;
+use crate::kinds::How;
 use crate::stream::Stream;
 
 /// The name of a column of a result, the column that it is computed of, and the function.
@@ -80,10 +82,40 @@ pub(crate) fn distinct_so_far_columns(
     stream.made(distinct)
 }
 
-/// Pairs of rows of two streams with equal keys, each exchanged unless `in_place`.
+/// Pairs of rows of two streams with equal keys and times, and rows without a match, as `how` says; each side is exchanged
+/// unless `in_place`.
+#[pyfunction]
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    reason = "what pyo3 hands over"
+)]
+pub(crate) fn join_columns(
+    stream: &Stream,
+    schema: &Schema,
+    other: &Stream,
+    other_schema: &Schema,
+    on: Vec<String>,
+    suffix: &str,
+    how: How,
+    in_place: (bool, bool),
+) -> PyResult<Stream> {
+    let settings = Settings::new(
+        &schema.schema,
+        &other_schema.schema,
+        &on,
+        suffix,
+        how.into(),
+    );
+    let settings = settings.map_err(IntoException::into_exception)?;
+    let (left, right) = (stream.typed()?, other.typed()?);
+    stream.made(columns::join(&left, &right, settings, in_place.into()))
+}
+
+/// Pairs of rows of two streams with equal keys, across times; each side is exchanged unless `in_place`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
-pub(crate) fn join_columns(
+pub(crate) fn join_so_far_columns(
     stream: &Stream,
     schema: &Schema,
     other: &Stream,
@@ -95,10 +127,10 @@ pub(crate) fn join_columns(
     let plan = JoinPlan::new(&schema.schema, &other_schema.schema, &on, suffix);
     let plan = plan.map_err(IntoException::into_exception)?;
     let (left, right) = (stream.typed()?, other.typed()?);
-    stream.made(columns::join(&left, &right, plan, in_place.into()))
+    stream.made(columns::join_so_far(&left, &right, plan, in_place.into()))
 }
 
-/// Returns the schema of the result of `join_columns`, and the key's columns in it.
+/// Returns the schema of the result of `join_columns`, or of `join_so_far_columns` for an inner join, and the key's columns in it.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn join_schema(
@@ -106,10 +138,12 @@ pub(crate) fn join_schema(
     other: &Schema,
     on: Vec<String>,
     suffix: &str,
+    how: How,
 ) -> PyResult<(Schema, Vec<usize>)> {
-    let plan = JoinPlan::new(&schema.schema, &other.schema, &on, suffix);
-    let plan = plan.map_err(IntoException::into_exception)?;
-    Ok((Schema::new(plan.output().clone()), plan.left_key().to_vec()))
+    let settings = Settings::new(&schema.schema, &other.schema, &on, suffix, how.into());
+    let settings = settings.map_err(IntoException::into_exception)?;
+    let key = settings.key(Side::Left).to_vec();
+    Ok((Schema::new(settings.output().clone()), key))
 }
 
 /// Exchanges rows by key; small batches are merged into larger ones.

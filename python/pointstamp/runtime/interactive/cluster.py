@@ -87,7 +87,7 @@ class SessionWorkers:
         self._is_reported = False
         # The latest reason that `end` was given, and the time of the first.
         self._why: str | None = None
-        self._told: float | None = None
+        self._ended_at: float | None = None
         self._commands = Commands(self.workers)
         self._replies = Replies()
         self._collector: Collector | None = None
@@ -153,9 +153,9 @@ class SessionWorkers:
 
     def _forget(self, number: int) -> None:
         if not self.over:
-            self.tell("forget", number, wait=False)
+            self.post("forget", number, wait=False)
 
-    def tell(self, what: str, *arguments: Any, worker: int | None = None, wait: bool = True) -> None:
+    def post(self, what: str, *arguments: Any, worker: int | None = None, wait: bool = True) -> None:
         """Sends a command to one worker or all, without an answer.
 
         Raises:
@@ -222,8 +222,8 @@ class SessionWorkers:
 
         The first reason for their end stays the one that is raised. It has a note of each later one.
         """
-        if self._told is None:
-            self._told = monotonic()
+        if self._ended_at is None:
+            self._ended_at = monotonic()
         if self._why != why:
             self._why = why
             with self._failing:
@@ -258,7 +258,7 @@ class SessionWorkers:
             while not self._thread.ends(0.1):
                 pass  # where an interruption of this thread is raised
             return True
-        until = leave + (monotonic() if self._told is None else self._told)
+        until = leave + (monotonic() if self._ended_at is None else self._ended_at)
         if self._thread.ends(max(0.0, until - monotonic())):
             return True
         until += FORCE if force is None else force
@@ -359,7 +359,7 @@ class SessionWorkers:
                     # The arguments are pickled by themselves, so that the rest is read in any case.
                     message = pickled((command.number, command.what, _dumps(command)))
                 except Exception as error:
-                    self._replies.hear(worker, command.number, False, _cannot_be_sent(command, error))
+                    self._replies.take_answer(worker, command.number, False, _cannot_be_sent(command, error))
                     continue
                 channel.send_pickled(message)
 
@@ -381,7 +381,7 @@ class SessionWorkers:
                     value = Taken([*earlier.kept, *value.kept], earlier.refused or value.refused)
                     earlier = value if more else Taken([])
                 if not more:
-                    self._replies.hear(worker, number, well, value)
+                    self._replies.take_answer(worker, number, well, value)
 
 
 class _ThreadChannel:
@@ -402,7 +402,7 @@ class _ThreadChannel:
         self._commands.answer_the_bell(self._worker, bell)
 
     def answer(self, number: int | None, well: bool, value: Any) -> None:
-        self._replies.hear(self._worker, number, well, value)
+        self._replies.take_answer(self._worker, number, well, value)
 
 
 class _ProcessChannel:
@@ -439,7 +439,7 @@ class _ProcessChannel:
 
     def answer(self, number: int | None, well: bool, value: Any) -> None:
         with suppress(OSError):
-            for message in _answers(number, well, value if well else _told(value)):
+            for message in _answers(number, well, value if well else _error_message(value)):
                 self._channel.send_pickled(message)
 
 
@@ -456,7 +456,7 @@ def _answers(number: int | None, well: bool, value: Any) -> Iterator[bytes]:
         whole = message(well, value)
     except Exception as error:
         if not isinstance(value, Taken):
-            yield message(False, _told(_unsendable("a result", value, error)))
+            yield message(False, _error_message(_unsendable("a result", value, error)))
             return
     else:
         yield whole
@@ -521,7 +521,7 @@ def _unreadable(worker: int, error: Exception) -> TypeError:
     )
 
 
-def _told(error: BaseException) -> tuple[bytes | None, str]:
+def _error_message(error: BaseException) -> tuple[bytes | None, str]:
     """An exception in transit: the object itself, where that can be pickled, and its text."""
     words = in_words(error, error.__traceback__)
     try:

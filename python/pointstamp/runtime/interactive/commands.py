@@ -152,7 +152,7 @@ class Replies:
         with self._lock:
             return next((number for number, entry in self._open.items() if entry[0] is future), None)
 
-    def hear(self, worker: int, number: int | None, well: bool, value: Any) -> None:
+    def take_answer(self, worker: int, number: int | None, well: bool, value: Any) -> None:
         """Takes an answer; an error without a request is kept for the next caller."""
         with self._lock:
             if number is None:

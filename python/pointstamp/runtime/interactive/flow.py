@@ -172,10 +172,10 @@ class Flow:
         self.check()
         return self.cluster.ask(what, self._number, *arguments, worker=worker)
 
-    def tell(self, worker: int | None, *arguments: Any) -> None:
+    def post(self, worker: int | None, *arguments: Any) -> None:
         """Sends one worker, or all, a command about an input, without an answer."""
         self.check()
-        self.cluster.tell("input", self._number, *arguments, worker=worker)
+        self.cluster.post("input", self._number, *arguments, worker=worker)
 
     def waiting(self, what: str, timeout: float | None, names: list[str] | None = None) -> Waiting:
         """Waits for outputs, all or those of these names; reports the holders, where it takes too long.
@@ -222,4 +222,4 @@ class Flow:
 
 def _drop(cluster: SessionWorkers, number: int) -> None:
     if not cluster.over:
-        cluster.tell("drop", number, wait=False)
+        cluster.post("drop", number, wait=False)

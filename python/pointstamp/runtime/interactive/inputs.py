@@ -73,7 +73,7 @@ class LiveInput:
 
     @property
     def position(self) -> Position:
-        """The position of the input: its time, and the number of records that were sent at that time.
+        """The position of the input, as its time and the number of records that were sent at that time.
 
         After a session was opened again, it is the position in the checkpoint: send the rest.
 
@@ -129,7 +129,7 @@ class LiveInput:
     def _tell(self, worker: int | None, method: str, *arguments: Any) -> None:
         """Sends a command to one worker or all."""
         self._catch_up()
-        self._flow.tell(worker, self.name, method, arguments)
+        self._flow.post(worker, self.name, method, arguments)
         if worker is not None:
             self._flow.unfinished.add(self.name)
 
@@ -389,7 +389,7 @@ class LiveInput:
         return len(now) == len(then) and all(one <= other for one, other in zip(now, then, strict=True))
 
     def _stand(self, time: Time) -> None:
-        self._flow.tell(None, self.name, "advance_to", (time,))
+        self._flow.post(None, self.name, "advance_to", (time,))
         if time != self.time:
             self._flow.unfinished.discard(self.name)
         self.time = self._flow.times[self.name] = time

@@ -56,7 +56,7 @@ class LiveOutput:
     @property
     def frontier(self) -> Antichain:
         """The least times that may still appear there; a copy."""
-        return Antichain(self._told("frontier", self.name))
+        return Antichain(self._answer("frontier", self.name))
 
     def less_than(self, time: Time) -> bool:
         """Whether a time strictly less than `time` may still appear there.
@@ -74,7 +74,7 @@ class LiveOutput:
             ...     flow[1].less_than(3), flow[1].less_than(4)
             (False, True)
         """
-        return bool(self._told("probe", self.name, "less_than", (time,)))
+        return bool(self._answer("probe", self.name, "less_than", (time,)))
 
     def less_equal(self, time: Time) -> bool:
         """Whether `time`, or one less than it, may still appear there.
@@ -92,7 +92,7 @@ class LiveOutput:
             ...     flow[1].less_equal(2), flow[1].less_equal(3)
             (False, True)
         """
-        return bool(self._told("probe", self.name, "less_equal", (time,)))
+        return bool(self._answer("probe", self.name, "less_equal", (time,)))
 
     def done(self) -> bool:
         """Whether nothing appears there any more.
@@ -106,9 +106,9 @@ class LiveOutput:
             ...     flow[1].done()
             True
         """
-        return bool(self._told("probe", self.name, "done", ()))
+        return bool(self._answer("probe", self.name, "done", ()))
 
-    def _told(self, what: str, *arguments: Any) -> Any:
+    def _answer(self, what: str, *arguments: Any) -> Any:
         """Returns the answer of worker 0."""
         return self._waiting(None)(self._flow.ask(what, *arguments, worker=0))[0]
 
@@ -187,8 +187,8 @@ class LiveOutput:
         """
         with self._flow.settling():
             await asyncio.wrap_future(self._flow.ask("settle", self._kept()))
-        telling = self._flow.ask("frontier", self.name, worker=0)
-        frontier = await asyncio.shield(asyncio.wrap_future(telling))
+        answer = self._flow.ask("frontier", self.name, worker=0)
+        frontier = await asyncio.shield(asyncio.wrap_future(answer))
         asked: list[Future[Any]] = []
         try:
             self._ask(frontier[0], asked)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._validation import main_of, suggesting, warn_usage
 from pointstamp.checkpoint import Checkpoint
-from pointstamp.config import Config
+from pointstamp.config import Config, both_given
 from pointstamp.errors import CheckpointError, ConfigError, GraphError, PointstampError
 from pointstamp.runtime.interactive.commands import in_short
 from pointstamp.runtime.launcher.pickling import pack, unpack
@@ -102,7 +102,7 @@ class Interactive:
         if config is None:
             config = Config(workers=workers)
         elif workers != 1:
-            raise ConfigError("give the number of workers in the config, or without one, not both")
+            raise ConfigError(both_given(workers))
         if config.processes != 1 or config.addresses:
             raise ConfigError("a session starts its processes itself: give processes= beside the config")
         if processes is not None:
@@ -174,7 +174,7 @@ class Interactive:
         if config is None:
             config = Config(workers=workers)
         elif workers != 1:
-            raise ConfigError("give the number of workers in the config, or without one, not both")
+            raise ConfigError(both_given(workers))
         if config.checkpoint is not None:
             raise ConfigError(
                 "give the location to open(), or the class a config with a checkpoint, not both"
@@ -338,7 +338,7 @@ class Interactive:
             return live
         except BaseException:
             if not cluster.over:
-                cluster.tell("discard", number, wait=False)
+                cluster.post("discard", number, wait=False)
                 if building is not None:
                     self._comes_back(cluster, building)
             raise

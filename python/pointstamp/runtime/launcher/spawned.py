@@ -47,10 +47,10 @@ def _take_part(channel: MessageChannel, listener: socket.socket) -> None:
             stream.reconfigure(line_buffering=True, write_through=False)
     try:
         # No limit: the end of the program closes the channel.
-        told = channel.receive()
-        sys.argv[:] = told["argv"]
+        task = channel.receive()
+        sys.argv[:] = task["argv"]
         try:
-            main = unpack(told["main"], told["named"])
+            main = unpack(task["main"], task["named"])
         except BaseException as error:
             channel.send(_failure(error))
             return
@@ -60,9 +60,9 @@ def _take_part(channel: MessageChannel, listener: socket.socket) -> None:
     except (EOFError, ConnectionError):
         return  # the program has ended
     try:
-        config = Config(**told["config"])
-        results = execute(main, config=config, listener=listener, stall_report=told["stall_report"])
-        answer = _results(results, told["config"])
+        config = Config(**task["config"])
+        results = execute(main, config=config, listener=listener, stall_report=task["stall_report"])
+        answer = _results(results, task["config"])
     except BaseException as error:
         answer = pickled(_failure(error))
     finally:

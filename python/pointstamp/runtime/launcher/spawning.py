@@ -83,8 +83,8 @@ def run_on_processes(
     running = _Processes(processes)
     with running.asked():
         try:
-            told = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
-            running.start(config, told, inherited)
+            task = {"main": packed, "named": named, "argv": list(sys.argv), "stall_report": stall_report}
+            running.start(config, task, inherited)
             if started is not None:
                 started(running.kill)
             running.until_all_have_answered()
@@ -118,7 +118,7 @@ class _Processes:
         self._deadline: float | None = None
         self._pumps = _Pumps()
 
-    def start(self, config: Config, told: dict[str, Any], more: Sequence[Sequence[int]]) -> None:
+    def start(self, config: Config, task: dict[str, Any], more: Sequence[Sequence[int]]) -> None:
         """Starts the processes, and sends each its task."""
         self._records = config.checkpoint is not None
         secret = secrets.token_hex(32)
@@ -164,7 +164,7 @@ class _Processes:
                 "dashboard": config.dashboard and written_address(*config.dashboard),
             }
             with suppress(ConnectionError):  # it has ended already, which is found out below
-                channel.send({**told, "config": values})
+                channel.send({**task, "config": values})
             self._open.add(number)
             self._receivers[number] = Helper(
                 partial(self._receive, number, channel), f"pointstamp-process-{number}", daemon=True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pointstamp.pacts import Exchange, Pipeline
 from pointstamp.spark.programs.encoding import encoded
@@ -28,7 +29,10 @@ __all__ = ["components"]
 
 
 def components(edges: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
-    """Returns ``(node, component)`` for each node of edges ``(src, dst)``; a component is its least node."""
+    """Returns ``(node, component)`` for each node of edges ``(src, dst)``; a component is its least node.
+
+    Rows without a ``dst`` are nodes that are there also without an edge.
+    """
     scope = edges.scope
     forest = pa.schema([("to", pa.int64()), ("src", node), ("dst", node)])
     found = pa.schema([("node", node), ("component", node)])
@@ -57,7 +61,9 @@ def components(edges: ps.ArrowStream, node: pa.DataType) -> ps.ArrowStream:
 
 def _forest(batches: Batches, node: pa.DataType) -> tuple[pa.Array, Array]:
     """The nodes of some edges in order, and for each the position of the least that it is connected with."""
-    columns = [[batch[end].cast(node) for batch in batches] for end in ("src", "dst")]
+    sources = [batch["src"].cast(node) for batch in batches]
+    targets = [pc.coalesce(batch["dst"].cast(node), own) for batch, own in zip(batches, sources, strict=True)]
+    columns = [sources, targets]
     values, (source, target) = encoded(columns, node)
     return values, least_connected(source, target, len(values))
 

@@ -55,7 +55,7 @@ def numbered(
     """Numbers the nodes of edges ``(src, dst)``.
 
     Args:
-        edges: The edges.
+        edges: The edges. Rows without a ``dst`` are nodes that are there also without an edge.
         node: The type of nodes.
         weighed: Returns the weights of the edges of some batches. Left out, edges have none.
         more: Nodes that are there also without an edge.
@@ -67,8 +67,11 @@ def numbered(
     named = pa.schema([("node", pa.int64()), ("name", node)])
 
     def encode(info: ps.OperatorInfo, batches: Batches) -> list[Iterator[pa.RecordBatch]]:
+        alone = [more] if more is not None and info.index == 0 else []
+        alone += [batch["src"].filter(batch["dst"].is_null()).cast(node) for batch in batches]
+        batches = [batch.filter(batch["dst"].is_valid()) for batch in batches]
         columns = [[batch[end].cast(node) for batch in batches] for end in ("src", "dst")]
-        columns.append([more] if more is not None and info.index == 0 else [])
+        columns.append(alone)
         values, (source, target, _) = encoded(columns, node)
         ends = np.bincount(source, minlength=len(values)) + np.bincount(target, minlength=len(values))
         workers = np.full(len(values), info.index)

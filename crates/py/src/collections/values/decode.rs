@@ -150,5 +150,5 @@ fn restore(py: Python<'_>) -> PyResult<&Py<PyAny>> {
 }
 
 fn function(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-    Ok(py.import("pointstamp._terms")?.getattr(name)?.unbind())
+    Ok(py.import("pointstamp._row_values")?.getattr(name)?.unbind())
 }

@@ -10,7 +10,7 @@ use pointstamp_rows::terms::{
     self, BOOL, FLOAT, MAX_DEPTH, put_big, put_escaped, put_f64, put_fraction, put_i64, put_ratio,
 };
 
-/// The result of `pointstamp._terms.take_apart` for a value that equals one of another class.
+/// The result of `pointstamp._row_values.take_apart` for a value that equals one of another class.
 const SAME: u8 = 0;
 /// For a ratio that no float equals.
 const RATIO: u8 = 1;
@@ -192,7 +192,7 @@ fn take_apart(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FUNCTION.get_or_try_init(py, || {
         Ok(py
-            .import("pointstamp._terms")?
+            .import("pointstamp._row_values")?
             .getattr("take_apart")?
             .unbind())
     })

@@ -1,7 +1,7 @@
 //! Python's values as rows, and back.
 //!
 //! An `int`, a `str` or a tuple of them is read through the interpreter's C calls; values of other types go through
-//! `pointstamp._terms`. How rows are laid out is the business of `pointstamp_rows`.
+//! `pointstamp._row_values`. How rows are laid out is the business of `pointstamp_rows`.
 
 mod decode;
 mod encode;

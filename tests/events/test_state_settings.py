@@ -1,4 +1,4 @@
-"""Snapshots say of which operator they are, on which terms and of which worker; others refuse them."""
+"""Snapshots say of which operator they are, with which settings and of which worker; others refuse them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,9 @@ def of_workers(workers: int) -> list[bytes]:
         state: ps.KeyedState[Any, Any] = ps.KeyedState()
         source = ps.InputHandle[Any]()
         with worker.dataflow() as scope:
-            source.to_stream(scope).key_by(lambda n: n).scan(int, max, state=state)
+            source.to_stream(scope).key_by(lambda n: n).scan(
+                lambda _, n, most: max(most, n), default=int, state=state
+            )
         source.send_batch(range(10))
         source.advance_to(5)
         worker.step_while(lambda: state.frontier != 5)
@@ -166,7 +168,9 @@ def test_a_state_is_for_the_worker_that_it_was_restored_for() -> None:
     def main(worker: ps.Worker) -> None:
         state: ps.KeyedState[Any, Any] = ps.KeyedState.restore(written)
         with worker.dataflow() as scope:
-            scope.to_stream([1]).key_by(lambda n: n).scan(int, max, state=state)
+            scope.to_stream([1]).key_by(lambda n: n).scan(
+                lambda _, n, most: max(most, n), default=int, state=state
+            )
 
     with pytest.raises(
         ValueError, match=r"for worker 0 of 1, and was given to worker \d of 2: write restore"
@@ -182,7 +186,7 @@ def test_times_of_another_kind_are_refused() -> None:
             state: ps.KeyedState[Any, Any] = ps.KeyedState.restore(snapshot)
             with worker.dataflow() as scope:
                 on_time, _ = scope.to_stream(data).event_time(lambda at: at, lateness=lateness)
-                on_time.key_by(lambda _: 0).scan(int, lambda n, _: n + 1, state=state)
+                on_time.key_by(lambda _: 0).scan(lambda _key, _, n: n + 1, default=int, state=state)
             worker.run()
             return state.snapshot()
 
@@ -205,7 +209,9 @@ def snapshot_of(columns: bool) -> bytes:
                 rows.running("key", v_sum=ps.col("v").sum(), column="at", state=state)
             else:
                 stream = scope.to_stream([("a", 1), ("b", 2)])
-                stream.key_by(lambda pair: pair[0]).scan(int, lambda n, pair: n + pair[1], state=state)
+                stream.key_by(lambda pair: pair[0]).scan(
+                    lambda _, pair, n: n + pair[1], default=int, state=state
+                )
         worker.run()
         return state.snapshot()
 

@@ -1,4 +1,4 @@
-"""Programs that write snapshots and go on from them: the book's recipe, and streams of `scope.read`."""
+"""Programs that write snapshots and resume from them: the recipe of the book, and streams of `scope.read`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PowerFailed(Exception):
 
 def recipe() -> dict[str, Any]:
     """The functions of the program in the book."""
-    text = CHAPTER.read_text(encoding="utf-8").split("### Going on after a stop")[1]
+    text = CHAPTER.read_text(encoding="utf-8").split("### Resuming from snapshots")[1]
     [program] = re.findall(r"```python\n(.*?)^with tempfile", text, re.MULTILINE | re.DOTALL)[:1]
     names: dict[str, Any] = {}
     exec(program, names)
@@ -208,7 +208,7 @@ def read(
 @settings(max_examples=examples(6), deadline=None)
 @given(data=st.data())
 def test_a_snapshot_of_a_stream_that_is_read(name: str, columns: bool, data: st.DataObject) -> None:
-    """On one worker it is right once the probe is past the state: then what is before has been sent."""
+    """A snapshot on one worker is right once the probe is past it: earlier results have been sent."""
     partitions: list[list[Row]] = []
     for part in range(data.draw(st.integers(1, 2))):
         now = 0

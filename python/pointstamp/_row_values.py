@@ -20,7 +20,7 @@ import sys
 import uuid
 from typing import Any
 
-from ._term_fields import fields_of
+from ._dataclass_fields import fields_of
 
 __all__ = ["put_together", "restore", "take_apart"]
 
