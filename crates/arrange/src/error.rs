@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use crate::format::Damaged;
 use crate::storage::StorageError;
 
 /// A difference left the range of 64 bits, where updates were added up or multiplied.
@@ -22,6 +21,26 @@ impl fmt::Display for Overflow {
 }
 
 impl std::error::Error for Overflow {}
+
+/// Bytes that are not a batch, or not of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// The part in which that was seen.
+    pub part: &'static str,
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = self.part;
+        write!(
+            formatter,
+            "these bytes are not a batch of this version (seen in its {part}): use a copy that is whole, \
+             or build the arrangement again"
+        )
+    }
+}
+
+impl std::error::Error for Damaged {}
 
 /// Why work stopped.
 #[derive(Debug)]

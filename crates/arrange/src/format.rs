@@ -1,12 +1,11 @@
 //! Batches as bytes.
 //!
-//! Owns [`Batch::write`], [`BatchReader`] and [`Damaged`]. A batch is a sequence of frames, each its length and its bytes:
+//! Owns [`Batch::write`] and [`BatchReader`]. A batch is a sequence of frames, each its length and its bytes:
 //! a header with the version, pages, and an empty frame. A page is a range of keys, column by column as in memory,
 //! little-endian. Both ways take the memory of a page. Reading trusts nothing: a batch that comes out has every
 //! invariant that the kernel relies on.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,10 +14,11 @@ use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
 use crate::builder::{Builder, TimeMap};
-use crate::columns::{Columns, Diffs, Index};
-use crate::error::{Error, Overflow};
+use crate::column_format::{read_columns, write_columns};
+use crate::columns::Columns;
+use crate::error::{Damaged, Error, Overflow};
 use crate::offsets::Offsets;
-use crate::rows::{Rows, read_length, read_offsets, read_words, write_words};
+use crate::rows::{Rows, read_length, read_words, write_words};
 use crate::storage::Storage;
 use crate::time::Time;
 
@@ -27,26 +27,6 @@ const HEADER: [u8; 8] = *b"psbatch\x02";
 
 /// A batch in memory is written in pages of so many updates, or of one key; fewer where tests run.
 const WRITTEN: usize = if cfg!(debug_assertions) { 8 } else { 1 << 14 };
-
-/// Bytes that are not a batch, or not of this version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged {
-    /// The part in which that was seen.
-    pub part: &'static str,
-}
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = self.part;
-        write!(
-            formatter,
-            "these bytes are not a batch of this version (seen in its {part}): use a copy that is whole, \
-             or build the arrangement again"
-        )
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
     /// Writes the batch, a page at a time. Nothing in it refers to anything outside.
@@ -244,19 +224,6 @@ impl<K: Rows, V: Rows, T: Time> BatchReader<K, V, T> {
     }
 }
 
-/// Appends columns to `into`.
-pub(crate) fn write_columns<K: Rows, V: Rows>(into: &mut Vec<u8>, columns: &Columns<K, V>) {
-    columns.keys.write(into);
-    write_offsets(into, &columns.key_ends);
-    columns.vals.write(into);
-    write_offsets(into, &columns.val_ends);
-    let index = columns.index.stored().unwrap_or_default();
-    write_words(into, index.iter().map(|time| u64::from(*time)));
-    into.extend((columns.len() as u64).to_le_bytes());
-    let diffs = columns.diffs.stored().unwrap_or_default();
-    write_words(into, diffs.iter().map(|diff| diff.cast_unsigned()));
-}
-
 fn write_times<T: Time>(into: &mut Vec<u8>, times: &[T]) {
     into.extend((times.len() as u64).to_le_bytes());
     let mut coords = Vec::new();
@@ -270,55 +237,6 @@ fn write_times<T: Time>(into: &mut Vec<u8>, times: &[T]) {
 fn read_times<T: Time>(from: &mut &[u8]) -> Option<Vec<T>> {
     let len = read_length(from)?;
     (0..len).map(|_| T::read(&read_words(from)?)).collect()
-}
-
-fn write_offsets(into: &mut Vec<u8>, offsets: &Offsets) {
-    write_words(
-        into,
-        (0..offsets.len()).map(|row| offsets.start(row + 1) as u64),
-    );
-}
-
-/// Takes columns off the front of `from`, each index of a time through `map`, where it is given.
-pub(crate) fn read_columns<K: Rows, V: Rows>(
-    from: &mut &[u8],
-    map: Option<&[u32]>,
-) -> Option<Columns<K, V>> {
-    let keys = K::read(from)?;
-    let key_ends = read_offsets(from)?;
-    let vals = V::read(from)?;
-    let val_ends = read_offsets(from)?;
-    let stored = read_words(from)?;
-    let len = read_length(from)?;
-    let diffs = read_words(from)?;
-    // A part that is not stored is equal in all updates. At one time, a value has one update.
-    let of_one_time = stored.is_empty() && len == val_ends.len();
-    if len != val_ends.start(val_ends.len())
-        || !(of_one_time || stored.len() == len)
-        || !(diffs.is_empty() || diffs.len() == len)
-    {
-        return None;
-    }
-    let mut columns = Columns {
-        keys,
-        key_ends,
-        vals,
-        val_ends,
-        index: Index::default(),
-        diffs: Diffs::default(),
-    };
-    for update in 0..len {
-        let time = stored
-            .get(update)
-            .map_or(Some(0), |time| u32::try_from(*time).ok())?;
-        let time = map.map_or(Some(time), |map| map.get(time as usize).copied())?;
-        columns.index.push(time);
-        columns
-            .diffs
-            .push(diffs.get(update).map_or(1, |diff| diff.cast_signed()));
-    }
-    columns.shrink();
-    Some(columns)
 }
 
 /// True when everything is in order, and nothing is empty or refers past its end.

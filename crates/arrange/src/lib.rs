@@ -21,6 +21,7 @@
 mod batch;
 mod batcher;
 mod builder;
+mod column_format;
 mod columns;
 mod cursor;
 mod deferred_drop;
@@ -59,8 +60,8 @@ pub use batch::{Batch, Page};
 pub use batcher::Batcher;
 pub use cursor::{Counted, Cursor};
 pub use entered::Entered;
-pub use error::{Error, Overflow};
-pub use format::{BatchReader, Damaged};
+pub use error::{Damaged, Error, Overflow};
+pub use format::BatchReader;
 pub use join::{Join, JoinStep};
 pub use kept::{Kept, merged};
 pub use reduce::{Output, Reduce};

@@ -2,13 +2,13 @@
 //!
 //! Owns [`Storing`], which writes pages as a builder fills them, and [`Stored`], which finds and reads them. In memory
 //! are the first key of each page and the place of each; the cache may have decoded pages. A page is a range of keys with
-//! their values and updates, in the format of [`format`](crate::format): a key is never in two.
+//! their values and updates, in the format of [`column_format`](crate::column_format): a key is never in two.
 
 use std::sync::Arc;
 
+use crate::column_format::{read_columns, write_columns};
 use crate::columns::Columns;
 use crate::error::Error;
-use crate::format::{read_columns, write_columns};
 use crate::rows::Rows;
 use crate::storage::{File, Storage, StorageError, Writer};
 

@@ -2,69 +2,54 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use pointstamp_arrange::{Storage, StorageError, Writer};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Holding};
 use crate::file::Pages;
 
 /// The state of one operator: what it takes, and where what is over goes. Closed when it is dropped.
 pub struct Account {
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) operator: String,
-    bytes: AtomicUsize,
-    on_disk: AtomicU64,
-    wake: Box<dyn Fn() + Send + Sync>,
+    budget: Arc<Budget>,
+    operator: String,
+    holding: Arc<Holding>,
 }
 
 impl Account {
-    pub(crate) fn new(
+    /// Opens the account of an operator. `wake` has the operator run: it is called on any thread where the operator
+    /// should store state.
+    pub fn new(
         budget: &Arc<Budget>,
         operator: &str,
-        wake: Box<dyn Fn() + Send + Sync>,
+        wake: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Account {
             budget: Arc::clone(budget),
             operator: operator.to_owned(),
-            bytes: AtomicUsize::new(0),
-            on_disk: AtomicU64::new(0),
-            wake,
+            holding: budget.holding(Box::new(wake)),
         })
     }
 
     /// Says what the state takes now, in memory and on disk. Returns whether the operator is to store some of it:
     /// its state is the largest, and all state together is over its share. Where another operator's is, that is woken.
-    pub fn set(self: &Arc<Self>, bytes: usize, on_disk: u64) -> bool {
-        let before = self.bytes.swap(bytes, Ordering::Relaxed);
-        self.on_disk.store(on_disk, Ordering::Relaxed);
-        self.budget.changes(before, bytes);
+    pub fn set(&self, bytes: usize, on_disk: u64) -> bool {
+        self.budget.set(&self.holding, bytes, on_disk);
         if !self.budget.is_over() {
             return false;
         }
         match self.budget.largest() {
-            Some(largest) if !Arc::ptr_eq(&largest, self) => {
+            Some(largest) if !Arc::ptr_eq(&largest, &self.holding) => {
                 (largest.wake)();
                 false
             }
             _ => true,
         }
     }
-
-    /// The bytes of state in memory.
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// The bytes of state on disk.
-    pub fn on_disk(&self) -> u64 {
-        self.on_disk.load(Ordering::Relaxed)
-    }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.budget.changes(self.bytes(), 0);
+        self.budget.set(&self.holding, 0, 0);
     }
 }
 
@@ -72,7 +57,9 @@ impl fmt::Debug for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = formatter.debug_struct("Account");
         debug.field("operator", &self.operator);
-        debug.field("bytes", &self.bytes()).finish_non_exhaustive()
+        debug
+            .field("bytes", &self.holding.bytes())
+            .finish_non_exhaustive()
     }
 }
 
@@ -86,6 +73,48 @@ impl Storage for Account {
     }
 
     fn create(&self) -> Result<Box<dyn Writer>, StorageError> {
-        Ok(Box::new(Pages::create(self)?))
+        Ok(Box::new(Pages::create(&self.budget, &self.operator)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use pointstamp_arrange::Storage;
+
+    use super::*;
+
+    #[test]
+    fn batches_are_stored_where_state_would_be_over_its_share() {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget::new(64 << 20, folder.path()).unwrap();
+        let account = Account::new(&budget, "a", || ());
+        assert!(!account.set(40 << 20, 0));
+        assert!(!account.stores(8 << 20), "three quarters are for state");
+        assert!(account.stores(9 << 20));
+        assert!(!account.stores(1 << 10), "small batches stay");
+        assert!(account.set(49 << 20, 5));
+        assert_eq!((budget.used(), budget.on_disk()), (49 << 20, 5));
+        drop(account);
+        assert_eq!((budget.used(), budget.on_disk()), (0, 0));
+    }
+
+    #[test]
+    fn the_operator_with_most_in_memory_stores() {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget::new(1 << 20, folder.path()).unwrap();
+        let woken = Arc::new(AtomicBool::new(false));
+        let wakes = Arc::clone(&woken);
+        let large = Account::new(&budget, "large", move || {
+            wakes.store(true, Ordering::Relaxed);
+        });
+        let small = Account::new(&budget, "small", || panic!("it is smaller"));
+        assert!(!large.set(700 << 10, 0));
+        assert!(!small.set(100 << 10, 0));
+        assert!(woken.load(Ordering::Relaxed), "the other is woken");
+        assert!(large.set(700 << 10, 0));
+        assert!(!large.set(10 << 10, 0));
+        assert!(!budget.is_over());
     }
 }

@@ -14,8 +14,6 @@ use pointstamp_arrange::Decoded;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::account::Account;
-
 /// The part of the budget that is for the cache: one of so many.
 const CACHE: usize = 4;
 
@@ -55,13 +53,33 @@ pub struct Traffic {
     pub misses: u64,
 }
 
+/// The state that an operator holds.
+pub(crate) struct Holding {
+    bytes: AtomicUsize,
+    on_disk: AtomicU64,
+    /// Has the operator run, on any thread.
+    pub(crate) wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Holding {
+    /// The bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The bytes on disk.
+    pub(crate) fn on_disk(&self) -> u64 {
+        self.on_disk.load(Ordering::Relaxed)
+    }
+}
+
 /// Memory for the state of a process's operators.
 pub struct Budget {
     limit: usize,
     folder: PathBuf,
     /// The bytes of state in memory, of all accounts.
     used: AtomicUsize,
-    accounts: Mutex<Vec<Weak<Account>>>,
+    holdings: Mutex<Vec<Weak<Holding>>>,
     pub(crate) cache: Cache<PageId, Cached, Bytes>,
     files: AtomicU64,
     pub(crate) written: AtomicU64,
@@ -84,7 +102,7 @@ impl Budget {
             limit,
             folder: folder.to_owned(),
             used: AtomicUsize::new(0),
-            accounts: Mutex::default(),
+            holdings: Mutex::default(),
             // Pages are of some 100 KiB.
             cache: Cache::with_weighter((limit / CACHE) >> 16, weight, Bytes),
             files: AtomicU64::new(0),
@@ -95,18 +113,17 @@ impl Budget {
         }))
     }
 
-    /// Opens the account of an operator. `wake` has the operator run: it is called on any thread where the operator
-    /// should store state.
-    pub fn account(
-        self: &Arc<Self>,
-        operator: &str,
-        wake: impl Fn() + Send + Sync + 'static,
-    ) -> Arc<Account> {
-        let account = Account::new(self, operator, Box::new(wake));
-        let mut accounts = self.accounts.lock();
-        accounts.retain(|account| account.strong_count() > 0);
-        accounts.push(Arc::downgrade(&account));
-        account
+    /// Adds the state of an operator, which `wake` has run.
+    pub(crate) fn holding(&self, wake: Box<dyn Fn() + Send + Sync>) -> Arc<Holding> {
+        let holding = Arc::new(Holding {
+            bytes: AtomicUsize::new(0),
+            on_disk: AtomicU64::new(0),
+            wake,
+        });
+        let mut holdings = self.holdings.lock();
+        holdings.retain(|holding| holding.strong_count() > 0);
+        holdings.push(Arc::downgrade(&holding));
+        holding
     }
 
     /// The bytes of the budget.
@@ -131,9 +148,9 @@ impl Budget {
 
     /// The bytes of state on disk.
     pub fn on_disk(&self) -> u64 {
-        let accounts = self.accounts.lock();
-        let accounts = accounts.iter().filter_map(Weak::upgrade);
-        accounts.map(|account| account.on_disk()).sum()
+        let holdings = self.holdings.lock();
+        let holdings = holdings.iter().filter_map(Weak::upgrade);
+        holdings.map(|holding| holding.on_disk()).sum()
     }
 
     /// The counts of reads and writes.
@@ -172,20 +189,22 @@ impl Budget {
         SMALL.min(self.limit / PART)
     }
 
-    /// Replaces the bytes of an account.
-    pub(crate) fn changes(&self, before: usize, now: usize) {
-        if now >= before {
-            self.used.fetch_add(now - before, Ordering::Relaxed);
+    /// Replaces the bytes of a holding.
+    pub(crate) fn set(&self, holding: &Holding, bytes: usize, on_disk: u64) {
+        let before = holding.bytes.swap(bytes, Ordering::Relaxed);
+        holding.on_disk.store(on_disk, Ordering::Relaxed);
+        if bytes >= before {
+            self.used.fetch_add(bytes - before, Ordering::Relaxed);
         } else {
-            self.used.fetch_sub(before - now, Ordering::Relaxed);
+            self.used.fetch_sub(before - bytes, Ordering::Relaxed);
         }
     }
 
-    /// The account with most bytes in memory.
-    pub(crate) fn largest(&self) -> Option<Arc<Account>> {
-        let accounts = self.accounts.lock();
-        let accounts = accounts.iter().filter_map(Weak::upgrade);
-        accounts.max_by_key(|account| account.bytes())
+    /// The holding with most bytes in memory.
+    pub(crate) fn largest(&self) -> Option<Arc<Holding>> {
+        let holdings = self.holdings.lock();
+        let holdings = holdings.iter().filter_map(Weak::upgrade);
+        holdings.max_by_key(|holding| holding.bytes())
     }
 
     pub(crate) fn next_file(&self) -> u64 {
@@ -200,45 +219,5 @@ impl fmt::Debug for Budget {
             .field("limit", &self.limit)
             .field("used", &self.used());
         debug.finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use pointstamp_arrange::Storage;
-
-    use super::*;
-
-    #[test]
-    fn batches_are_stored_where_state_would_be_over_its_share() {
-        let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(64 << 20, folder.path()).unwrap();
-        let account = budget.account("a", || ());
-        assert!(!account.set(40 << 20, 0));
-        assert!(!account.stores(8 << 20), "three quarters are for state");
-        assert!(account.stores(9 << 20));
-        assert!(!account.stores(1 << 10), "small batches stay");
-        assert!(account.set(49 << 20, 5));
-        assert_eq!((budget.used(), budget.on_disk()), (49 << 20, 5));
-        drop(account);
-        assert_eq!((budget.used(), budget.on_disk()), (0, 0));
-    }
-
-    #[test]
-    fn the_operator_with_most_in_memory_stores() {
-        let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(1 << 20, folder.path()).unwrap();
-        let woken = Arc::new(AtomicBool::new(false));
-        let wakes = Arc::clone(&woken);
-        let large = budget.account("large", move || wakes.store(true, Ordering::Relaxed));
-        let small = budget.account("small", || panic!("it is smaller"));
-        assert!(!large.set(700 << 10, 0));
-        assert!(!small.set(100 << 10, 0));
-        assert!(woken.load(Ordering::Relaxed), "the other is woken");
-        assert!(large.set(700 << 10, 0));
-        assert!(!large.set(10 << 10, 0));
-        assert!(!budget.is_over());
     }
 }

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use pointstamp_arrange::{Decoded, File as Stored, StorageError, Writer};
 use pointstamp_store::page::{HEADER, Header, MOST, seal};
 
-use crate::account::Account;
 use crate::budget::{Budget, Cached};
 use crate::error::Error;
 
@@ -25,15 +24,12 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    pub(crate) fn create(account: &Account) -> Result<Self, StorageError> {
-        let budget = Arc::clone(&account.budget);
-        let operator = account.operator.clone();
+    pub(crate) fn create(budget: &Arc<Budget>, operator: &str) -> Result<Self, StorageError> {
         let file = tempfile::tempfile_in(budget.folder());
         let file = file.map_err(|cause| {
             let folder = budget.folder().to_owned();
-            let operator = operator.clone();
             StorageError::new(Error::Write {
-                operator,
+                operator: operator.to_owned(),
                 folder,
                 cause,
             })
@@ -41,8 +37,8 @@ impl Pages {
         Ok(Pages {
             number: budget.next_file(),
             file,
-            budget,
-            operator,
+            budget: Arc::clone(budget),
+            operator: operator.to_owned(),
             ends: Vec::new(),
             buffer: Vec::new(),
         })
@@ -178,20 +174,17 @@ fn read_at(file: &File, mut into: &mut [u8], mut start: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use pointstamp_arrange::Storage;
     use pointstamp_testkit::cases;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn account(folder: &std::path::Path) -> Arc<Account> {
-        Budget::new(1 << 20, folder)
-            .unwrap()
-            .account("count", || ())
+    fn budget(folder: &std::path::Path) -> Arc<Budget> {
+        Budget::new(1 << 20, folder).unwrap()
     }
 
-    fn written(account: &Account, pages: &[Vec<u8>]) -> Pages {
-        let mut file = Pages::create(account).unwrap();
+    fn written(budget: &Arc<Budget>, pages: &[Vec<u8>]) -> Pages {
+        let mut file = Pages::create(budget, "count").unwrap();
         for page in pages {
             file.append(page).unwrap();
         }
@@ -210,7 +203,7 @@ mod tests {
         #[test]
         fn pages_come_back_in_any_order(pages in some_pages()) {
             let folder = tempfile::tempdir().unwrap();
-            let file = written(&account(folder.path()), &pages);
+            let file = written(&budget(folder.path()), &pages);
             for (number, page) in pages.iter().enumerate().rev() {
                 prop_assert_eq!(&file.read(number).unwrap(), page);
             }
@@ -222,7 +215,7 @@ mod tests {
         fn a_changed_byte_is_noticed(pages in some_pages(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             use std::os::unix::fs::FileExt;
             let folder = tempfile::tempdir().unwrap();
-            let file = written(&account(folder.path()), &pages);
+            let file = written(&budget(folder.path()), &pages);
             prop_assume!(file.bytes() > 0);
             let at = at.index(usize::try_from(file.bytes()).unwrap()) as u64;
             let mut byte = [0];
@@ -237,8 +230,8 @@ mod tests {
     #[test]
     fn pages_of_a_file_that_is_gone_leave_the_cache() {
         let folder = tempfile::tempdir().unwrap();
-        let account = account(folder.path());
-        let file = written(&account, &[vec![1], vec![2]]);
+        let budget = budget(folder.path());
+        let file = written(&budget, &[vec![1], vec![2]]);
         let contents: Decoded = Arc::new(7_u8);
         file.cache(1, contents, 100);
         let cached = file
@@ -246,20 +239,20 @@ mod tests {
             .map(|contents| contents.downcast_ref::<u8>().copied());
         assert_eq!(cached, Some(Some(7)));
         assert!(file.cached(0).is_none());
-        assert_eq!(account.budget.cached(), 100);
+        assert_eq!(budget.cached(), 100);
         drop(file);
-        assert_eq!(account.budget.cached(), 0);
-        let traffic = account.budget.traffic();
+        assert_eq!(budget.cached(), 0);
+        let traffic = budget.traffic();
         assert_eq!((traffic.hits, traffic.misses), (1, 1));
     }
 
     #[test]
     fn a_folder_that_is_gone_is_an_error_that_names_it_and_the_operator() {
         let folder = tempfile::tempdir().unwrap();
-        let account = account(folder.path());
+        let budget = budget(folder.path());
         let path = folder.path().to_owned();
         drop(folder);
-        let error = account.create().unwrap_err().to_string();
+        let error = Pages::create(&budget, "count").unwrap_err().to_string();
         assert!(error.contains("count cannot store its state in"), "{error}");
         assert!(error.contains(path.to_str().unwrap()), "{error}");
     }

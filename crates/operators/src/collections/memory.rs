@@ -20,7 +20,7 @@ impl Memory {
         let budget = builder.scope().worker().resource::<Budget>();
         Memory(budget.map(|budget| {
             let wake = builder.activator().remote();
-            budget.account(name, move || wake.activate())
+            Account::new(&budget, name, move || wake.activate())
         }))
     }
 
