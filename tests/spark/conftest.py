@@ -53,7 +53,8 @@ _MORE = {
 class Sessions:
     """Starts the session that is asked for, and stops the one before: a process has one at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._master: str | None = None
         self._session: Any = None
 
@@ -65,6 +66,7 @@ class Sessions:
             builder = SparkSession.builder.master(master).appName("pointstamp tests")
             for name, value in {**_SETTINGS, **_MORE[master]}.items():
                 builder = builder.config(name, value)
+            builder = builder.config("spark.local.dir", str(self._folder))
             if "PYTHONPATH" in os.environ:
                 builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
             self._session = builder.getOrCreate()
@@ -92,8 +94,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def sessions() -> Iterator[Sessions]:
-    made = Sessions()
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    made = Sessions(tmp_path_factory.mktemp("spark"))
     yield made
     made.stop()
 
