@@ -66,6 +66,9 @@ def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
     def looked() -> Any:
         return cluster.run(one, measured).collect()[0]
 
+    def stored() -> int:
+        return int(context._jsc.getPersistentRDDs().size())
+
     with setup_cluster(1) as cluster:
         for _ in range(20):
             cluster.run(rows, passed_on)
@@ -73,11 +76,14 @@ def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
         before, there, opened = looked(), files(spark), len(os.listdir("/proc/self/fd"))
         gc.collect()
         objects = len(gc.get_objects())
+        compat.collect_garbage(context)
+        kept = stored()
         for _ in range(ROUNDS):
             assert cluster.run(rows, passed_on).count() == ROWS
         after = looked()
         gc.collect()
-        assert len(gc.get_objects()) < objects + ROUNDS, "the driver keeps something of each run"
+        grown = len(gc.get_objects()) - objects  # some hundred come and go
+        assert grown < max(1000, ROUNDS // 2), "the driver keeps something of each run"
     rows.unpersist()
     assert after.objects == before.objects
     assert after.files <= before.files + 2, "connections of tasks that end while it looks"
@@ -86,7 +92,7 @@ def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
     assert files(spark) <= there
     assert len(os.listdir("/proc/self/fd")) <= opened + 2
     compat.collect_garbage(context)
-    assert eventually(lambda: int(context._jsc.getPersistentRDDs().size()) <= 3), "of 100 runs and more"
+    assert eventually(lambda: stored() <= kept + 3), "of 100 runs and more"
 
 
 @pytest.mark.executors
