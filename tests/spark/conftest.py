@@ -3,12 +3,13 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import py4j_connection
 from pointstamp.spark.monitoring import monitor_server
 
 # The executors' Python is the one that runs the tests, with this package in it.
@@ -78,6 +79,15 @@ class Sessions:
         if self._session is not None:
             self._session.stop()
             self._session = self._master = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Renews the connection to Java after a test that its limit has ended, for the others of the session."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, pytest.fail.Exception):
+        py4j_connection.renew()
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

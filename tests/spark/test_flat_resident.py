@@ -18,7 +18,7 @@ from effort import EFFORT
 from pointstamp.observability.collector import resident
 from pointstamp.spark import compat, setup_cluster
 
-ROUNDS = 100 if EFFORT < 10 else 10_000
+ROUNDS = 60 if EFFORT < 10 else 10_000
 ROWS = 1000
 MB = 1 << 20
 
@@ -57,7 +57,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return held
 
 
-@pytest.mark.timeout(400 if EFFORT < 10 else 7000)
+@pytest.mark.timeout(450 if EFFORT < 10 else 7000)
 def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
     context = spark.sparkContext
     rows = spark.range(0, ROWS, 1, 2).selectExpr("id", "concat('name', id) text").cache()
@@ -70,7 +70,7 @@ def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
         return int(context._jsc.getPersistentRDDs().size())
 
     with setup_cluster(1) as cluster:
-        for _ in range(20):
+        for _ in range(10):
             cluster.run(rows, passed_on)
         looked()
         before, there, opened = looked(), files(spark), len(os.listdir("/proc/self/fd"))
@@ -92,7 +92,7 @@ def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
     assert files(spark) <= there
     assert len(os.listdir("/proc/self/fd")) <= opened + 2
     compat.collect_garbage(context)
-    assert eventually(lambda: stored() <= kept + 3), "of 100 runs and more"
+    assert eventually(lambda: stored() <= kept + 3), "of 60 runs and more"
 
 
 @pytest.mark.executors
