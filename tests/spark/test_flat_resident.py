@@ -96,6 +96,7 @@ def test_runs_of_a_resident_cluster_leave_nothing(spark: Any) -> None:
 
 
 @pytest.mark.executors
+@pytest.mark.timeout(450)
 @pytest.mark.skipif(EFFORT == 1, reason="stores a gigabyte: `make test-spark` runs it")
 def test_stored_results_are_freed_before_the_memory_for_them_is_full(executors: Any) -> None:
     """The driver's Java has little to do, so that it does not collect garbage by itself."""
