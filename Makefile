@@ -13,6 +13,7 @@
 #
 #   make check-deep     long property tests, models, Miri, ThreadSanitizer, fuzzing; says what it skips
 #   make check-shuttle  of that, the models of what threads share
+#   make test-spark     Spark with executors in processes of their own, which are killed; the examples in docstrings
 #   make test-connectors  the connectors against real servers: Kafka's broker and PostgreSQL, installed where that can be
 #   make soak           memory of what runs for long, and a cluster that runs for MINUTES=10 while things go wrong
 #   make coverage       which lines the tests run; says what it skips
@@ -78,7 +79,7 @@ sources := $(shell find crates python \( -name __pycache__ -o -name tests -o -na
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -type d \) -print)
 
 .PHONY: demo test test-rust test-python lint lint-rust lint-python docs bench bench-spark bench-collections build clean venv prerequisites lint-prerequisites \
-	check-deep check-shuttle test-connectors soak coverage audit wheel-dist release-check
+	check-deep check-shuttle test-spark test-connectors soak coverage audit wheel-dist release-check
 .DELETE_ON_ERROR:
 
 # What the pipeline needs is fetched while the compiler works.
@@ -103,6 +104,10 @@ test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
 	PYTHONPATH=tests/support $(PYTEST) -c pyproject.toml --rootdir=. \
 		-p on_processes --processes 3 tests/arrow/test_arrow_keyed.py tests/operators/test_library.py $(wildcard $(ACCEPTANCE))
+
+# `make test` runs a part of these tests. ARGS="-k epochs" for some.
+test-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
+	POINTSTAMP_EFFORT=2 $(JAVA) $(LIMIT) $(BIN)/python -m pytest -v tests/spark $(ARGS)
 
 # The broker's jars stay in target/kafka; KAFKA_JARS names them, so that `make test` does not start a broker.
 test-connectors: export KAFKA_JARS := $(CURDIR)/target/kafka

@@ -2,6 +2,7 @@
 
     python examples/spark_pipeline.py                          the whole library of the Python that runs it
     python examples/spark_pipeline.py --packages json,email    some packages of it
+    python examples/spark_pipeline.py --scale 10               ten copies of it, which import each their own
 
 Spark reads every .py file and makes two tables of them: the words of each package, and the import graph.
 Two dataflows run inside Spark, as steps of its jobs. The first counts words, with a timestamp for each
@@ -81,10 +82,11 @@ def words_of(parsed: DataFrame) -> DataFrame:
     return parsed.select("batch", "package", sf.explode("words").alias("word", "uses"))
 
 
-def import_names(spark: SparkSession, parsed: DataFrame) -> DataFrame:
+def import_names(spark: SparkSession, parsed: DataFrame, copies: int) -> DataFrame:
     """The import graph by name: (source, target), each pair once, within the library alone."""
+    builtin = [(name,) for name in sorted(library.builtin_modules(copies))]
     known = parsed.select(sf.col("module").alias("target")).union(
-        spark.createDataFrame([(name,) for name in sorted(library.builtin_modules())], "target string")
+        spark.createDataFrame(builtin, "target string")
     )
     statements = parsed.select(
         sf.col("module").alias("source"), sf.posexplode("imports").alias("statement", "candidates")
@@ -149,13 +151,18 @@ def main() -> int:
     parser.add_argument(
         "--tasks", type=int, default=min(max(os.cpu_count() or 2, 2), 8), help="Spark's slots"
     )
+    parser.add_argument(
+        "--scale", type=int, default=1, help="read so many copies of the library (default: 1)"
+    )
     parser.add_argument("--out", type=Path, help="where to write the results (default: a new directory)")
     options = parser.parse_args()
     if options.tasks < 1:
         parser.error(f"--tasks {options.tasks}: it takes at least 1")
+    if options.scale < 1:
+        parser.error(f"--scale {options.scale}: it takes at least 1")
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         parser.error("Spark needs Java 17 or newer: there is none on the PATH, and JAVA_HOME is not set")
-    files = library.files(set(options.packages.split(",")) if options.packages else None)
+    files = library.files(set(options.packages.split(",")) if options.packages else None, options.scale)
     if not files.num_rows:
         parser.error(f"there is no .py file of {options.packages} in {', '.join(map(str, library.roots()))}")
     out = options.out or Path(tempfile.mkdtemp(prefix="pointstamp-demo-"))
@@ -170,12 +177,12 @@ def main() -> int:
         spark = start(options.tasks, out / "spark.log")
     steps.context = spark.sparkContext
     try:
-        return pipeline(spark, files, out, steps, options.tasks)
+        return pipeline(spark, files, out, steps, options.tasks, options.scale)
     finally:
         spark.stop()
 
 
-def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, tasks: int) -> int:
+def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, tasks: int, scale: int) -> int:
     """From files to tables, through the dataflows, to the report; returns the exit code."""
     console = steps.console
     packages = len(files["package"].unique())
@@ -189,7 +196,7 @@ def pipeline(spark: SparkSession, files: pa.Table, out: Path, steps: Steps, task
         )
         [(lines, size)] = parsed.agg(sf.sum("lines"), sf.sum("bytes")).collect()
     with steps.step("Make the import graph"):
-        names = import_names(spark, parsed).persist()
+        names = import_names(spark, parsed, scale).persist()
         modules = number_modules(names).persist()
         imports = import_numbers(names, modules).persist()
         nodes, edges = modules.count(), imports.count()

@@ -41,7 +41,7 @@ PARSED_ARROW = pa.schema(
 # ---------------------------------------------------------------- the files
 
 
-def files(packages: set[str] | None = None) -> pa.Table:
+def files(packages: set[str] | None = None, copies: int = 1) -> pa.Table:
     """Every .py file of the standard library and of packages installed beside it.
 
     A package is the first part of a module's name. Packages are put into batches of about equal size, which
@@ -49,6 +49,8 @@ def files(packages: set[str] | None = None) -> pa.Table:
 
     Args:
         packages: The packages to keep, where they are given.
+        copies: The number of times that each file is read. In copy 2, the package `json` is `json+2`, and
+            what it imports is of copy 2, too, except for modules without a file, such as `sys`.
     """
     found: dict[str, tuple[str, int]] = {}
     for root in roots():
@@ -66,7 +68,9 @@ def files(packages: set[str] | None = None) -> pa.Table:
         package = module.partition(".")[0]
         batch = batch_of.setdefault(package, BATCHES * read // max(total, 1))
         read += size
-        rows.append({"path": path, "module": module, "package": package, "batch": batch})
+        for copy in range(1, copies + 1):
+            named = {"module": in_copy(module, copy), "package": in_copy(package, copy)}
+            rows.append({"path": path, **named, "batch": batch})
     return pa.Table.from_pylist(rows, schema=FILES)
 
 
@@ -84,9 +88,23 @@ def module_of(path: str) -> str:
     return ".".join(parts)
 
 
-def builtin_modules() -> set[str]:
+def in_copy(name: str, copy: int) -> str:
+    """The name of a module in a copy of the library."""
+    package, dot, rest = name.partition(".")
+    if copy == 1 or package in sys.builtin_module_names:
+        return name
+    return f"{package}+{copy}{dot}{rest}"
+
+
+def copy_of(module: str) -> int:
+    """The copy of the library that a module is of."""
+    return int(module.partition(".")[0].partition("+")[2] or 1)
+
+
+def builtin_modules(copies: int = 1) -> set[str]:
     """Modules of the standard library: those that no file holds, such as `sys`, are among them."""
-    return set(sys.stdlib_module_names)
+    names = sys.stdlib_module_names
+    return {in_copy(name, copy) for name in names for copy in range(1, copies + 1)}
 
 
 # ---------------------------------------------------------------- the contents of a file
@@ -119,8 +137,9 @@ def parse_file(path: str, module: str) -> tuple[int, int, Counter[str], list[lis
     """A file's lines, bytes, words and imports. Bytes that are not UTF-8 become a replacement character."""
     data = Path(path).read_bytes()
     text = data.decode("utf-8", "replace")
+    copy = copy_of(module)
     home = module if os.path.basename(path) == "__init__.py" else module.rpartition(".")[0]
-    return text.count("\n"), len(data), words(text), list(imports(text, home))
+    return text.count("\n"), len(data), words(text), list(imports(text, home, copy))
 
 
 WORD = re.compile(r"[^\W\d_]+")
@@ -150,7 +169,7 @@ STATEMENT = re.compile(
 )
 
 
-def imports(text: str, home: str) -> Iterator[list[str]]:
+def imports(text: str, home: str, copy: int = 1) -> Iterator[list[str]]:
     """For each import in a file, the modules that it could name, the longest name first.
 
     ``from a import b`` may name the module ``a.b`` or something in ``a``; which of them is a module is known
@@ -159,6 +178,7 @@ def imports(text: str, home: str) -> Iterator[list[str]]:
     Args:
         text: The file's.
         home: The package that relative imports start from.
+        copy: The copy of the library that the file is of.
     """
     for match in STATEMENT.finditer(text):
         if match[1] is None:
@@ -169,10 +189,12 @@ def imports(text: str, home: str) -> Iterator[list[str]]:
             continue  # the text of another version of Python, or of none
         if isinstance(statement, ast.Import):
             for alias in statement.names:
-                yield prefixes(alias.name)
+                yield prefixes(in_copy(alias.name, copy))
         elif isinstance(statement, ast.ImportFrom):
             base = statement.module or ""
-            if statement.level:
+            if not statement.level:
+                base = in_copy(base, copy)
+            else:
                 above = home.split(".")[: len(home.split(".")) - statement.level + 1]
                 base = ".".join([*above, *filter(None, [base])])
             for alias in statement.names:

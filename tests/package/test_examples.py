@@ -41,7 +41,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "points_to.py": [],
     "sequence.py": ["--commands", "100", "--workers", "3"],
     "several_processes.py": ["-w", "2", "{text}", ".txt"],
-    "spark_pipeline.py": ["--packages", "json,email", "--tasks", "2", "--out", "{text}/out"],
+    "spark_pipeline.py": ["--packages", "json,email", "--tasks", "2", "--scale", "2", "--out", "{text}/out"],
     "union_find.py": GRAPH,
     "unordered_input.py": [],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
@@ -92,6 +92,7 @@ def test_spark_pipeline(text: Path) -> None:
     ("arguments", "java", "message"),
     [
         (["--tasks", "0"], "here", "--tasks 0: it takes at least 1"),
+        (["--scale", "0"], "here", "--scale 0: it takes at least 1"),
         (["--packages", "no_such,package_"], "here", "there is no .py file of no_such,package_ in"),
         ([], "", "Spark needs Java 17 or newer"),
     ],

@@ -3,12 +3,13 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import py4j_connection
 from pointstamp.spark.monitoring import monitor_server
 
 # The executors' Python is the one that runs the tests, with this package in it.
@@ -53,7 +54,8 @@ _MORE = {
 class Sessions:
     """Starts the session that is asked for, and stops the one before: a process has one at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._master: str | None = None
         self._session: Any = None
 
@@ -65,6 +67,7 @@ class Sessions:
             builder = SparkSession.builder.master(master).appName("pointstamp tests")
             for name, value in {**_SETTINGS, **_MORE[master]}.items():
                 builder = builder.config(name, value)
+            builder = builder.config("spark.local.dir", str(self._folder))
             if "PYTHONPATH" in os.environ:
                 builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
             self._session = builder.getOrCreate()
@@ -76,6 +79,15 @@ class Sessions:
         if self._session is not None:
             self._session.stop()
             self._session = self._master = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Renews the connection to Java after a test that its limit has ended, for the others of the session."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, pytest.fail.Exception):
+        py4j_connection.renew()
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,8 +104,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def sessions() -> Iterator[Sessions]:
-    made = Sessions()
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    made = Sessions(tmp_path_factory.mktemp("spark"))
     yield made
     made.stop()
 

@@ -13,6 +13,9 @@ from pyspark import TaskContext
 import pointstamp as ps
 from pointstamp.capture.events import EventReader
 from pointstamp.spark import Epochs, capture_into, register_captures, run, setup_cluster
+from pointstamp.spark.captures.filters import Condition
+from pointstamp.spark.captures.reading import Reach
+from pointstamp.spark.captures.source import CaptureSource
 
 WORDS = pa.schema([("word", pa.string()), ("n", pa.int64())])
 
@@ -80,11 +83,108 @@ def test_what_cannot_be_read(reading: Any, spark: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no capture at"):
         reading.load(str(tmp_path / "nothing"))
     write(tmp_path / "0.events", [["to"]])
-    with pytest.raises(ps.GraphError, match=r"has 'n', which the schema does not declare"):
-        reading.schema("word string").load(str(tmp_path)).collect()
+    with pytest.raises(ps.GraphError, match=r"lacks 'm'; its columns are \['word', 'n'\]"):
+        reading.schema("word string, m bigint").load(str(tmp_path)).collect()
     options = spark.read.format("pointstamp").option("timecolum", "day")
     with pytest.raises(ps.GraphError, match="no option 'timecolum'"):
         options.load(str(tmp_path))
+
+
+def test_a_schema_with_fewer_columns_reads_only_those(reading: Any, tmp_path: Path) -> None:
+    write(tmp_path / "0.events", [["to", "be"]])
+    rows = reading.option("timeColumn", "day").schema("day bigint, word string").load(str(tmp_path))
+    assert sorted(map(tuple, rows.collect())) == [(0, "be"), (0, "to")]
+
+
+def test_filters_leave_out_rows_before_spark_gets_them(spark: Any, tmp_path: Path) -> None:
+    name = "spark.sql.python.filterPushdown.enabled"
+    write(tmp_path / "0.events", [[f"w{n}" for n in range(day + 1)] for day in range(6)])
+    conditions = [
+        "day = 3",
+        "day in (1, 4)",
+        "n > 3 and word >= 'w2'",
+        "word = 'w1' and day < 3",
+        "n is null",
+    ]
+    conditions += ["n <=> 2", "day > 1 or word = 'w0'", "not (n < 2)", "double(n) > 2.5", "word like 'w%'"]
+
+    def found() -> list[Any]:
+        rows = spark.read.format("pointstamp").option("timeColumn", "day").load(str(tmp_path))
+        return [sorted(map(tuple, rows.where(condition).collect())) for condition in conditions]
+
+    register_captures(spark)
+    expected = found()
+    assert [len(rows) for rows in expected] == [4, 7, 7, 2, 0, 3, 20, 18, 15, 21]
+    spark.conf.set(name, "true")
+    try:
+        register_captures(spark)
+        assert found() == expected
+        rows = spark.read.format("pointstamp").option("timeColumn", "day").load(str(tmp_path))
+        reader = CaptureSource({"path": str(tmp_path), "timeColumn": "day"}).captures()
+        given = [
+            batch.num_rows
+            for batch in reader.read(
+                Reach(str(tmp_path / "0.events"), None, None),
+                rows.schema,
+                [Condition("day", "EqualTo", 3), Condition("word", "In", ("w0", "w3"))],
+            )
+        ]
+        assert given == [2]
+    finally:
+        spark.conf.unset(name)
+        register_captures(spark)
+
+
+def test_a_frame_is_written_and_read_again(reading: Any, spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    rows = spark.range(0, 100, 1, 3).selectExpr("id", "concat('w', id % 7) word", "id % 5 day")
+    write = rows.sortWithinPartitions("day").write.format("pointstamp").option("timeColumn", "day")
+    write.mode("append").save(str(folder))
+    again = reading.option("timeColumn", "day").load(str(folder))
+    assert again.schema.simpleString() == "struct<id:bigint,word:string,day:bigint>"
+    assert sorted(map(tuple, again.collect())) == sorted(map(tuple, rows.collect()))
+    write.mode("append").save(str(folder))
+    assert reading.load(str(folder)).count() == 200
+    write.mode("overwrite").save(str(folder))
+    assert len(os.listdir(folder)) == 3
+    assert os.listdir(tmp_path) == ["rows"], "nothing is left beside it"
+
+    def replayed(scope: ps.Scope) -> Any:
+        return (
+            scope.replay([ps.EventReader(path) for path in sorted(folder.iterdir())]).to_records().capture()
+        )
+
+    events = ps.example(replayed).extract()
+    assert [(day, len(at)) for day, at in events] == [(day, 20) for day in range(5)]
+
+
+def test_a_frame_without_rows_or_times_is_written(reading: Any, spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(0, 10, 1, 2)
+    rows.where("id < 0").write.format("pointstamp").mode("append").save(str(tmp_path / "none"))
+    assert reading.load(str(tmp_path / "none")).count() == 0
+    rows.write.format("pointstamp").mode("append").save(str(tmp_path / "some"))
+    timed = reading.option("timeColumn", "t").load(str(tmp_path / "some"))
+    assert sorted(map(tuple, timed.collect())) == [(n, 0) for n in range(10)]
+
+
+def test_a_write_that_fails_leaves_nothing(reading: Any, spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(0, 20, 1, 2).selectExpr("id", "10 - id day")
+    write = rows.where("id < 10").write.format("pointstamp").option("timeColumn", "day").mode("append")
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(name, 2)
+    try:
+        with pytest.raises(
+            ps.TimeError, match=r"'day' is \d+ after \d+: sort it first, .*sortWithinPartitions"
+        ):
+            write.save(str(tmp_path / "unsorted"))
+    finally:
+        spark.conf.unset(name)
+    late = rows.write.format("pointstamp").option("timeColumn", "day").mode("append")
+    with pytest.raises(ps.TimeError, match=r"column 'day' of the DataFrame is a row's time, .* and is -9"):
+        late.save(str(tmp_path / "negative"))
+    with pytest.raises(ps.GraphError, match="timeColumn names no column of the DataFrame, which has id, day"):
+        rows.write.format("pointstamp").option("timeColumn", "t").mode("append").save(str(tmp_path / "none"))
+    assert os.listdir(tmp_path) == []
 
 
 def test_records_are_pickles_and_want_to_be_allowed(reading: Any, spark: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pointstamp.spark
 from effort import EFFORT
 
 if EFFORT == 1:
-    pytest.skip("takes minutes: POINTSTAMP_EFFORT=2 runs it", allow_module_level=True)
+    pytest.skip("takes minutes: `make test-spark` runs it", allow_module_level=True)
 
 FINDER = doctest.DocTestFinder(exclude_empty=True)
 

@@ -24,18 +24,23 @@ __all__ = [
     "arrow_schema",
     "barrier_stages",
     "cancel_stage",
+    "collect_garbage",
     "convert_exceptions",
     "describe_stage",
     "described",
     "driver_address",
     "interpreter",
+    "is_case_sensitive",
     "is_connect",
     "is_local",
     "query_id",
+    "reason",
     "renamed",
+    "resolved",
     "selected",
     "slots",
     "spark_type",
+    "storage",
     "when_stopped",
 ]
 
@@ -174,6 +179,23 @@ def cancel_stage(context: SparkContext, stage: int, reason: str) -> None:
     _scala(context).cancelStage(stage, reason)
 
 
+def storage(context: SparkContext) -> tuple[int, int]:
+    """Returns the bytes that Spark's executors store in memory, and the bytes that they can store there."""
+    limit = free = 0
+    sizes = _scala(context).getExecutorMemoryStatus().values().iterator()
+    while sizes.hasNext():
+        size = sizes.next()
+        limit += int(size._1())
+        free += int(size._2())
+    return limit - free, limit
+
+
+def collect_garbage(context: SparkContext) -> None:
+    """Has the driver's Java collect its garbage; then Spark removes the stored results of what was found."""
+    java: Any = context._jvm
+    java.java.lang.System.gc()
+
+
 def driver_address(context: SparkContext) -> tuple[str, str]:
     """The driver's host, as executors reach it, and the interface that it listens on."""
     host = str(context.getConf().get("spark.driver.host", "127.0.0.1"))
@@ -224,6 +246,24 @@ def selected(df: DataFrame, names: Sequence[str]) -> DataFrame:
     """The columns of exactly these names, whatever characters are in them."""
     places = [f"c{df.columns.index(name)}" for name in names]
     return renamed(df).select(*places).toDF(*names)
+
+
+def resolved(df: DataFrame, name: str) -> str | None:
+    """The column that a name means: the one of that name, or else the only one that differs in case alone.
+
+    Only the first with ``spark.sql.caseSensitive``. None where there is none.
+    """
+    if name in df.columns:
+        return name
+    if is_case_sensitive(df.sparkSession):
+        return None
+    found = [column for column in df.columns if column.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None
+
+
+def is_case_sensitive(session: SparkSession) -> bool:
+    """Whether names that differ in case alone are different columns in a session's queries."""
+    return str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
 
 def arrow_schema(schema: StructType, timezone: str, large: bool) -> pa.Schema:
@@ -314,6 +354,17 @@ def _text(error: Any) -> str:
         texts.append(str(error.toString()))
         error = error.getCause()
     return "\n".join(texts)
+
+
+def reason(error: BaseException) -> str | None:
+    """Spark's words for a failed job, without Java's stack traces; None for other exceptions."""
+    if not type(error).__module__.startswith(("py4j.", "pyspark.")):
+        return None
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.getMessage())
+    lines = [line.strip() for line in text.splitlines() if line[:1] not in ("\t", "")]
+    said = [line for line in lines if not line.startswith(("Caused by:", "at ", "Driver stacktrace:"))]
+    return " ".join(said)
 
 
 # ---------------------------------------------------------------- files

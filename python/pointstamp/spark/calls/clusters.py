@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp.config import checked_stall_report
+from pointstamp.config import Config, checked_stall_report
 from pointstamp.errors import ConfigError
 from pointstamp.spark.calls.explaining import answer_signals
 from pointstamp.spark.compat import is_connect
@@ -25,6 +25,7 @@ def setup_cluster(
     *,
     session: SparkSession | None = None,
     stall_report: float | None = None,
+    dashboard: int | str | None = None,
 ) -> Cluster:
     """Starts a resident cluster.
 
@@ -33,10 +34,12 @@ def setup_cluster(
         session: Where; left out: the active session.
         stall_report: The seconds without movement, while a call waits for a dataflow, after which the driver
             reports the reason on standard error.
+        dashboard: The driver's port for the live page, or ``"host:port"``; 0 takes a free one. The page and
+            its metrics have the memory of the cluster's processes. `Cluster.dashboard` is its address.
 
     Raises:
-        ConfigError: If there are too few slots, there is one already, there is no session of the kind, or
-            `stall_report` is no number of seconds.
+        ConfigError: If there are too few slots, there is one already, there is no session of the kind,
+            `stall_report` is no number of seconds, or the page cannot be at `dashboard`.
         ClusterError: If its tasks do not start, or do not find each other.
 
     Examples:
@@ -58,6 +61,7 @@ def setup_cluster(
             "use run(), or a session without Connect"
         )
     checked_stall_report(stall_report)
+    page = Config(dashboard=dashboard).dashboard
     if _current is not None and not _current.closed:
         raise ConfigError("there is a resident cluster already: call shutdown_cluster() first")
     shutdown_cluster()  # a failed one
@@ -69,7 +73,7 @@ def setup_cluster(
         )
     listen(session)
     answer_signals(session)
-    _current = Cluster(session, num_workers or slots - 1, stall_report)
+    _current = Cluster(session, num_workers or slots - 1, stall_report, page)
     return _current
 
 

@@ -70,6 +70,8 @@ class Epochs:
             micro-batch ends with a checkpoint, and the inputs before it are deleted. A start then resumes
             from it, whatever was killed, also with another number of `workers`. The folder goes with the
             directory: remove both or neither. Of `build`, what `docs/recovery.md` says of changed programs.
+        changes: The column for the diffs of collections that `build` returns. A micro-batch's output has
+            their changes in it. Without it, `build` may not return collections.
 
     Raises:
         ConfigError: Over Spark Connect, for both `workers` and `cluster`, or for both `cluster` and
@@ -104,6 +106,7 @@ class Epochs:
         workers: int | None = None,
         cluster: Cluster | None = None,
         checkpoint: Checkpoint | None = None,
+        changes: str | None = None,
     ) -> None:
         if is_connect(session):
             raise ConfigError(
@@ -134,6 +137,8 @@ class Epochs:
             keyword=False,
             time_column=time_column,
             travels=cluster is not None,
+            changes=changes,
+            ends=False,
         )
         assert plan.declared is not None
         self._single = plan.declared.single

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["register_captures"]
 
+_PUSHING = "spark.sql.python.filterPushdown.enabled"
+"""Spark's setting: whether data sources in Python get filters."""
+
 
 def register_captures(session: SparkSession) -> None:
-    """Makes captures readable: ``spark.read.format("pointstamp").load(path)``, and `spark.readStream` so.
+    """Makes captures a format of Spark, as in ``spark.read.format("pointstamp").load(path)``.
 
     The path is a capture, a folder of captures, or a pattern such as ``"/data/*.events"``; tasks read it, so
     on several machines it is on a shared file system. The schema is the schema of the captured columns. A
@@ -27,6 +30,16 @@ def register_captures(session: SparkSession) -> None:
     - ``allowPickle``: ``"true"`` reads captures of Python records, which can run code of their author. They
       have no schema, so one is given with ``.schema(...)``: a record is a tuple or a dict of its columns, or,
       where there is one column, the value.
+
+    A schema given with ``.schema(...)`` may have fewer columns: only those are read. Where the session's
+    setting ``spark.sql.python.filterPushdown.enabled`` is true at this call, conditions on integers,
+    booleans, text and `timeColumn` leave out rows before Spark gets them.
+
+    ``spark.readStream.format("pointstamp")`` follows captures that grow, and new ones in the folder.
+
+    ``df.write.format("pointstamp").mode("append").save(folder)`` writes a folder of captures, one for each
+    partition with rows, and ``mode("overwrite")`` replaces the folder. The option ``timeColumn`` names the
+    column of the rows' times. It is no captured column, and each partition is in its order.
 
     Args:
         session: Where; again for each session.
@@ -52,5 +65,7 @@ def register_captures(session: SparkSession) -> None:
 
     listen(session)
     # It travels by value with the key that its exceptions are signed with; all else is found in the package.
-    registered = type("Registered", (CaptureSource,), {"signing": key(), "__module__": "__main__"})
+    pushing = session.conf.get(_PUSHING, "false") == "true"
+    of_class = {"signing": key(), "pushing": pushing, "__module__": "__main__"}
+    registered = type("Registered", (CaptureSource,), of_class)
     session.dataSource.register(registered)

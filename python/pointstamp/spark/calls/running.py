@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["Outputs", "run"]
+__all__ = ["Outputs", "run", "step"]
 
 
 class Outputs(dict[str, Any]):
@@ -71,6 +72,7 @@ def run(
     progress: bool = False,
     stall_report: float | None = None,
     checkpoint: Checkpoint | None = None,
+    changes: str | None = None,
 ) -> Any:
     """Runs a dataflow inside Spark, on DataFrames, and returns its outputs as DataFrames.
 
@@ -87,7 +89,9 @@ def run(
         inputs: A DataFrame, or several by name.
         build: Called as ``build(scope, stream)``, or for several inputs ``build(scope, **streams)``, with
             `ArrowStream`s; on every worker, and once before that in the driver, where nothing flows: so a
-            mistake in it is raised here. Returns an `ArrowStream`, or a dict of them for several outputs.
+            mistake in it is raised here. Returns an `ArrowStream`, or a dict of them for several outputs. A
+            collection in place of a stream becomes its rows at the end, or its changes (see `changes`); a
+            collection of records needs `schema`.
             It travels pickled, by cloudpickle; modules of yours need `addPyFile` or `addArtifacts`.
         schema: Of the output, a `StructType` or its text (``"word string, n bigint"``); for several outputs a
             dict. Columns are found by name, put into its order and cast to its types. By default, the schemas
@@ -105,6 +109,9 @@ def run(
             reach. Where Spark runs the stage again, because a process or an executor was lost, the dataflow
             resumes from the last one. The outputs are then written to files there before Spark gets them.
             Custom operators declare their state, as `docs/recovery.md` describes.
+        changes: The name of a column. Collections that `build` returns then become their changes in place of
+            their rows at the end: the column says how many more of the row there are, or fewer, from the
+            time in `time_column` on.
 
     Returns:
         A DataFrame; of several outputs, `Outputs`: a dict of DataFrames that share one run.
@@ -113,7 +120,8 @@ def run(
         ConfigError: If Spark cannot run the stage: too few slots, some of which a resident cluster may hold,
             or dynamic allocation; or `progress` or `stall_report` over Spark Connect; or `checkpoint` is no
             `Checkpoint`, or says `at`.
-        GraphError: If an input, a schema or a column is invalid.
+        GraphError: If an input, a schema or a column is invalid, or `time_column` is given for the rows of a
+            collection at the end, which have no times.
         BaseException: An exception of `build`. A module that the driver does not have is no error where the
             schema is given: the executors may have it.
 
@@ -149,6 +157,7 @@ def run(
         time_column=time_column,
         name=name,
         capturing=checkpoint is None,
+        changes=changes,
     )
     assert plan.declared is not None
     pickled = packed(plan)
@@ -167,3 +176,31 @@ def run(
         return next(iter(unpacked(sent, schemas, plan.named).values()))
     stored = sent.persist()
     return Outputs(unpacked(stored, schemas, plan.named), stored)
+
+
+def step(build: Callable[..., Any], schema: Any = None, **options: Any) -> Callable[[DataFrame], Any]:
+    """Returns a function of a DataFrame that runs a dataflow on it, for `DataFrame.transform`.
+
+    Args:
+        build: As for `run`.
+        schema: As for `run`.
+        options: The further arguments of `run`, by name.
+
+    Raises:
+        TypeError: If `run` has no argument of such a name.
+
+    Examples:
+        >>> import pointstamp.spark
+        >>> words = spark.createDataFrame([("to",), ("be",), ("to",)], "word string")
+        >>> def count(scope, words):
+        ...     return words.aggregate("word", n=pointstamp.count())
+        >>> counts = words.where("word <> 'be'").transform(pointstamp.spark.step(count)).where("n > 1")
+        >>> [tuple(row) for row in counts.collect()]
+        [('to', 2)]
+    """
+    inspect.signature(run).bind(None, build, schema, **options)
+
+    def transform(df: DataFrame) -> Any:
+        return run(df, build, schema, **options)
+
+    return transform

@@ -20,10 +20,11 @@ from pointstamp.spark import compat
 from pointstamp.spark.packing.schemas import check, conform, inferred
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql.types import StructType
 
+    from pointstamp.spark.captures.filters import Condition
     from pointstamp.types import Time
 
     _Position = tuple[int, list[tuple[Time, int]], int | None]
@@ -157,12 +158,19 @@ class Captures(NamedTuple):
             reader.close()
         return None if counts is None else (offset, counts, mark)
 
-    def read(self, reach: Reach, schema: StructType) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, reach: Reach, schema: StructType, conditions: Sequence[Condition] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a part of a capture.
+
+        Args:
+            reach: The part.
+            schema: The columns that are read; others of the capture are not.
+            conditions: The conditions on rows. Those on times skip whole events.
 
         Raises:
             CodecError: If it is damaged; or holds records, and `pickle` was not allowed.
-            GraphError: If it has other columns than the schema.
+            GraphError: If it lacks a column of the schema.
             ValueError: If a value or a record does not fit the schema.
         """
         wanted = compat.arrow_schema(schema, "UTC", large=False)
@@ -171,15 +179,21 @@ class Captures(NamedTuple):
             names = [name for name in wanted.names if name != self.time_column]
             plain = pa.schema([wanted.field(name) for name in names])
             if columns is not None:
-                check(columns, plain, reach.path)
+                check(columns, plain, reach.path, others=True)
             if reach.start is not None:
                 reader.seek(Place(*reach.start))
+            of_times = [one for one in conditions if one.column == self.time_column]
+            of_rows = [one for one in conditions if one.column != self.time_column]
             for event in _events(reader, reach.end):
+                if isinstance(event.time, int) and not all(one.may_hold(event.time) for one in of_times):
+                    continue
                 batch = (
                     conform(event.data, plain, reach.path)
                     if columns is not None
                     else _of_records(event.data, plain, reach.path)
                 )
+                for condition in of_rows:
+                    batch = condition.kept(batch)
                 if batch.num_rows:
                     yield self._timed(batch, event.time, wanted)
             if reach.end is not None and reach.end[2] not in (None, reader.position.mark):

@@ -175,6 +175,17 @@ class Gathering:
                     raise
                 if not self._is_of_this_run(folder):
                     raise _exists(folder) from error
+            self._remove_lost(folder)
+
+    def _remove_lost(self, folder: str) -> None:
+        """Removes the folders of earlier attempts, whose processes were killed."""
+        parent, name = os.path.split(folder)
+        with suppress(OSError):
+            for entry in os.listdir(parent):
+                if entry.startswith(f".{name}.{self._run}-") and os.path.join(parent, entry) != self._made(
+                    folder
+                ):
+                    shutil.rmtree(os.path.join(parent, entry), ignore_errors=True)
 
     def _is_of_this_run(self, folder: str) -> bool:
         try:

@@ -1,8 +1,11 @@
-"""``spark.read.format("pointstamp")``: captured streams as DataFrames, in batches and as streams.
+"""``format("pointstamp")``: captured streams as DataFrames, read in batches and as streams, and written.
 
 Every capture is a partition. A batch reads the complete events of each; a stream remembers its position in
 each, which Spark keeps in the query's checkpoint, and reads later events, of new captures, too. Planning a
 micro-batch skips over new events without decoding them; a task reads its own part alone.
+
+A filter that Spark pushes leaves out rows before Spark gets them, where it compares integers, booleans or
+text. Spark evaluates it again.
 
 Damage is a `CodecError` in the driver, as an exception of `run` is: it names the file and the byte.
 """
@@ -12,9 +15,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 
+from pointstamp.spark.captures.filters import Condition, conditions
 from pointstamp.spark.captures.reading import Captures, Reach
+from pointstamp.spark.captures.writing import CaptureWriter
 from pointstamp.spark.packing.exceptions import adopt, told
 
 if TYPE_CHECKING:
@@ -33,9 +44,11 @@ class CaptureSource(DataSource):
 
     Attributes:
         signing: The driver's key.
+        pushing: Whether Spark pushes filters to data sources in Python.
     """
 
     signing: ClassVar[bytes] = b""
+    pushing: ClassVar[bool] = False
 
     @classmethod
     def name(cls) -> str:
@@ -54,11 +67,18 @@ class CaptureSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the present events."""
-        return _Reader(self.signing, self.captures(), schema)
+        reader = _PushingReader if self.pushing else _Reader
+        return reader(self.signing, self.captures(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
         """Reads the present events, and later ones."""
         return _StreamReader(self.signing, self.captures(), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Writes a folder of captures."""
+        with told():
+            captures = self.captures()
+            return CaptureWriter(self.signing, captures.path, schema, captures.time_column, overwrite)
 
 
 class _Part(InputPartition):
@@ -74,6 +94,7 @@ class _Reader(DataSourceReader):
         self._signing = signing
         self._captures = captures
         self._schema = schema
+        self._conditions: list[Condition] = []
 
     def partitions(self) -> Sequence[InputPartition]:
         adopt(self._signing)
@@ -84,7 +105,16 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Part)
         adopt(self._signing)
         with told():
-            yield from self._captures.read(partition.reach, self._schema)
+            yield from self._captures.read(partition.reach, self._schema, self._conditions)
+
+
+class _PushingReader(_Reader):
+    """Spark refuses readers that take filters while it does not push any."""
+
+    def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  # PySpark's name
+        """Takes the filters that can be evaluated here; Spark evaluates all of them again."""
+        self._conditions = conditions(filters, self._schema)
+        return filters
 
 
 class _StreamReader(DataSourceStreamReader):

@@ -15,7 +15,9 @@ from pointstamp.config import Config
 from pointstamp.errors import GraphError, add_note
 from pointstamp.plan import shape
 from pointstamp.runtime.execution import execute
+from pointstamp.spark import compat
 from pointstamp.spark.captures.sink import trying
+from pointstamp.spark.job.collections import is_collection
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.in_place import InPlace, in_place, watched
 from pointstamp.spark.job.outputs import ONE, Declared, named, undeclared
@@ -65,6 +67,8 @@ def planned(
     name: str | None = None,
     travels: bool = True,
     capturing: bool = False,
+    changes: str | None = None,
+    ends: bool = True,
 ) -> Planned:
     """Checks the arguments, tries `build`, and converts the schemas.
 
@@ -79,6 +83,8 @@ def planned(
         travels: Whether `build` is going to be pickled. A copy of it is tried, where it can be copied: its
             effects on the values that it refers to are then not repeated on the workers' copies.
         capturing: Whether the dataflow may capture into folders.
+        changes: The column for the diffs of collections that `build` returns; None for their rows at the end.
+        ends: Whether the dataflow has an end.
 
     Raises:
         GraphError: If an argument is invalid.
@@ -88,6 +94,7 @@ def planned(
         raise GraphError(f"build is a function that is given a scope and streams, not {build!r}")
     called = Named(name_of(build, name), secrets.token_hex(3))
     timezone, large = _settings(session)
+    case_sensitive = compat.is_case_sensitive(session)
     for name, one in inputs.items():
         if keyword and not str(name).isidentifier():
             raise GraphError(f"an input's name is an argument of build, and {name!r} cannot be one")
@@ -105,7 +112,8 @@ def planned(
         converted = {}
         for name, one in given.items():
             output = named(name, single)
-            if time_column in one.names:
+            schemas.check_columns(one.names, output)
+            if _has(one.names, time_column, case_sensitive):
                 raise GraphError(
                     f"time_column adds the column '{time_column}' to {output}, whose schema has "
                     "one of that name"
@@ -115,9 +123,21 @@ def planned(
 
     given = None if schema is None else _given(schema)
     promised = None if given is None else declared(given, not isinstance(schema, dict))
-    trial = _Trial(Plan(_copy(build, travels), arrow, keyword, promised, called))
+    if changes is not None and not isinstance(changes, str):
+        raise GraphError(f"changes is the name of a column for the diffs of collections, not {changes!r}")
+    trial = _Trial(Plan(_copy(build, travels), arrow, keyword, promised, called, changes))
     with trying(capturing):
         trial.run()
+    if trial.collections and changes is None and not ends:
+        raise GraphError(
+            f"{trial.collections[0]} is a collection, and this dataflow has no end: changes='diff' gives its "
+            "changes in each micro-batch, with a column of that name for their diffs"
+        )
+    if trial.collections and changes is None and time_column is not None:
+        raise GraphError(
+            f"{trial.collections[0]} is a collection, and its rows at the end have no times: changes='diff' "
+            f"gives its changes with their times; or leave out time_column={time_column!r}"
+        )
     if given is None:
         given = {
             name: schemas.inferred(one, named(name, trial.single), inputs.values())
@@ -126,7 +146,7 @@ def planned(
         promised = declared(given, trial.single)
     assert promised is not None
     return Planned(
-        Plan(build, arrow, keyword, promised, called.of(trial.operators)),
+        Plan(build, arrow, keyword, promised, called.of(trial.operators), changes),
         _with_times(given, time_column),
         trial.in_place,
     )
@@ -140,6 +160,7 @@ class _Trial:
         single: Whether that was one stream, and not a dict.
         operators: The names of the operators of `build`, from the program or its methods, in order.
         in_place: Whether every row can be worked off where it is.
+        collections: The outputs that are collections, as messages name them.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -148,6 +169,7 @@ class _Trial:
         self.single = True
         self.operators: list[str] = []
         self.in_place = InPlace.NO
+        self.collections: list[str] = []
 
     def run(self) -> None:
         """Raises the error of `build`, or of its result."""
@@ -164,7 +186,7 @@ class _Trial:
         with worker.dataflow("Spark") as scope:
             streams = self._plan.streams(scope, feed)
             with watched(scope) as reads:
-                built = self._plan.called(scope, streams)
+                built = self._plan.called(scope, streams, self._see)
             if self._plan.declared is not None:
                 self._plan.declared.streams(built)
             else:
@@ -179,6 +201,19 @@ class _Trial:
             self.in_place = in_place(node for node in nodes if not node.title.startswith((INPUT, OUTPUT)))
         for number in worker.installed_dataflows():
             worker.drop_dataflow(number)
+
+    def _see(self, built: Any) -> None:
+        """Notes which results of `build` are collections."""
+        outputs = built if isinstance(built, dict) else {ONE: built}
+        single = not isinstance(built, dict)
+        self.collections = [named(name, single) for name, one in outputs.items() if is_collection(one)]
+
+
+def _has(names: list[str], name: str | None, case_sensitive: bool) -> bool:
+    """Whether a column of this name is among others, as Spark resolves names."""
+    if name is None or case_sensitive:
+        return name in names
+    return name.lower() in (one.lower() for one in names)
 
 
 def _copy(build: Callable[..., Any], travels: bool) -> Callable[..., Any]:

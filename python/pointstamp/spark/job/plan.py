@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp._unpicklable import unpicklable
 from pointstamp.errors import GraphError
+from pointstamp.spark import compat
+from pointstamp.spark.job.collections import as_streams
 from pointstamp.spark.job.slots import is_dataframe
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Plan(NamedTuple):
         keyword: Whether `build` takes the inputs by name.
         declared: The outputs; None where `build` is yet to be asked.
         named: Its name.
+        changes: The column for the diffs of collections that `build` returns; None for their rows at the end.
     """
 
     build: Callable[..., Any]
@@ -38,6 +41,7 @@ class Plan(NamedTuple):
     keyword: bool
     declared: Declared | None
     named: Named
+    changes: str | None = None
 
     def what(self, name: str) -> str:
         """Returns the name of an input for messages."""
@@ -51,9 +55,12 @@ class Plan(NamedTuple):
         """The streams of a feed, by the names of the inputs."""
         return {name: feed.stream(scope, number, name) for number, name in enumerate(self.inputs)}
 
-    def called(self, scope: Scope, streams: dict[str, Any]) -> Any:
-        """Calls `build` with streams; returns its result."""
-        return self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
+    def called(self, scope: Scope, streams: dict[str, Any], see: Callable[[Any], None] | None = None) -> Any:
+        """Calls `build` with streams; returns its result, with streams in place of collections."""
+        built = self.build(scope, **streams) if self.keyword else self.build(scope, *streams.values())
+        if see is not None:
+            see(built)
+        return as_streams(built, self.changes, None if self.declared is None else self.declared.schemas)
 
 
 def packed(plan: Plan | Callable[..., Any]) -> bytes:
@@ -104,7 +111,7 @@ def dataframes(inputs: Any) -> dict[str, DataFrame]:
 
 
 def times_of(named: dict[str, DataFrame], time: Any, keyword: bool) -> list[str | None]:
-    """The column of times of each input, or None.
+    """The column of times of each input, or None. Names are resolved as Spark resolves them.
 
     Raises:
         GraphError: If there is no such input or column, or it has no integers.
@@ -120,10 +127,12 @@ def times_of(named: dict[str, DataFrame], time: Any, keyword: bool) -> list[str 
     unknown = [name for name in time if name not in named]
     if unknown:
         raise GraphError(f"time names the input {unknown[0]!r}, and the inputs are {', '.join(named)}")
-    for name, column in time.items():
-        if column not in named[name].columns:
+    times: dict[str, str] = {}
+    for name, wanted in time.items():
+        column = compat.resolved(named[name], wanted)
+        if column is None:
             raise GraphError(
-                f"{what(name, keyword)} has no column {column!r} to take times from; its columns are "
+                f"{what(name, keyword)} has no column {wanted!r} to take times from; its columns are "
                 f"{named[name].columns}"
             )
         kind = named[name].schema[column].dataType
@@ -132,4 +141,5 @@ def times_of(named: dict[str, DataFrame], time: Any, keyword: bool) -> list[str 
                 f"column '{column}' of {what(name, keyword)} cannot hold times, which are integers: it is "
                 f"{kind.simpleString()}; cast it first"
             )
-    return [time.get(name) for name in named]
+        times[name] = column
+    return [times.get(name) for name in named]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-__all__ = ["check", "check_names", "conform", "inferred", "like", "to_arrow", "to_struct"]
+__all__ = ["check", "check_columns", "check_names", "conform", "inferred", "like", "to_arrow", "to_struct"]
 
 
 def to_struct(schema: Any, what: str) -> StructType:
@@ -57,6 +57,18 @@ def check_names(names: list[str], what: str) -> None:
     if twice:
         raise GraphError(
             f"{what} has more than one column named {', '.join(map(repr, twice))}: rename all but one"
+        )
+
+
+def check_columns(names: list[str], what: str) -> None:
+    """Refuses an output without columns: Spark counts no rows of it.
+
+    Raises:
+        GraphError: If there is none.
+    """
+    if not names:
+        raise GraphError(
+            f"{what} has no columns, and Spark takes no rows without columns from Python: leave it one"
         )
 
 
@@ -167,15 +179,21 @@ def like(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def check(given: pa.Schema, declared: pa.Schema, what: str) -> None:
+def check(given: pa.Schema, declared: pa.Schema, what: str, *, others: bool = False) -> None:
     """Refuses a stream whose batches could not be converted to the declared schema.
+
+    Args:
+        given: The stream's schema.
+        declared: The declared one.
+        what: The name of the stream in messages.
+        others: Whether it may have further columns.
 
     Raises:
         GraphError: It names the columns.
     """
     check_names(given.names, what)
     missing = [name for name in declared.names if name not in given.names]
-    extra = [name for name in given.names if name not in declared.names]
+    extra = [] if others else [name for name in given.names if name not in declared.names]
     if missing or extra:
         problems = []
         if missing:

@@ -12,11 +12,15 @@ It does not outlive a failure: an exception in any dataflow, or a process that i
 from __future__ import annotations
 
 import itertools
+import json
 import secrets
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.errors import ClusterError
+from pointstamp.observability.dashboard import Page, announce, as_json
+from pointstamp.observability.metrics import prometheus
 from pointstamp.spark import compat
 from pointstamp.spark.job import slots
 from pointstamp.spark.job.checking import planned
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from pointstamp.observability.dashboard import Answers
     from pointstamp.spark.job.plan import Plan
 
 __all__ = ["Cluster"]
@@ -47,6 +52,13 @@ _LOOK = 1.0
 """Seconds between checks of waiting stages; only a stage that is found twice is cancelled."""
 
 
+_ANSWER = 10.0
+"""Seconds that the processes have to answer the live page."""
+
+_SHARE = 0.1
+"""Growth of the stored results that makes Java collect garbage, as a share of the memory for them."""
+
+
 running: list[Cluster] = []
 """The clusters that were not shut down."""
 
@@ -54,13 +66,20 @@ running: list[Cluster] = []
 class Cluster:
     """A resident cluster; `setup_cluster` makes it. Leaving a ``with`` block shuts it down."""
 
-    def __init__(self, session: SparkSession, num_workers: int, stall_report: float | None = None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        num_workers: int,
+        stall_report: float | None = None,
+        dashboard: tuple[str, int] | None = None,
+    ) -> None:
         context = session.sparkContext
         self._session = session
         self.num_workers = num_workers
         self._dataflows = itertools.count(1)
         self._closed = False
         self._over = threading.Event()
+        self._page = None if dashboard is None else Page(*dashboard, self._pages())
         host, bind = compat.driver_address(context)
         self._link = Link(bind, secrets.token_bytes(32), num_workers)
         self._group = f"pointstamp-{secrets.token_hex(8)}"
@@ -70,6 +89,10 @@ class Cluster:
             target=self._reside, args=(residence,), name="pointstamp-resident", daemon=True
         )
         self._watcher = threading.Thread(target=self._watch, name="pointstamp-slots", daemon=True)
+        self._stored = 0  # the least number of bytes in Spark's storage since the last collection
+        if self._page is not None:
+            self._page.__enter__()
+            announce(self._page.url)
         self._job.start()
         try:
             self._link.form(_FORMING, self._busy)
@@ -92,7 +115,7 @@ class Cluster:
             stay = ship("pointstamp resident cluster: process", process.reside, residence)
             rows.mapInArrow(stay, "nothing int", barrier=True).collect()
         except BaseException as error:
-            self._link.fail(error)
+            self._link.fail(_lost(error))
             self._link.stop()  # a process whose executor has ended may still run, and Spark does not stop it
         else:
             self._link.ended()
@@ -141,6 +164,35 @@ class Cluster:
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         return {stage for job in jobs if job is not None for stage in job.stageIds}
 
+    def _pages(self) -> Answers:
+        """The answers of the live page, by the first process."""
+
+        def asked(what: str) -> str:
+            return self._link.asked(_ANSWER, what)
+
+        def metrics(_: dict[str, str]) -> tuple[str, str]:
+            return "text/plain; version=0.0.4", prometheus(json.loads(asked("state")))
+
+        return {
+            "/about": lambda query: as_json({"moments": 0}),
+            "/state": lambda query: ("application/json", asked("state")),
+            "/explain": lambda query: ("text/plain", asked("explain")),
+            "/metrics": metrics,
+        }
+
+    def _tidy(self) -> None:
+        """Frees stored results to which nothing refers.
+
+        Spark removes a result when Java's garbage collector has found that nothing refers to it. Results are
+        in the memory of executors, or on their disks, and do not cause a collection in the driver.
+        """
+        context = self._session.sparkContext
+        stored, limit = compat.storage(context)
+        self._stored = min(self._stored, stored)
+        if stored - self._stored > limit * _SHARE:
+            compat.collect_garbage(context)
+            self._stored = stored  # less at the next call, when Spark has removed them
+
     # ------------------------------------------------------------ requests
 
     def run(
@@ -152,6 +204,7 @@ class Cluster:
         time: str | dict[str, str] | None = None,
         time_column: str | None = None,
         name: str | None = None,
+        changes: str | None = None,
     ) -> Any:
         """Runs a dataflow on DataFrames, as `pointstamp.spark.run` does, but at once.
 
@@ -164,6 +217,7 @@ class Cluster:
             time: As there.
             time_column: As there.
             name: As there.
+            changes: As there.
 
         Returns:
             A DataFrame; of several outputs a dict of them.
@@ -195,6 +249,7 @@ class Cluster:
             keyword=several,
             time_column=time_column,
             name=name,
+            changes=changes,
         )
         assert plan.declared is not None
         dataflow = self.dataflow(plan)
@@ -205,6 +260,7 @@ class Cluster:
                 outputs = {output: rows.localCheckpoint() for output, rows in sent.items()}
         finally:
             dataflow.close()
+        self._tidy()
         return next(iter(outputs.values())) if plan.declared.single else outputs
 
     def dataflow(self, plan: Plan) -> Dataflow:
@@ -269,6 +325,13 @@ class Cluster:
         if self._watcher.ident is not None:
             self._watcher.join(ENDING)
         self._link.close()
+        if self._page is not None:
+            self._page.__exit__(None, None, None)
+
+    @property
+    def dashboard(self) -> str | None:
+        """The address of the live page; None where there is none."""
+        return None if self._page is None else self._page.url
 
     def __enter__(self) -> Cluster:
         return self
@@ -277,3 +340,9 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.shutdown()
+
+
+def _lost(error: BaseException) -> BaseException:
+    """The reason why the job of a cluster failed: an exception of a task, or that a process is gone."""
+    said = compat.reason(error)  # without a cause: its text is Java's stack, and would come first
+    return error if said is None else ClusterError(f"a process of the resident cluster was lost: {said}")

@@ -179,26 +179,33 @@ class Link:
             said = self._said(answers)
         return said[0] if said else None
 
-    def asked(self, seconds: float) -> str:
+    def asked(self, seconds: float, what: str = "explain") -> str:
         """Explains why the dataflows wait: the first process answers for all within so many seconds.
 
+        Args:
+            seconds: Those seconds.
+            what: ``"state"`` asks for the state that the live page shows, as JSON.
+
         Raises:
-            ClusterError: If the cluster has ended.
+            ClusterError: If the cluster has ended, or its state does not arrive in time.
         """
         self.check()
         with self._changed:
             self._requests += 1
             number = self._requests
+            missing = "it is about to begin"
             channel = self._channels.get(0)
-            if channel is None:
-                return "it is about to begin"
-            try:
-                channel.send((number, "explain"))
-            except OSError:
-                return "its first process is gone"
-            self._changed.wait_for(lambda: self.failed or number in self._explained, seconds)
-            late = f"its first process has not answered within {seconds:g} s"
-            return self._explained.pop(number, late)
+            if channel is not None:
+                try:
+                    channel.send((number, what))
+                    self._changed.wait_for(lambda: self.failed or number in self._explained, seconds)
+                    missing = f"its first process has not answered within {seconds:g} s"
+                except OSError:
+                    missing = "its first process is gone"
+            answer = self._explained.pop(number, None)
+        if answer is None and what != "explain":
+            raise ClusterError(f"the resident cluster: {missing}")
+        return missing if answer is None else answer
 
     def explain(self) -> None:
         """Raises the exception that ended the cluster, where a task could not reach it."""

@@ -8,6 +8,7 @@ outputs.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -19,6 +20,8 @@ import pyarrow as pa
 
 from pointstamp.errors import ClusterError
 from pointstamp.logic.planned import single_output
+from pointstamp.observability.cache import AnswerCache
+from pointstamp.observability.dashboard_state import state_of
 from pointstamp.runtime.execution import execute
 from pointstamp.runtime.message_channel import MessageChannel, Server, connect
 from pointstamp.spark.job.barrier_group import MANNERS, gather, reachable
@@ -29,6 +32,7 @@ from pointstamp.spark.monitoring.reporter import Explained, Reporting, explained
 from pointstamp.spark.packing.batches import Packed, packed
 from pointstamp.spark.packing.exceptions import coded
 from pointstamp.spark.packing.merging import in_order
+from pointstamp.spark.resident.memory import give_back_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,6 +143,7 @@ class Resident:
         self._carried_out: Counter[int] = Counter()
         self._failure: BaseException | None = None
         self._collector: Collector | None = None
+        self._answers: AnswerCache | None = None
         self.flows: dict[int, Flow] = {}
 
     # ------------------------------------------------------------ the workers
@@ -147,7 +152,7 @@ class Resident:
         """Runs the commands on each worker, one after the other."""
         with worker.dataflow(_COMMANDS) as scope:
             single_output(scope, "commands", (), self._listening, notify=False, start=True)
-        self._collector = worker._collector
+        self._collector, self._answers = worker._collector, AnswerCache(worker._collector)
         with self._reporting(worker):
             self._obeying(worker)
 
@@ -170,6 +175,7 @@ class Resident:
                     dataflow = installed.pop(number)
                     if dataflow in worker.installed_dataflows():
                         worker.drop_dataflow(dataflow)
+                    self._dropped(number)
                 else:
                     for dataflow in worker.installed_dataflows():
                         worker.drop_dataflow(dataflow)
@@ -185,6 +191,16 @@ class Resident:
         with self._changed:
             self._carried_out[number] += 1
             self._changed.notify_all()
+
+    def _dropped(self, number: int) -> None:
+        """A worker has dropped a dataflow; the last one gives the memory back to the system."""
+        with self._changed:
+            self._carried_out[number] += 1
+            last = self._carried_out[number] == self._workers
+            if last:
+                del self._carried_out[number]
+        if last:
+            give_back_memory()
 
     def _listening(self, capability: Capability, info: OperatorInfo) -> Callable[[Any], None]:
         """An operator that sends nothing and never ends; activating it wakes its worker."""
@@ -216,9 +232,12 @@ class Resident:
                 request, name, *arguments = driver.receive()
                 if name == "stop":
                     return
-                if name == "explain":
+                if name in ("explain", "state"):
                     threading.Thread(
-                        target=self._explain, args=(driver, request), name="pointstamp-explain", daemon=True
+                        target=self._explain,
+                        args=(driver, request, name),
+                        name="pointstamp-explain",
+                        daemon=True,
                     ).start()
                 # Waiting for an epoch has no limit; the next commands do not wait for it.
                 elif name == "wait":
@@ -246,15 +265,24 @@ class Resident:
         except OSError:
             pass  # it has ended
 
-    def _explain(self, driver: MessageChannel, number: int) -> None:
-        collector = self._collector
+    def _explain(self, driver: MessageChannel, number: int, what: str) -> None:
         try:
-            text = (
-                "it is about to begin" if collector is None else explained(collector, frozenset({_COMMANDS}))
-            )
+            text = self._state() if what == "state" else self._reasons()
             driver.send(("explained", Explained(number, text)))
         except Exception as error:  # it ends, or the driver has
             _log.debug("the driver got no report of the holders: %s", error)
+
+    def _reasons(self) -> str:
+        """Explains why the dataflows wait."""
+        if self._collector is None:
+            return "it is about to begin"
+        return explained(self._collector, frozenset({_COMMANDS}))
+
+    def _state(self) -> str:
+        """The state of the computation for the live page, as JSON."""
+        if self._answers is None:
+            return json.dumps(state_of([]))
+        return json.dumps(self._answers.state())
 
     def _start(self, number: int, pickled: bytes) -> None:
         from pyspark import cloudpickle
@@ -269,8 +297,7 @@ class Resident:
             del self._carried_out[number]
 
     def _drop(self, number: int) -> None:
-        flow = self.flows.pop(number)
-        flow.feed.stop()
+        self.flows.pop(number).feed.stop()  # no reference stays here: the last worker frees the outputs
         self.command("drop", number)
 
     def _commit(self, number: int, counted: list[Part], times: list[str | None], epoch: int | None) -> None:
