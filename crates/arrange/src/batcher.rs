@@ -347,7 +347,7 @@ fn stored<K: Rows, V: Rows, T: Time>(
     storage: Option<&Arc<dyn Storage>>,
 ) -> Result<Batch<K, V, T>, Error> {
     match storage {
-        Some(storage) if storage.stores(run.bytes()) => {
+        Some(storage) if storage.stores(run.decoded_bytes()) => {
             let mut merge = Merge::storing(run, storage);
             let mut unlimited = usize::MAX;
             merge.work(&mut unlimited)?;

@@ -310,7 +310,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         let Some(storage) = &self.storage else { return };
         let here = self.entries.iter().enumerate();
         let here = here.filter_map(|(index, entry)| match entry {
-            Entry::One(one) if !one.batch.is_stored() => Some((one.batch.bytes(), index)),
+            Entry::One(one) if !one.batch.is_stored() => Some((one.batch.decoded_bytes(), index)),
             _ => None,
         });
         let Some((bytes, index)) = here.max() else {

@@ -184,9 +184,9 @@ impl Budget {
         (self.limit >> 10).clamp(256, 1 << 17)
     }
 
-    /// Batches of fewer bytes stay in memory.
+    /// Batches of fewer bytes stay in memory: none that is stored is less than a page, which would be in memory again.
     pub(crate) fn small(&self) -> usize {
-        SMALL.min(self.limit / PART)
+        SMALL.min(self.limit / PART).max(self.page_bytes())
     }
 
     /// Replaces the bytes of a holding.

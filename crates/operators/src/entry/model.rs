@@ -1,9 +1,10 @@
 //! Multisets in maps, and operators that compute everything anew.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::value::Value;
-use crate::collections::{Aggregate, Reduction};
+use crate::collections::{Aggregate, Ranking, Reduction};
 
 /// A multiset of values: how often each is there, which may be less than no times.
 pub(crate) type Bag = BTreeMap<Value, i64>;
@@ -90,6 +91,34 @@ fn greatest(list: &List, count: u128) -> List {
     taken
 }
 
+/// The values of a list at some places in an order of their parts.
+fn ranked(list: &List, ranking: &Ranking) -> List {
+    let mut sorted: Vec<_> = there(list).cloned().collect();
+    sorted.sort_by(|(a, _), (b, _)| {
+        let parts = ranking.by.iter().map(|place| {
+            let (a, b) = (a.part(place.part), b.part(place.part));
+            match (a.is_none(), b.is_none()) {
+                (false, false) if place.descending => b.cmp(&a),
+                (false, false) => a.cmp(&b),
+                (a, b) if place.nulls_first => b.cmp(&a),
+                (a, b) => a.cmp(&b),
+            }
+        });
+        parts
+            .fold(Ordering::Equal, Ordering::then)
+            .then_with(|| a.cmp(b))
+    });
+    let all = sorted.iter().flat_map(|(value, count)| {
+        let count = usize::try_from(*count).expect("it is there");
+        std::iter::repeat_n(value, count)
+    });
+    let few = |number: u128| usize::try_from(number).unwrap_or(usize::MAX);
+    let chosen = all.skip(few(ranking.offset)).take(few(ranking.count));
+    bag(chosen.map(|value| (value.clone(), 1)))
+        .into_iter()
+        .collect()
+}
+
 #[allow(clippy::cast_precision_loss, reason = "counts are small")]
 fn number(value: i64) -> Value {
     Value::Number(value as f64)
@@ -106,6 +135,10 @@ fn sum(list: &List) -> f64 {
 fn aggregate(list: &List, aggregate: Aggregate) -> Option<Value> {
     match aggregate {
         Aggregate::Count => Some(total(list)).filter(|total| *total != 0).map(number),
+        Aggregate::DistinctCount => {
+            let different = i64::try_from(there(list).count()).expect("few");
+            Some(different).filter(|count| *count != 0).map(number)
+        }
         Aggregate::Min => there(list).next().map(|(value, _)| value.clone()),
         Aggregate::Max => there(list).next_back().map(|(value, _)| value.clone()),
         Aggregate::Sum { .. } => (!list.is_empty()).then(|| Value::Number(sum(list))),
@@ -145,11 +178,12 @@ pub(crate) fn reduced(reduction: &Reduction, list: &List) -> List {
         Reduction::Min { .. } => one(aggregate(list, Aggregate::Min)),
         Reduction::Max => one(aggregate(list, Aggregate::Max)),
         Reduction::TopK(count) => greatest(list, count.get()),
+        Reduction::Ranked(ranking) => ranked(list, ranking),
         Reduction::Sum { floats } => one(aggregate(list, Aggregate::Sum { floats: *floats })),
         Reduction::Mean { floats } => one(aggregate(list, Aggregate::Mean { floats: *floats })),
         Reduction::Several(parts) => {
             let results = parts.iter().map(|(of, index)| {
-                let missing = if *of == Aggregate::Count {
+                let missing = if matches!(of, Aggregate::Count | Aggregate::DistinctCount) {
                     number(0)
                 } else {
                     Value::None
