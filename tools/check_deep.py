@@ -143,7 +143,7 @@ def kills(search: Search) -> Iterator[Command]:
 def disk(search: Search) -> Iterator[Command]:
     """The tests of collections, graphs and recovery with a budget of memory that has room for nothing."""
     limits = [search.option, "--timeout=7200", "-o", "faulthandler_timeout=7500"]
-    env = {"POINTSTAMP_MEMORY": "1 KiB"}
+    env = {"POINTSTAMP_MEMORY": "64 B"}
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, *DISK_TESTS], env)
     packages = ["-p", "pointstamp-arrange", "--tests"]
     yield Command(

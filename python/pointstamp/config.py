@@ -337,7 +337,7 @@ _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12} | {
 }
 """The bytes of each unit, without the last B."""
 
-LEAST_MEMORY = 1 << 10
+LEAST_MEMORY = 64
 """The bytes of the smallest budget: some pages, for tests in which everything is on disk."""
 
 

@@ -10,7 +10,7 @@ from pointstamp import _core
 from pointstamp.runtime.bootstrap import workers
 from pointstamp.runtime.memory import budget_of
 
-SMALL = "1 KiB"
+SMALL = "64 B"
 """A budget in which there is room for nothing."""
 
 

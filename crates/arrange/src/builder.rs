@@ -28,6 +28,8 @@ pub(crate) struct Builder<K, V, T> {
     settling: Option<(Vec<u32>, usize)>,
     /// The pages that are full, where the columns do not stay in memory.
     storing: Option<Storing<K>>,
+    /// Whether the columns are stored although they are no full page.
+    stores_all: bool,
 }
 
 impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
@@ -41,6 +43,16 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
             used: vec![false; several],
             settling: None,
             storing: None,
+            stores_all: false,
+        }
+    }
+
+    /// A builder of columns that go to the storage, however few they are.
+    pub(crate) fn stored(times: Vec<T>, storage: &Arc<dyn Storage>) -> Self {
+        Self {
+            storing: Some(Storing::new(Arc::clone(storage))),
+            stores_all: true,
+            ..Self::new(times)
         }
     }
 
@@ -276,8 +288,13 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
 
     /// Returns the columns, and the times that their indices refer to: the used ones, in order.
     pub(crate) fn finish(mut self) -> Result<Sorted<K, V, T>, Error> {
-        if let Some(mut storing) = self.storing.take_if(|storing| !storing.is_empty()) {
-            if self.columns.len() > 0 {
+        let is_stored = |storing: &Storing<K>| !storing.is_empty() || self.stores_all;
+        let has_rows = self.columns.len() > 0;
+        if let Some(mut storing) = self.storing.take()
+            && is_stored(&storing)
+            && (has_rows || !storing.is_empty())
+        {
+            if has_rows {
                 storing.append(&self.columns)?;
             }
             let map = self.forget_unused();

@@ -168,9 +168,11 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
     pub(crate) fn storing(batch: Batch<K, V, T>, storage: &Arc<dyn Storage>) -> Self {
         let since = batch.since().clone();
         let nothing = Batch::empty(batch.upper().clone(), Antichain::new());
+        let builder = Builder::stored(batch.times().to_vec(), storage);
         Self {
             since,
-            ..Self::new(batch, nothing, Antichain::new(), Some(storage))
+            builder,
+            ..Self::new(batch, nothing, Antichain::new(), None)
         }
     }
 

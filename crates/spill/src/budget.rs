@@ -181,7 +181,7 @@ impl Budget {
 
     /// Pages have at least so many bytes in memory; small budgets, for tests, have small pages.
     pub(crate) fn page_bytes(&self) -> usize {
-        (self.limit >> 10).clamp(256, 1 << 17)
+        (self.limit >> 10).clamp(32, 1 << 17)
     }
 
     /// Batches of fewer bytes stay in memory: none that is stored is less than a page, which would be in memory again.
