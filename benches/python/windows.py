@@ -57,7 +57,7 @@ def running_maximum(count: int) -> list[float]:
         states: dict[int, float] = {}
         results = []
         for key, value in records:
-            states[key] = state = larger(states.get(key, 0.0), value)
+            states[key] = state = larger(key, value, states.get(key, 0.0))
             results.append((key, state))
         return len(results)
 

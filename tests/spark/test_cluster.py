@@ -48,7 +48,7 @@ def failing(error: Callable[[ps.Scope], Exception]) -> Callable[[ps.Scope, ps.Ar
 def test_jobs_one_after_the_other(cluster: Cluster, spark: Any) -> None:
     def build(_scope: ps.Scope, left: Any, right: Any) -> dict[str, Any]:
         return {
-            "joined": left.join(right, "id"),
+            "joined": left.join_so_far(right, "id"),
             "days": right.aggregate("day", id_count=ps.col("id").count()),
         }
 

@@ -87,7 +87,7 @@ KILLED = """
         return plain(self, *arguments)
 
     setattr(store, where[0], fails)
-    sessions = conftest.Sessions()
+    sessions = conftest.Sessions(Path({root!r}))
     source = micro_batches.Source.__new__(micro_batches.Source)
     source.spark, source.root = sessions.get("local[2]"), Path({root!r})
     source.files = source.root / "files"

@@ -154,7 +154,7 @@ KILLED = """
             os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(Store, called, fails)
-    sessions = conftest.Sessions()
+    sessions = conftest.Sessions(Path({root!r}))
     source = test_epochs_with_checkpoints.Checked.__new__(test_epochs_with_checkpoints.Checked)
     source.spark, source.root = sessions.get(conftest.EXECUTORS), Path({root!r})
     source.files = source.root / "files"

@@ -16,34 +16,20 @@ pub struct Account {
 }
 
 impl Account {
-    /// Opens the account of an operator. `wake` has the operator run: it is called on any thread where the operator
-    /// should store state.
-    pub fn new(
-        budget: &Arc<Budget>,
-        operator: &str,
-        wake: impl Fn() + Send + Sync + 'static,
-    ) -> Arc<Self> {
+    /// Opens the account of an operator.
+    pub fn new(budget: &Arc<Budget>, operator: &str) -> Arc<Self> {
         Arc::new(Account {
             budget: Arc::clone(budget),
             operator: operator.to_owned(),
-            holding: budget.holding(Box::new(wake)),
+            holding: budget.holding(),
         })
     }
 
-    /// Says what the state takes now, in memory and on disk. Returns whether the operator is to store some of it:
-    /// its state is the largest, and all state together is over its share. Where another operator's is, that is woken.
+    /// Says what the state takes now, in memory and on disk. Returns whether the operator is to store some of it, since
+    /// all state together is over its share. Operators that do not run keep what they have.
     pub fn set(&self, bytes: usize, on_disk: u64) -> bool {
         self.budget.set(&self.holding, bytes, on_disk);
-        if !self.budget.is_over() {
-            return false;
-        }
-        match self.budget.largest() {
-            Some(largest) if !Arc::ptr_eq(&largest, &self.holding) => {
-                (largest.wake)();
-                false
-            }
-            _ => true,
-        }
+        self.budget.is_over()
     }
 }
 
@@ -79,8 +65,6 @@ impl Storage for Account {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
     use pointstamp_arrange::Storage;
 
     use super::*;
@@ -89,7 +73,7 @@ mod tests {
     fn batches_are_stored_where_state_would_be_over_its_share() {
         let folder = tempfile::tempdir().unwrap();
         let budget = Budget::new(64 << 20, folder.path()).unwrap();
-        let account = Account::new(&budget, "a", || ());
+        let account = Account::new(&budget, "a");
         assert!(!account.set(40 << 20, 0));
         assert!(!account.stores(8 << 20), "three quarters are for state");
         assert!(account.stores(9 << 20));
@@ -98,23 +82,5 @@ mod tests {
         assert_eq!((budget.used(), budget.on_disk()), (49 << 20, 5));
         drop(account);
         assert_eq!((budget.used(), budget.on_disk()), (0, 0));
-    }
-
-    #[test]
-    fn the_operator_with_most_in_memory_stores() {
-        let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(1 << 20, folder.path()).unwrap();
-        let woken = Arc::new(AtomicBool::new(false));
-        let wakes = Arc::clone(&woken);
-        let large = Account::new(&budget, "large", move || {
-            wakes.store(true, Ordering::Relaxed);
-        });
-        let small = Account::new(&budget, "small", || panic!("it is smaller"));
-        assert!(!large.set(700 << 10, 0));
-        assert!(!small.set(100 << 10, 0));
-        assert!(woken.load(Ordering::Relaxed), "the other is woken");
-        assert!(large.set(700 << 10, 0));
-        assert!(!large.set(10 << 10, 0));
-        assert!(!budget.is_over());
     }
 }

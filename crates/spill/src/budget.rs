@@ -57,8 +57,6 @@ pub struct Traffic {
 pub(crate) struct Holding {
     bytes: AtomicUsize,
     on_disk: AtomicU64,
-    /// Has the operator run, on any thread.
-    pub(crate) wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Holding {
@@ -113,12 +111,11 @@ impl Budget {
         }))
     }
 
-    /// Adds the state of an operator, which `wake` has run.
-    pub(crate) fn holding(&self, wake: Box<dyn Fn() + Send + Sync>) -> Arc<Holding> {
+    /// Adds the state of an operator.
+    pub(crate) fn holding(&self) -> Arc<Holding> {
         let holding = Arc::new(Holding {
             bytes: AtomicUsize::new(0),
             on_disk: AtomicU64::new(0),
-            wake,
         });
         let mut holdings = self.holdings.lock();
         holdings.retain(|holding| holding.strong_count() > 0);
@@ -164,7 +161,7 @@ impl Budget {
         }
     }
 
-    /// Whether state is over its share, so that sources should wait until it is not.
+    /// Whether state is over its share.
     pub fn is_over(&self) -> bool {
         self.used() > self.share()
     }
@@ -198,13 +195,6 @@ impl Budget {
         } else {
             self.used.fetch_sub(before - bytes, Ordering::Relaxed);
         }
-    }
-
-    /// The holding with most bytes in memory.
-    pub(crate) fn largest(&self) -> Option<Arc<Holding>> {
-        let holdings = self.holdings.lock();
-        let holdings = holdings.iter().filter_map(Weak::upgrade);
-        holdings.max_by_key(|holding| holding.bytes())
     }
 
     pub(crate) fn next_file(&self) -> u64 {

@@ -3,7 +3,7 @@
 //! Owns [`Budget`], one for a process, and [`Account`], one for each operator that keeps state: it says what the state
 //! takes, and is the [`Storage`] of its batches. The budget has two shares: state in memory, and a cache of pages of the
 //! state on disk. A batch is stored where state would be over its share otherwise. Where small batches have added up to
-//! that, the operator with most state in memory is asked to store.
+//! that, each operator that runs is asked to store its largest.
 //!
 //! Files have no name: they are gone when nothing refers to them, and when the process ends, however it ends. Each page is
 //! under a checksum (see [`pointstamp_store::page`]), is read by a call and never mapped, so that a page that cannot be

@@ -18,10 +18,7 @@ impl Memory {
     /// Opens the account of an operator that is being built.
     pub(crate) fn of(builder: &OperatorBuilder<Batch>, name: &str) -> Self {
         let budget = builder.scope().worker().resource::<Budget>();
-        Memory(budget.map(|budget| {
-            let wake = builder.activator().remote();
-            Account::new(&budget, name, move || wake.activate())
-        }))
+        Memory(budget.map(|budget| Account::new(&budget, name)))
     }
 
     /// The storage of its batches.

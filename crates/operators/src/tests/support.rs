@@ -11,6 +11,7 @@ use pointstamp_engine::host::Host;
 use pointstamp_engine::worker::Worker;
 use pointstamp_progress::Mode;
 use pointstamp_simulate::{Found, Link, World};
+use pointstamp_spill::Budget;
 
 use crate::batch::Batch;
 
@@ -33,6 +34,13 @@ impl Place {
         self,
         main: impl Fn(&Worker<Batch>) -> Result<R, Error> + Sync,
     ) -> Vec<R> {
+        let budget = budget();
+        let main = |worker: &Worker<Batch>| {
+            if let Some(budget) = &budget {
+                worker.set_resource(Arc::clone(budget) as _);
+            }
+            main(worker)
+        };
         match self {
             Place::Threads(workers) => match execute(workers, Mode::Demand, main) {
                 Ok(results) => results,
@@ -41,6 +49,12 @@ impl Place {
             Place::Simulated(processes, workers, seed) => simulate(processes, workers, seed, &main),
         }
     }
+}
+
+/// A budget that has room for nothing, where `POINTSTAMP_STORED` is set: all state is on disk.
+fn budget() -> Option<Arc<Budget>> {
+    std::env::var_os("POINTSTAMP_STORED")
+        .map(|_| Budget::new(64, &std::env::temp_dir()).expect("files can be made"))
 }
 
 /// The limit of a time in which nothing happens in a simulated program, against hangs.
