@@ -177,6 +177,7 @@ OTHERS = {
     "operator",
     "plan",
     "source",
+    "sql",
     "to_dot",
     "to_mermaid",
     "to_stream",

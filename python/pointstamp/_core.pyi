@@ -85,6 +85,7 @@ __all__ = [
     "Aggregate",
     "Antichain",
     "Arrangement",
+    "Budget",
     "Builder",
     "Capability",
     "CapabilityRef",

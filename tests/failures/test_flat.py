@@ -312,7 +312,7 @@ def test_what_comes_and_goes_leaves_nothing(
             worker.barrier()
             if worker.index != 0:
                 return 0
-            return sum(kept for _, kept, _ in worker._collector.here(worker._engine, 120)[0]["kept"])
+            return sum(kept for _, kept, _, _ in worker._collector.here(worker._engine, 120)[0]["kept"])
 
         rows = rounds(0, 200)
         if worker.index == 0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,7 +26,6 @@ def give_back_memory() -> None:
         trim(0)
 
 
-@cache
 def _trim() -> Callable[[int], int] | None:
     """The function of the GNU C library that returns free memory; None elsewhere."""
     if not sys.platform.startswith("linux"):
