@@ -272,5 +272,5 @@ def test_a_sequencer_needs_as_many_workers_as_before(tmp_path: Path) -> None:
         stop_at_checkpoint(worker)
 
     run_until_stopped(main, settings(tmp_path, 1))
-    with pytest.raises(ps.CheckpointError, match="go on with 1 workers, as before"):
+    with pytest.raises(ps.CheckpointError, match="resume with 1 workers, as before"):
         ps.execute(main, config=settings(tmp_path, 2))
