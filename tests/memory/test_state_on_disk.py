@@ -69,6 +69,19 @@ def run(build: Any, rounds: list[list[Any]], workers: int = 1) -> Counter[Any]:
     return +output
 
 
+def arranged(worker: ps.Worker, seed: int) -> tuple[Any, Any]:
+    """Arranges the load of a seed, until it is complete; returns the input, and the trace."""
+    with worker.dataflow() as scope:
+        handle, pairs = scope.new_collection()
+        made = pairs.arrange()
+        trace, probe = made.trace(), made.to_collection().probe()
+    for pair, diff in changes(seed)[0]:
+        handle.update(pair, diff)
+    handle.advance_to(1)
+    worker.step_while(lambda: probe.less_than(1))
+    return handle, trace
+
+
 PROGRAMS = {
     "count": lambda pairs: pairs.count(),
     "join": lambda pairs: pairs.join(
@@ -101,14 +114,7 @@ def test_files_have_no_name_and_go_with_the_dataflow(tmp_path: Path) -> None:
     during = []
 
     def main(worker: ps.Worker) -> Any:
-        with worker.dataflow() as scope:
-            handle, pairs = scope.new_collection()
-            arranged = pairs.arrange()
-            trace, probe = arranged.trace(), arranged.to_collection().probe()
-        for pair, diff in changes(2)[0]:
-            handle.update(pair, diff)
-        handle.advance_to(1)
-        worker.step_while(lambda: probe.less_than(1))
+        handle, trace = arranged(worker, 2)
         during.append((files_on_disk() - before, list(tmp_path.iterdir())))
         assert trace.get(7)
         handle.close()
@@ -122,14 +128,7 @@ def test_files_have_no_name_and_go_with_the_dataflow(tmp_path: Path) -> None:
 
 def test_memory_and_disk_are_shown_by_operator(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> str:
-        with worker.dataflow() as scope:
-            handle, pairs = scope.new_collection()
-            arranged = pairs.arrange()
-            trace, probe = arranged.trace(), arranged.to_collection().probe()
-        for pair, diff in changes(3)[0]:
-            handle.update(pair, diff)
-        handle.advance_to(1)
-        worker.step_while(lambda: probe.less_than(1))
+        handle, trace = arranged(worker, 3)
         assert trace.get(7)
         text = prometheus(state_of(worker._collector.data(worker._engine, 120.0)))
         handle.close()

@@ -12,8 +12,8 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::rows::Rows;
 use crate::storage::Storage;
-use crate::stored::{Stored, Storing};
-use crate::time::Time;
+use crate::stored::Stored;
+use crate::time::{Time, in_order};
 use crate::updates::Updates;
 
 /// Updates of windows are sorted together until there are as many; fewer where tests run.
@@ -92,11 +92,8 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
         {
             return Ok(());
         }
-        let times = self
-            .parts
-            .iter()
-            .flat_map(|(_, times)| times.iter().cloned());
-        let times = union(times);
+        let times = self.parts.iter().flat_map(|(_, times)| times.iter());
+        let times = in_order(times.cloned());
         let mut segment = Builder::stored_in(times.clone(), self.storage.as_ref(), self.bytes);
         for (columns, own) in self.parts.drain(..) {
             let map = map_to(&own, &times);
@@ -117,14 +114,18 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
     /// Puts parts together until the fuel, in updates, is used up; true when that is done, and nothing was or will be added.
     pub(crate) fn work(&mut self, fuel: &mut usize) -> Result<bool, Error> {
         self.end_part()?;
-        if self.parts.len() < 2 {
+        if self.parts.len() < 2 && self.stored.is_empty() {
             return Ok(true);
         }
         let Self { parts, times, .. } = self;
         let (storage, bytes) = (self.storage.as_ref(), self.bytes);
+        let follows_stored = !self.stored.is_empty();
         let whole = self.whole.get_or_insert_with(|| {
-            *times = union(parts.iter().flat_map(|(_, times)| times.iter().cloned()));
-            Builder::stored_in(times.clone(), storage, bytes)
+            *times = in_order(parts.iter().flat_map(|(_, times)| times.iter()).cloned());
+            match storage {
+                Some(storage) if follows_stored => Builder::stored(times.clone(), storage),
+                storage => Builder::stored_in(times.clone(), storage, bytes),
+            }
         });
         while let Some((columns, own)) = parts.get_mut(self.done) {
             if *fuel == 0 {
@@ -153,14 +154,10 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
         if self.stored.is_empty() {
             return Ok(last);
         }
-        if let Some(last) = stored(last, self.storage.as_ref())? {
-            self.stored.push(last);
-        }
-        let times = union(
-            self.stored
-                .iter()
-                .flat_map(|(_, times)| times.iter().cloned()),
-        );
+        self.stored.push(last);
+        let times = self.stored.iter().flat_map(|(_, times)| times.iter());
+        let times = in_order(times.cloned());
+        // The last is stored, too, unless it has no updates: see `work`.
         let parts = self.stored.iter().filter_map(|(body, own)| match body {
             Body::Stored(stored) => Some((&**stored, map_to(own, &times).into_indices())),
             Body::Here(_) => None,
@@ -168,33 +165,6 @@ impl<K: Rows, W: Rows, T: Time> Gathered<K, W, T> {
         let whole = Stored::concatenated(parts);
         Ok((Body::Stored(Arc::new(whole)), times))
     }
-}
-
-/// Stores columns, whatever their size; `None` where there are no updates.
-fn stored<K: Rows, W: Rows, T: Time>(
-    sorted: Sorted<K, W, T>,
-    storage: Option<&Arc<dyn Storage>>,
-) -> Result<Option<Sorted<K, W, T>>, Error> {
-    match (sorted, storage) {
-        ((Body::Here(columns), times), Some(storage)) => {
-            if columns.len() == 0 {
-                return Ok(None);
-            }
-            let mut storing = Storing::new(Arc::clone(storage));
-            storing.append(&columns)?;
-            let stored = Arc::new(storing.finish(None)?);
-            Ok(Some((Body::Stored(stored), times)))
-        }
-        (sorted, _) => Ok(Some(sorted)),
-    }
-}
-
-/// All of these times once, in order.
-fn union<T: Time>(times: impl Iterator<Item = T>) -> Vec<T> {
-    let mut times: Vec<T> = times.collect();
-    times.sort_unstable();
-    times.dedup();
-    times
 }
 
 /// The places of times among others, which contain them.

@@ -16,7 +16,7 @@ use crate::builder::{Builder, TimeMap};
 use crate::error::{Error, Overflow};
 use crate::rows::Rows;
 use crate::storage::Storage;
-use crate::time::{Time, advance};
+use crate::time::{Time, advance, in_order};
 
 /// A merge of two batches whose intervals adjoin.
 #[derive(Debug)]
@@ -145,9 +145,7 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
         storage: Option<&Arc<dyn Storage>>,
     ) -> Self {
         let dictionaries = older.times().iter().chain(newer.times());
-        let mut times: Vec<T> = dictionaries.map(|time| advance(time, &since)).collect();
-        times.sort_unstable();
-        times.dedup();
+        let times = in_order(dictionaries.map(|time| advance(time, &since)));
         let bytes = older.decoded_bytes() + newer.decoded_bytes();
         let mut builder = Builder::stored_in(times.clone(), storage, bytes);
         if let (Body::Here(older), Body::Here(newer)) = (&older.body, &newer.body)

@@ -8,7 +8,7 @@ use crate::batch::{Batch, Page};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::rows::{Rows, Units};
-use crate::time::Time;
+use crate::time::{Time, in_order};
 
 #[derive(Debug)]
 pub(crate) struct Pending<K, T> {
@@ -39,9 +39,7 @@ impl<K: Rows, T: Time> Pending<K, T> {
 
     /// The keys and their times as updates, to be kept.
     pub(crate) fn to_batch(&self) -> Batch<K, Units, T> {
-        let mut times = self.times.clone();
-        times.sort_unstable();
-        times.dedup();
+        let times = in_order(self.times.iter().cloned());
         let mut builder = Builder::new(times.clone());
         for key in 0..self.keys.len() {
             for time in self.times_of(key) {

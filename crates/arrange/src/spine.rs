@@ -21,7 +21,7 @@ use crate::merge::Merge;
 use crate::rows::Rows;
 use crate::stale::Stale;
 use crate::storage::Storage;
-use crate::time::{Time, advance};
+use crate::time::{Time, advance, in_order};
 
 /// Updates merged, for each merge in progress, per update that arrives.
 const EFFORT: usize = 4;
@@ -73,6 +73,17 @@ enum Entry<K, V, T> {
         newer: Numbered<K, V, T>,
         merge: Box<Merge<K, V, T>>,
     },
+}
+
+impl<K: Rows, V: Rows, T: Time> Numbered<K, V, T> {
+    /// A batch without updates that follows, for a batch that is merged alone.
+    fn nothing_after(&self, since: Antichain<T>) -> Self {
+        Numbered {
+            batch: Batch::empty(self.batch.upper().clone(), since),
+            start: self.end,
+            end: self.end,
+        }
+    }
 }
 
 impl<K, V, T> Entry<K, V, T> {
@@ -317,25 +328,15 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
             return;
         };
         if storage.stores(bytes)
-            && let Entry::One(one) = &self.entries[index]
+            && let Entry::One(older) = self.entries.remove(index)
         {
-            let merge = Box::new(Merge::storing(one.batch.clone(), storage));
-            let newer = Numbered {
-                batch: Batch::empty(one.batch.upper().clone(), Antichain::new()),
-                start: one.end,
-                end: one.end,
-            };
-            self.owed += one.batch.len();
-            let older = Numbered {
-                batch: one.batch.clone(),
-                start: one.start,
-                end: one.end,
-            };
-            self.entries[index] = Entry::Two {
+            self.owed += older.batch.len();
+            let two = Entry::Two {
+                merge: Box::new(Merge::storing(older.batch.clone(), storage)),
+                newer: older.nothing_after(Antichain::new()),
                 older,
-                newer,
-                merge,
             };
+            self.entries.insert(index, two);
         }
     }
 
@@ -416,13 +417,7 @@ impl<K: Rows, V: Rows, T: Time> Spine<K, V, T> {
         });
         let Some(index) = stale else { return false };
         if let Entry::One(one) = self.entries.remove(index) {
-            let upper = one.batch.upper().clone();
-            let nothing = Batch::empty(upper, demands.since.clone());
-            let newer = Numbered {
-                batch: nothing,
-                start: one.end,
-                end: one.end,
-            };
+            let newer = one.nothing_after(demands.since.clone());
             let two = Entry::merging(one, newer, demands, self.storage.as_ref());
             self.entries.insert(index, two);
         }
@@ -515,11 +510,6 @@ fn stale<T: Time>(times: &[T], demands: &Demands<T>) -> bool {
     if times.len() < 2 {
         return false;
     }
-    let mut advanced: Vec<T> = times
-        .iter()
-        .map(|time| advance(time, &demands.since))
-        .collect();
-    advanced.sort_unstable();
-    advanced.dedup();
+    let advanced = in_order(times.iter().map(|time| advance(time, &demands.since)));
     advanced.len() < times.len()
 }

@@ -132,6 +132,14 @@ impl Time for Point {
     }
 }
 
+/// All of these times once, in their linear order.
+pub(crate) fn in_order<T: Time>(times: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut times: Vec<T> = times.into_iter().collect();
+    times.sort_unstable();
+    times.dedup();
+    times
+}
+
 /// The representative of `time` for readers at or after `since`: it compares with every time that they may
 /// query exactly as `time` does, and times that they cannot distinguish have the same one.
 ///

@@ -2,17 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use pointstamp_arrange::{Storage, StorageError, Writer};
 
-use crate::budget::{Budget, Holding};
+use crate::budget::Budget;
 use crate::file::Pages;
 
 /// The state of one operator: what it takes, and where what is over goes. Closed when it is dropped.
 pub struct Account {
     budget: Arc<Budget>,
     operator: String,
-    holding: Arc<Holding>,
+    bytes: AtomicUsize,
+    on_disk: AtomicU64,
 }
 
 impl Account {
@@ -21,21 +23,28 @@ impl Account {
         Arc::new(Account {
             budget: Arc::clone(budget),
             operator: operator.to_owned(),
-            holding: budget.holding(),
+            bytes: AtomicUsize::new(0),
+            on_disk: AtomicU64::new(0),
         })
     }
 
     /// Says what the state takes now, in memory and on disk. Returns whether the operator is to store some of it, since
     /// all state together is over its share. Operators that do not run keep what they have.
     pub fn set(&self, bytes: usize, on_disk: u64) -> bool {
-        self.budget.set(&self.holding, bytes, on_disk);
+        // Differences may be negative: these numbers wrap.
+        let before = self.bytes.swap(bytes, Ordering::Relaxed);
+        let difference = bytes.wrapping_sub(before);
+        self.budget.used.fetch_add(difference, Ordering::Relaxed);
+        let before = self.on_disk.swap(on_disk, Ordering::Relaxed);
+        let difference = on_disk.wrapping_sub(before);
+        self.budget.on_disk.fetch_add(difference, Ordering::Relaxed);
         self.budget.is_over()
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.budget.set(&self.holding, 0, 0);
+        self.set(0, 0);
     }
 }
 
@@ -43,9 +52,7 @@ impl fmt::Debug for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = formatter.debug_struct("Account");
         debug.field("operator", &self.operator);
-        debug
-            .field("bytes", &self.holding.bytes())
-            .finish_non_exhaustive()
+        debug.field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 

@@ -6,10 +6,9 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use pointstamp_arrange::Decoded;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -53,31 +52,14 @@ pub struct Traffic {
     pub misses: u64,
 }
 
-/// The state that an operator holds.
-pub(crate) struct Holding {
-    bytes: AtomicUsize,
-    on_disk: AtomicU64,
-}
-
-impl Holding {
-    /// The bytes in memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// The bytes on disk.
-    pub(crate) fn on_disk(&self) -> u64 {
-        self.on_disk.load(Ordering::Relaxed)
-    }
-}
-
 /// Memory for the state of a process's operators.
 pub struct Budget {
     limit: usize,
     folder: PathBuf,
     /// The bytes of state in memory, of all accounts.
-    used: AtomicUsize,
-    holdings: Mutex<Vec<Weak<Holding>>>,
+    pub(crate) used: AtomicUsize,
+    /// Their bytes on disk.
+    pub(crate) on_disk: AtomicU64,
     pub(crate) cache: Cache<PageId, Cached, Bytes>,
     files: AtomicU64,
     pub(crate) written: AtomicU64,
@@ -100,7 +82,7 @@ impl Budget {
             limit,
             folder: folder.to_owned(),
             used: AtomicUsize::new(0),
-            holdings: Mutex::default(),
+            on_disk: AtomicU64::new(0),
             // Pages are of some 100 KiB.
             cache: Cache::with_weighter((limit / CACHE) >> 16, weight, Bytes),
             files: AtomicU64::new(0),
@@ -109,18 +91,6 @@ impl Budget {
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }))
-    }
-
-    /// Adds the state of an operator.
-    pub(crate) fn holding(&self) -> Arc<Holding> {
-        let holding = Arc::new(Holding {
-            bytes: AtomicUsize::new(0),
-            on_disk: AtomicU64::new(0),
-        });
-        let mut holdings = self.holdings.lock();
-        holdings.retain(|holding| holding.strong_count() > 0);
-        holdings.push(Arc::downgrade(&holding));
-        holding
     }
 
     /// The bytes of the budget.
@@ -145,9 +115,7 @@ impl Budget {
 
     /// The bytes of state on disk.
     pub fn on_disk(&self) -> u64 {
-        let holdings = self.holdings.lock();
-        let holdings = holdings.iter().filter_map(Weak::upgrade);
-        holdings.map(|holding| holding.on_disk()).sum()
+        self.on_disk.load(Ordering::Relaxed)
     }
 
     /// The counts of reads and writes.
@@ -182,19 +150,8 @@ impl Budget {
     }
 
     /// Batches of fewer bytes stay in memory: none that is stored is less than a page, which would be in memory again.
-    pub(crate) fn small(&self) -> usize {
+    fn small(&self) -> usize {
         SMALL.min(self.limit / PART).max(self.page_bytes())
-    }
-
-    /// Replaces the bytes of a holding.
-    pub(crate) fn set(&self, holding: &Holding, bytes: usize, on_disk: u64) {
-        let before = holding.bytes.swap(bytes, Ordering::Relaxed);
-        holding.on_disk.store(on_disk, Ordering::Relaxed);
-        if bytes >= before {
-            self.used.fetch_add(bytes - before, Ordering::Relaxed);
-        } else {
-            self.used.fetch_sub(before - bytes, Ordering::Relaxed);
-        }
     }
 
     pub(crate) fn next_file(&self) -> u64 {
