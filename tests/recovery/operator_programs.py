@@ -95,10 +95,6 @@ def _captured() -> Path:
     return path
 
 
-def _replayed(scope: ps.Scope) -> Any:
-    return scope.replay([ps.EventReader(_captured(), allow_pickle=True)])
-
-
 PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Scope.concatenate": lambda s: s.scope.concatenate([s, s.map(lambda record: record["n"])]),
     "Scope.empty": lambda s: s.concat(s.scope.empty()),

@@ -99,7 +99,7 @@ def test_a_loop(executors: Any, tmp_path: Path, kill: Callable[[str], None]) -> 
         with scope.iterative() as inner:
             handle, again = inner.loop_variable(schema=REACHED)
             found = roots.enter(inner).concat(again).distinct_so_far()
-            found.join(edges.enter(inner), "node").map_batches(onward, REACHED).connect_loop(handle)
+            found.join_so_far(edges.enter(inner), "node").map_batches(onward, REACHED).connect_loop(handle)
             return found.leave()
 
     roots = executors.createDataFrame([(0,)], "node bigint")

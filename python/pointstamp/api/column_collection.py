@@ -491,7 +491,6 @@ class ColumnCollection(Multiset):
         keys = self._key(by) if key_names(by) else []
         values_of = tuple(record[self._index(value)] for value in values)
         flat = (*columns_of(record[0], keys), *(record[1][index] for index in range(len(values))))
-        flat = flat if keys else flat[-len(values) :]
         before = self.schema
         schema = self._keyed(keys, [(value, before.field(value).type) for value in values])
         pairs = self._projected((self._part(keys), values_of), named_part(name, "map"))
@@ -604,7 +603,7 @@ class ColumnCollection(Multiset):
         of, wanted, made = aggregated(self.schema, self._key, aggregates)
         values = tuple(1 if column is None else record[self._index(column)] for column in of)
         results = tuple(record[1][index] for index in range(len(made)))
-        flat = (*columns_of(record[0], keys), *results) if keys else results
+        flat = (*columns_of(record[0], keys), *results)
         schema = self._keyed(keys, made)
         pairs = self._projected((self._part(keys), values), named_part(name, "map"))
         if not keys:

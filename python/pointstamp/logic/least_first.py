@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
@@ -63,4 +63,3 @@ class LeastFirst:
                 self._waiting[capability.time][1].extend(mine)
             elif mine:
                 self._put(capability, mine)
-        heapify(self._heap)

@@ -61,7 +61,7 @@ def _factored(condition: exp.Expr) -> list[exp.Expr]:
 
 def sources_of(select: exp.Expr) -> list[exp.Expr]:
     """The tables, subqueries and joins in a select's FROM, in order: the first, and the joins."""
-    first = select.args.get("from_") or select.args.get("from")
+    first = select.args.get("from_")
     return [] if first is None else [first.this, *(select.args.get("joins") or [])]
 
 

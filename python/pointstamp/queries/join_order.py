@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pointstamp.queries.relations import Relation
     from pointstamp.queries.scalars import Scalars
 
-__all__ = ["Unit", "equality", "together"]
+__all__ = ["Unit", "equalities", "together"]
 
 
 class Unit:
@@ -53,6 +53,19 @@ def equality(
     if read[1] <= left and read[0] <= right:
         return scalars.of(b), scalars.of(a)
     return None
+
+
+def equalities(
+    conditions: list[exp.Expr], left: set[str], right: set[str], scalars: Scalars
+) -> list[tuple[Expr, Expr]]:
+    """The sides of the equalities between left and right tables, which it removes from the list."""
+    pairs = []
+    for condition in [*conditions]:
+        pair = equality(condition, left, right, scalars)
+        if pair is not None:
+            pairs.append(pair)
+            conditions.remove(condition)
+    return pairs
 
 
 def filtered(unit: Unit, conditions: list[exp.Expr], scalars: Scalars) -> Unit:
@@ -102,12 +115,7 @@ def _by_equality(
 ) -> tuple[Unit, Relation] | None:
     """The first unit that equalities connect with another one, and their join."""
     for unit in left:
-        pairs = []
-        for condition in [*conditions]:
-            pair = equality(condition, made.tables, unit.tables, scalars)
-            if pair is not None:
-                pairs.append(pair)
-                conditions.remove(condition)
+        pairs = equalities(conditions, made.tables, unit.tables, scalars)
         if pairs:
             return unit, made.relation.join(unit.relation, pairs)
     return None

@@ -22,10 +22,10 @@ from pointstamp.queries.conditions import (
     tables_of,
 )
 from pointstamp.queries.decorrelation import Subqueries
-from pointstamp.queries.join_order import Unit, equality, filtered, together
+from pointstamp.queries.join_order import Unit, equalities, filtered, together
 from pointstamp.queries.parsing import check_parts, key_of, parsed, refuse
 from pointstamp.queries.partial_groups import part_of
-from pointstamp.queries.recursion import recursive
+from pointstamp.queries.recursion import reads, recursive
 from pointstamp.queries.relations import Relation, Table, alike, fresh, numbered
 from pointstamp.queries.scalars import Scalars
 
@@ -143,16 +143,13 @@ def lower(node: exp.Expr, tables: Mapping[str, Table], around: _Around | None = 
 
 def _with_tables(node: exp.Expr, tables: Mapping[str, Table]) -> Mapping[str, Table]:
     """The tables, and those that a query's WITH makes."""
-    from sqlglot import exp
-
-    clause = node.args.get("with_") or node.args.get("with")
+    clause = node.args.get("with_")
     if clause is None:
         return tables
     there = dict(tables)
     for cte in clause.expressions:
         name = cte.alias
-        reads = any(table.name == name for table in cte.this.find_all(exp.Table))
-        loops = clause.recursive and reads
+        loops = clause.recursive and reads(cte.this, name)
         relation = _recursive(cte, there) if loops else named(lower(cte.this, there), cte)
         there[name.lower()] = Table.of(relation)
     return there
@@ -238,10 +235,7 @@ class Block:
             self._is_grouped = True
         subqueries = Subqueries(self, relation, known)
         for condition in conjuncts(None if having is None else having.this):
-            if has_subquery(condition):
-                subqueries.where(condition)
-            else:
-                subqueries.relation = subqueries.relation.where(subqueries.scalars().of(condition))
+            subqueries.where(condition)
         for part in outputs:
             subqueries.attach(part.unalias())
         return self._selected(subqueries, outputs, ordering, ordering_by)
@@ -404,12 +398,7 @@ class Block:
             right = filtered(right, conditions, scalars)
         elif side == "right":
             left = filtered(left, conditions, scalars)
-        pairs = []
-        for condition in [*conditions]:
-            pair = equality(condition, left.tables, right.tables, scalars)
-            if pair is not None:
-                pairs.append(pair)
-                conditions.remove(condition)
+        pairs = equalities(conditions, left.tables, right.tables, scalars)
         tables = left.tables | right.tables
         for condition in on:
             if tables_of(condition) - tables:
@@ -482,8 +471,7 @@ class Block:
                 column = fresh("order")
                 columns[column] = subqueries.scalars().of(value)
                 hidden.append(column)
-            descending = bool(ordered.args.get("desc"))
-            order.append(Ordered(column, descending, bool(ordered.args.get("nulls_first"))))
+            order.append(_ordered(ordered, column))
         relation = Relation(subqueries.relation.rows.select(**columns), single=subqueries.relation.single)
         if distinct is not None:
             relation = Relation(relation.rows.distinct(), single=relation.single)
@@ -492,6 +480,11 @@ class Block:
             relation = relation.only([*correlation, *names])
             hidden, order = [], []
         return _Made(relation, names, dict(self._correlation), order, hidden)
+
+
+def _ordered(node: exp.Expr, column: str) -> Ordered:
+    """A part of ORDER BY, as the order by a column."""
+    return Ordered(column, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
 
 def _table(node: exp.Expr) -> bool:
@@ -581,7 +574,7 @@ def _combined(node: exp.SetOperation, tables: Mapping[str, Table]) -> _Made:
     for one in [] if order is None else order.expressions:
         if one.this.name not in left.names:
             refuse(one, "the order of a combination is by its columns")
-        ordered.append(Ordered(one.this.name, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
+        ordered.append(_ordered(one, one.this.name))
     relation = _limited(node, Relation(rows), ordered, [])
     return _Made(relation, left.names, {}, ordered, [])
 

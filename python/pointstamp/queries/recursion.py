@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-__all__ = ["recursive"]
+__all__ = ["reads", "recursive"]
 
 
 def recursive(
@@ -41,7 +41,7 @@ def recursive(
         refuse(cte, f"recursive table {name!r} is a UNION of its first rows and a query that reads it")
     if not union.args.get("distinct"):
         refuse(union, "UNION ALL in a recursion counts each way to a row, which may not end: write UNION")
-    if _reads(union.this, name):
+    if reads(union.this, name):
         refuse(union.this, f"the first part of recursive table {name!r} does not read it")
     _check_monotone(union.expression, name)
     first = lower(union.this, tables)
@@ -67,7 +67,8 @@ def _entered(table: Table, inner: Any) -> Table:
     return table._replace(relation=relation)
 
 
-def _reads(node: exp.Expr, name: str) -> bool:
+def reads(node: exp.Expr, name: str) -> bool:
+    """Whether a query reads a table of this name."""
     from sqlglot import exp
 
     return any(table.name == name for table in node.find_all(exp.Table))
@@ -82,11 +83,11 @@ def _check_monotone(node: exp.Expr, name: str) -> None:
     for part in node.walk():
         negative = (
             isinstance(part, (exp.AggFunc, exp.Except, exp.Intersect, exp.Limit))
-            or (isinstance(part, exp.Not) and _reads(part, name))
+            or (isinstance(part, exp.Not) and reads(part, name))
             or (isinstance(part, exp.Join) and part.side in {"LEFT", "RIGHT", "FULL"})
             or (isinstance(part, exp.Subquery) and not isinstance(part.parent, of_rows))
         )
-        if negative and _reads(part.parent_select or node, name):
+        if negative and reads(part.parent_select or node, name):
             refuse(
                 part,
                 f"recursive table {name!r} may only gain rows from turn to turn: aggregates, outer joins, "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Expr
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Relation", "Table", "alike", "common_type", "fresh", "numbered", "type_of"]
+__all__ = ["Relation", "Table", "alike", "fresh", "numbered", "titled"]
 
 LONGEST = 80
 """The number of characters of the name of an operation."""
@@ -103,8 +103,7 @@ class Relation:
         here: dict[str, Any] = {}
         there: dict[str, Any] = {}
         for key, (mine, theirs) in zip(keys, pairs, strict=True):
-            kind = common_type(self.rows.schema, mine, other.rows.schema, theirs)
-            here[key], there[key] = cast_to(mine, kind, self), cast_to(theirs, kind, other)
+            here[key], there[key] = in_common(self, mine, other, theirs)
         left = self.rows.with_columns(**here)
         on = " and ".join(f"{mine!r} = {theirs!r}" for mine, theirs in pairs)
         title = titled(f"{how} join on {on}")
@@ -123,24 +122,18 @@ def type_of(relation: Relation, expr: Expr) -> pa.DataType:
     return schema.field(0).type
 
 
-def cast_to(expr: Expr, kind: pa.DataType, relation: Relation) -> Expr:
-    """The expression in a type."""
-    return expr if type_of(relation, expr) == kind else expr.cast(kind)
-
-
-def common_type(mine: pa.Schema, here: Expr, theirs: pa.Schema, there: Expr) -> pa.DataType:
-    """The type that values of two expressions over two relations have in common.
+def in_common(a: Relation, here: Expr, b: Relation, there: Expr) -> tuple[Expr, Expr]:
+    """Two expressions over two relations, in the type that their values have in common.
 
     Raises:
         GraphError: If there is none.
     """
-    first = _core.select_schema(_core.Schema(mine), ["a"], [here]).to_pyarrow().field(0).type
-    second = _core.select_schema(_core.Schema(theirs), ["b"], [there]).to_pyarrow().field(0).type
+    first, second = type_of(a, here), type_of(b, there)
     if first == second:
-        return first
+        return here, there
     both = _core.Schema(pa.schema({"a": first, "b": second}))
-    made = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))]).to_pyarrow()
-    return made.field(0).type
+    kind = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))]).to_pyarrow().field(0).type
+    return here if first == kind else here.cast(kind), there if second == kind else there.cast(kind)
 
 
 class Table(NamedTuple):
@@ -160,8 +153,5 @@ def alike(a: Relation, b: Relation) -> tuple[ColumnCollection, ColumnCollection]
     here: dict[str, Any] = {}
     there: dict[str, Any] = {}
     for mine, theirs in zip(a.names, b.names, strict=True):
-        kind = common_type(a.rows.schema, col(mine), b.rows.schema, col(theirs))
-        same = (a.rows.schema.field(mine).type, b.rows.schema.field(theirs).type)
-        here[mine] = col(mine) if same[0] == kind else col(mine).cast(kind)
-        there[mine] = col(theirs) if same[1] == kind else col(theirs).cast(kind)
+        here[mine], there[mine] = in_common(a, col(mine), b, col(theirs))
     return a.rows.select(**here), b.rows.select(**there)

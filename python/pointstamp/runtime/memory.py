@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp import _core
+from pointstamp.runtime.checkpoints import place_of
 
 if TYPE_CHECKING:
     from pointstamp.config import Config
@@ -23,11 +24,10 @@ def budget_of(config: Config) -> _core.Budget | None:
 
 def _folder(config: Config) -> str:
     """Returns the folder of the files: they have no names there, and are gone with the process."""
-    import tempfile
-
     if config.spill is not None:
         return config.spill
-    checkpoint = config.checkpoint
-    if checkpoint is not None and "://" not in checkpoint.location:
-        return checkpoint.location
+    if (place := place_of(config)) is not None:
+        return str(place)
+    import tempfile  # not where the folder is given
+
     return tempfile.gettempdir()

@@ -160,7 +160,6 @@ fn entry_of(event: &Event<Batch>) -> Entry {
 }
 
 fn event_of(entry: Entry, dims: usize) -> Result<Event<Batch>, Error> {
-    let time = entry.time(1);
     let Entry {
         numbers,
         mut batches,
@@ -175,7 +174,7 @@ fn event_of(entry: Entry, dims: usize) -> Result<Event<Batch>, Error> {
             Ok(Event::Progress(changes.collect()))
         }
         ([tag::MESSAGES, coords @ ..], Some(batch)) if coords.len() == dims => {
-            Ok(Event::Messages(time, batch))
+            Ok(Event::Messages(Point::new(coords), batch))
         }
         _ => Err(Error::Checkpoint("its events")),
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.interactive.handles import Live
     from pointstamp.runtime.interactive.inputs import LiveInput
 
-__all__ = ["LiveQuery", "prepared"]
+__all__ = ["LiveQuery", "Prepared"]
 
 RESULT = "result of the query"
 """The name of the output, which no table has."""
@@ -26,7 +26,11 @@ SHOWN = 20
 
 
 class Prepared:
-    """A query that is to be built: what its dataflow is, and how its result is read."""
+    """A query that is to be built: what its dataflow is, and how its result is read.
+
+    Raises:
+        GraphError: If it is not covered.
+    """
 
     __slots__ = ("build", "data", "plan", "query", "result")
 
@@ -56,15 +60,6 @@ class Prepared:
         (lowered,) = made
         self.result = lowered.rows.schema, lowered.order, lowered.hidden
         self.build: Callable[[Scope], dict[str, Any]] = partial(_built, query, schemas)
-
-
-def prepared(query: str, tables: Mapping[str, Any]) -> Prepared:
-    """Returns a query that is to be built.
-
-    Raises:
-        GraphError: If it is not covered.
-    """
-    return Prepared(query, tables)
 
 
 def _lowered(query: str, schemas: Mapping[str, Any], scope: Scope) -> tuple[Query, dict[str, Any]]:

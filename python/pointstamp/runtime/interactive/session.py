@@ -310,9 +310,9 @@ class Interactive:
             ...     dear.table().to_pylist()
             [{'item': 'rye'}]
         """
-        from pointstamp.runtime.interactive.queries import LiveQuery, prepared
+        from pointstamp.runtime.interactive.queries import LiveQuery, Prepared
 
-        ready = prepared(query, tables)
+        ready = Prepared(query, tables)
         return LiveQuery(self.dataflow(ready.build, name=" ".join(query.split())), ready)
 
     def _built_by(

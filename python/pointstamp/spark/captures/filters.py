@@ -19,21 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Condition", "conditions"]
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "EqualTo": operator.eq,
-    "GreaterThan": operator.gt,
-    "GreaterThanOrEqual": operator.ge,
-    "LessThan": operator.lt,
-    "LessThanOrEqual": operator.le,
+_COMPARISONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "EqualTo": (operator.eq, "equal"),
+    "GreaterThan": (operator.gt, "greater"),
+    "GreaterThanOrEqual": (operator.ge, "greater_equal"),
+    "LessThan": (operator.lt, "less"),
+    "LessThanOrEqual": (operator.le, "less_equal"),
 }
-
-_KERNELS = {
-    "EqualTo": "equal",
-    "GreaterThan": "greater",
-    "GreaterThanOrEqual": "greater_equal",
-    "LessThan": "less",
-    "LessThanOrEqual": "less_equal",
-}
+"""By the name of Spark's class: the comparison of two values, and Arrow's of a column with one."""
 
 
 class Condition(NamedTuple):
@@ -53,7 +46,8 @@ class Condition(NamedTuple):
         """Whether the condition holds for a value of the column."""
         if self.kind == "In":
             return value in self.value
-        return bool(_COMPARISONS[self.kind](value, self.value))
+        compare, _ = _COMPARISONS[self.kind]
+        return bool(compare(value, self.value))
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch for which it holds."""
@@ -61,7 +55,8 @@ class Condition(NamedTuple):
         if self.kind == "In":
             return batch.filter(pc.is_in(column, value_set=pa.array(list(self.value), column.type)))
         value = pa.scalar(self.value, column.type)
-        return batch.filter(pc.call_function(_KERNELS[self.kind], [column, value]))
+        _, kernel = _COMPARISONS[self.kind]
+        return batch.filter(pc.call_function(kernel, [column, value]))
 
 
 def conditions(filters: Sequence[Any], schema: StructType) -> list[Condition]:
