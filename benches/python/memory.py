@@ -64,7 +64,7 @@ def measure(pairs: int, rounds: int, memory: str, counts: bool) -> dict[str, Any
         handle.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
         result["load"] = time.perf_counter() - begin
-        result["written"] = budgets[0].traffic[1] if budgets else 0
+        result["written"] = budgets[0].written if budgets else 0
         times = []
         for number in range(rounds):
             changes = [((random.randrange(pairs // 2), random.randrange(1 << 40)), 1) for _ in range(CHANGES)]

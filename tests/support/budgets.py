@@ -36,4 +36,4 @@ def budgets(memory: str | None = SMALL) -> Iterator[list[_core.Budget]]:
 
 def written(made: list[_core.Budget]) -> int:
     """The bytes that were written to disk under these budgets."""
-    return sum(budget.traffic[1] for budget in made)
+    return sum(budget.written for budget in made)

@@ -89,7 +89,7 @@ impl AsOf {
 
     /// The number of rows that are held, and the number of known keys.
     pub fn size(&self) -> (usize, usize) {
-        self.sides.size()
+        self.sides.rows.size()
     }
 
     /// Returns how long after its time a right row is matched, if not for ever.
@@ -104,7 +104,7 @@ impl AsOf {
 
     /// The key's columns of a side.
     pub fn key(&self, side: Side) -> &[usize] {
-        self.sides.key(place_of(side))
+        self.sides.rows.columns().key(place_of(side))
     }
 
     /// Takes in rows of a side, none of which is before `earliest`.
@@ -143,7 +143,7 @@ impl AsOf {
         let results = self.sides.results(&self.pairs)?;
         self.pairs.clear();
         for (side, slot) in std::mem::take(&mut self.gone) {
-            self.sides.release(side, slot);
+            self.sides.rows.release(side, slot);
         }
         self.make_room()?;
         Ok(results)
@@ -156,7 +156,7 @@ impl AsOf {
         };
         let right = rows.iter().filter(|(side, _)| *side == RIGHT);
         let slots: Vec<Slot> = right.map(|(_, row)| row.slot).collect();
-        let told = self.sides.column(RIGHT, column, &slots)?;
+        let told = self.sides.rows.column(RIGHT, column, &slots)?;
         Ok(told
             .as_boolean()
             .iter()
@@ -233,10 +233,10 @@ impl AsOf {
     }
 
     fn make_room(&mut self) -> Result<(), Error> {
-        self.sides.make_room(0, std::iter::empty())?;
+        self.sides.rows.make_room(0, std::iter::empty())?;
         let slots = self.latest.iter_mut().flatten().map(|(_, slot)| slot);
-        self.sides.make_room(RIGHT, slots)?;
-        if !self.sides.has_idle_keys(self.known) {
+        self.sides.rows.make_room(RIGHT, slots)?;
+        if !self.sides.rows.has_idle_keys(self.known) {
             return Ok(());
         }
         #[allow(
@@ -247,7 +247,7 @@ impl AsOf {
             .filter(|&key| self.latest[key].is_some())
             .map(|key| key as u32)
             .collect();
-        self.sides.renumber(&used)?;
+        self.sides.rows.renumber(&used)?;
         let old = std::mem::take(&mut self.latest);
         self.latest = used.iter().map(|&key| old[key as usize]).collect();
         self.noted = vec![self.within.is_some(); used.len()];

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
+use arrow_array::{BooleanArray, Int64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 
@@ -91,7 +91,7 @@ pub(crate) struct Sides {
     terms: Terms,
     output: SchemaRef,
     waiting: [Waiting; 2],
-    rows: JoinedRows,
+    pub(crate) rows: JoinedRows,
 }
 
 impl Sides {
@@ -168,30 +168,6 @@ impl Sides {
             .collect())
     }
 
-    /// The key's columns of a side.
-    pub(crate) fn key(&self, side: usize) -> &[usize] {
-        self.rows.columns().key(side)
-    }
-
-    pub(crate) fn release(&mut self, side: usize, slot: Slot) {
-        self.rows.release(side, slot);
-    }
-
-    /// The number of rows that are held of both sides, and the number of keys with numbers.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        self.rows.size()
-    }
-
-    /// A column of a side, of rows that are kept.
-    pub(crate) fn column(
-        &self,
-        side: usize,
-        column: usize,
-        rows: &[Slot],
-    ) -> Result<ArrayRef, Error> {
-        self.rows.column(side, column, rows)
-    }
-
     /// The results of pairs, in their order.
     pub(crate) fn results(&self, pairs: &[Pair]) -> Result<Vec<RecordBatch>, Error> {
         let mut made = Vec::new();
@@ -222,25 +198,6 @@ impl Sides {
     }
 
     // ------------------------------------------------------------ state
-
-    /// Compacts the kept rows, where that frees memory.
-    pub(crate) fn make_room<'a>(
-        &mut self,
-        side: usize,
-        slots: impl Iterator<Item = &'a mut Slot>,
-    ) -> Result<(), Error> {
-        self.rows.make_room(side, slots)
-    }
-
-    /// Whether so many keys in use are few among the keys with numbers.
-    pub(crate) fn has_idle_keys(&self, used: usize) -> bool {
-        self.rows.has_idle_keys(used)
-    }
-
-    /// Gives the keys that are used the first numbers, in their order, and forgets the others.
-    pub(crate) fn renumber(&mut self, used: &[u32]) -> Result<(), Error> {
-        self.rows.renumber(used)
-    }
 
     /// Rows that are kept of a side, with a column of notes on each.
     pub(crate) fn kept(

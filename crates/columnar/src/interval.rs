@@ -80,7 +80,7 @@ impl Interval {
 
     /// The number of rows that are held of both sides, and the number of known keys.
     pub fn size(&self) -> (usize, usize) {
-        self.sides.size()
+        self.sides.rows.size()
     }
 
     /// The rows of a side whose times are not final.
@@ -90,7 +90,7 @@ impl Interval {
 
     /// The key's columns of a side.
     pub fn key(&self, side: Side) -> &[usize] {
-        self.sides.key(place_of(side))
+        self.sides.rows.columns().key(place_of(side))
     }
 
     /// Takes in rows of a side, none of which is before `earliest`.
@@ -134,7 +134,7 @@ impl Interval {
         let results = self.sides.results(&self.pairs)?;
         self.pairs.clear();
         for (side, slot) in std::mem::take(&mut self.gone) {
-            self.sides.release(side, slot);
+            self.sides.rows.release(side, slot);
         }
         self.make_room()?;
         Ok(results)
@@ -238,10 +238,10 @@ impl Interval {
     fn make_room(&mut self) -> Result<(), Error> {
         for (side, kept) in self.kept.iter_mut().enumerate() {
             let slots = kept.iter_mut().flatten().map(|entry| &mut entry.slot);
-            self.sides.make_room(side, slots)?;
+            self.sides.rows.make_room(side, slots)?;
         }
         // The heap has one entry for each key and side of which rows are kept.
-        if !self.sides.has_idle_keys(self.due.len()) {
+        if !self.sides.rows.has_idle_keys(self.due.len()) {
             return Ok(());
         }
         let keys = 0..self.kept[0].len().max(self.kept[1].len());
@@ -255,7 +255,7 @@ impl Interval {
             .filter(|&key| rows(key, 0) || rows(key, 1))
             .map(|key| key as u32)
             .collect();
-        self.sides.renumber(&used)?;
+        self.sides.rows.renumber(&used)?;
         self.due.clear();
         for side in 0..2 {
             let mut old = std::mem::take(&mut self.kept[side]);

@@ -129,7 +129,7 @@ impl WindowJoin {
 
     /// The number of rows that are held of both sides, and the number of known keys.
     pub fn size(&self) -> (usize, usize) {
-        self.sides.size()
+        self.sides.rows.size()
     }
 
     /// The rows of a side whose times are not final.
@@ -139,7 +139,7 @@ impl WindowJoin {
 
     /// The key's columns of a side.
     pub fn key(&self, side: Side) -> &[usize] {
-        self.sides.key(place_of(side))
+        self.sides.rows.columns().key(place_of(side))
     }
 
     /// Takes in rows of a side, none of which is before `earliest`.
@@ -211,7 +211,7 @@ impl WindowJoin {
         }
         self.flush(&mut sent)?;
         for (side, slot) in std::mem::take(&mut self.gone) {
-            self.sides.release(side, slot);
+            self.sides.rows.release(side, slot);
         }
         self.make_room()?;
         Ok(sent)
@@ -438,10 +438,10 @@ impl WindowJoin {
             let sessions = self.sessions.values_mut().map(|session| &mut session.rows);
             let rows = panes.chain(sessions).chain(self.alone.values_mut());
             let slots = rows.flat_map(|rows| &mut rows[side]).map(|(_, slot)| slot);
-            self.sides.make_room(side, slots)?;
+            self.sides.rows.make_room(side, slots)?;
         }
         let in_use = self.panes.values().map(BTreeMap::len).sum::<usize>() + self.sessions.len();
-        if !self.sides.has_idle_keys(in_use) {
+        if !self.sides.rows.has_idle_keys(in_use) {
             return Ok(());
         }
         let panes = self.panes.values().flat_map(BTreeMap::keys);
@@ -449,7 +449,7 @@ impl WindowJoin {
         used.sort_unstable();
         used.dedup();
         used.retain(|&key| key != UNKNOWN);
-        self.sides.renumber(&used)?;
+        self.sides.rows.renumber(&used)?;
         let numbers: BTreeMap<u32, u32> = used.iter().copied().zip(0..).collect();
         let new = |key: u32| numbers.get(&key).copied().unwrap_or(UNKNOWN);
         for pane in self.panes.values_mut() {
@@ -517,7 +517,7 @@ impl WindowJoin {
             }
         }
         for (side, slot) in std::mem::take(&mut self.gone) {
-            self.sides.release(side, slot);
+            self.sides.rows.release(side, slot);
         }
         Ok(())
     }

@@ -108,9 +108,24 @@ fn count(bytes: &mut Bytes) -> Result<u32, BoxError> {
     Ok(bytes.try_get_u32_le()?)
 }
 
+/// Reads the entries of an operator's state.
+///
+/// # Errors
+///
+/// For a piece that no operator of this crate wrote.
+pub(crate) fn entries_of_state(state: &State) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    for piece in state.pieces() {
+        entries.extend(entries_of(piece).map_err(Error::State)?);
+    }
+    Ok(entries)
+}
+
 /// The division of state among workers. See [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Division {
+    /// Each worker has its own: there must be as many as before.
+    Workers,
     /// By the key of a router: every worker takes the records that the router would send to it.
     Groups,
     /// Any worker can have any entry.
@@ -126,6 +141,7 @@ pub fn keep(
     builder.keeps(move || {
         let pieces = vec![Piece::new(Entries(take()?))];
         Ok(match division {
+            Division::Workers => State::Workers(pieces),
             Division::Groups => State::Groups(pieces),
             Division::Parts => State::Parts(pieces),
         })
@@ -150,10 +166,7 @@ impl Restored {
         let Some(restored) = builder.restored() else {
             return Ok(None);
         };
-        let mut entries = Vec::new();
-        for piece in restored.state.pieces() {
-            entries.extend(entries_of(piece).map_err(Error::State)?);
-        }
+        let entries = entries_of_state(&restored.state)?;
         let worker = builder.scope().worker();
         let (index, peers) = (worker.index(), worker.peers());
         let restored = Restored {

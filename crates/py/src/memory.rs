@@ -27,29 +27,9 @@ impl Budget {
         })
     }
 
-    /// The bytes of the budget.
+    /// The bytes written to disk so far.
     #[getter]
-    fn limit(&self) -> usize {
-        self.0.limit()
-    }
-
-    /// The bytes of state in memory, and of pages in the cache.
-    #[getter]
-    fn used(&self) -> (usize, usize) {
-        (self.0.used(), self.0.cached())
-    }
-
-    /// Bytes on disk, bytes written and read so far, and how often the cache had a page and had it not.
-    #[getter]
-    fn traffic(&self) -> (u64, u64, u64, u64, u64) {
-        let traffic = self.0.traffic();
-        let (written, read) = (traffic.written, traffic.read);
-        (
-            self.0.on_disk(),
-            written,
-            read,
-            traffic.hits,
-            traffic.misses,
-        )
+    fn written(&self) -> u64 {
+        self.0.traffic().written
     }
 }

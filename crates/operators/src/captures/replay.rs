@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pointstamp_engine::capability::Capability;
-use pointstamp_engine::cut::{Piece, State};
 use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::operators::Event;
 use pointstamp_engine::payload::Payload;
@@ -28,7 +27,7 @@ use super::feed::{Feed, Next};
 use super::queue::{Queue, Taken};
 use crate::Error;
 use crate::batch::Batch;
-use crate::kept::{Entries, Entry, entries_of};
+use crate::kept::{Division, Entry, entries_of_state, keep};
 
 /// The most events of one capture that a run takes.
 const EVENTS: usize = 64;
@@ -79,10 +78,7 @@ pub fn replay(
     let mut played: Vec<_> = played.collect();
     let mut held = vec![capability];
     if let Some(restored) = builder.restored() {
-        let mut entries = Vec::new();
-        for piece in restored.state.pieces() {
-            entries.extend(entries_of(piece).map_err(Error::State)?);
-        }
+        let entries = entries_of_state(&restored.state)?;
         if entries.len() != played.len() {
             return Err(Error::Checkpoint("the number of its captures"));
         }
@@ -100,12 +96,11 @@ pub fn replay(
         warn: Box::new(warn),
     }));
     let kept = Rc::clone(&operator);
-    builder.keeps(move || {
+    keep(&builder, Division::Workers, move || {
         let kept = kept.borrow();
         let places = kept.played.iter().map(Played::place);
-        let places = places.collect::<Result<_, _>>();
-        let places = Entries(places.map_err(CaptureError::into_cause)?);
-        Ok(State::Workers(vec![Piece::new(places)]))
+        let places = places.collect::<Result<Vec<_>, _>>();
+        places.map_err(CaptureError::into_cause)
     });
     builder.build(move || {
         operator.borrow_mut().run()?;

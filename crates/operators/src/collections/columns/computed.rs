@@ -15,9 +15,9 @@ use pointstamp_order::Point;
 use pointstamp_rows::{Row, RowBuf};
 
 use super::error::ColumnsError;
-use super::kernels::{Scalar, own_types};
+use super::kernels::Scalar;
 use super::plain::PlainColumns;
-use super::write::columns_of_rows;
+use super::write::{columns_of, columns_of_rows};
 use crate::Error;
 use crate::collections::Updates;
 
@@ -80,7 +80,7 @@ pub(super) fn column(batch: &RecordBatch, scalar: &Scalar) -> Result<ArrayRef, E
 fn own_columns(updates: &Updates, schema: &SchemaRef) -> Result<Vec<ArrayRef>, Error> {
     let own = updates
         .columns()
-        .and_then(|columns| own_types(columns, schema).ok());
+        .and_then(|columns| columns_of(columns, schema));
     match own {
         Some(own) => Ok(own),
         None => columns_of_rows(updates.rows(), schema), // whose errors name the row

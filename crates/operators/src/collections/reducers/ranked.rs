@@ -64,8 +64,10 @@ impl Ranked {
 
     fn order(&self, a: &[RowBuf], b: &[RowBuf]) -> Ordering {
         let parts = self.0.by.iter().zip(a.iter().zip(b));
-        let orders = parts.map(|(place, (a, b))| one_part(*place, a.get(), b.get()));
-        orders.fold(Ordering::Equal, Ordering::then)
+        let mut orders = parts.map(|(place, (a, b))| one_part(*place, a.get(), b.get()));
+        orders
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
     }
 }
 

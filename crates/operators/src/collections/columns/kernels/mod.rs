@@ -23,13 +23,13 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::filter::filter;
 use arrow_select::interleave::interleave;
 use arrow_select::nullif::nullif;
-use pointstamp_columnar::physical::{from_physical, to_physical};
+use pointstamp_columnar::physical::to_physical;
 use pointstamp_rows::expressions::{Expr, Relation};
 
 use self::node::{Arithmetic, Kind, Node};
 use self::values::{Value, casted, combined};
 use super::error::ColumnsError;
-use super::plain::{PlainColumns, one_zero, only_true};
+use super::plain::{one_zero, only_true};
 
 /// An expression with its type.
 #[derive(Clone, Debug)]
@@ -64,17 +64,10 @@ impl Scalar {
     ///
     /// As [`Scalar::new`], and for an expression that is neither true nor false.
     pub(crate) fn condition(expr: &Expr, schema: &SchemaRef) -> Result<Self, ColumnsError> {
-        let scalar = Scalar::new(expr, schema)?;
-        match scalar.node.data_type {
-            DataType::Boolean | DataType::Null => Ok(Scalar {
-                node: typing::to(scalar.node, &DataType::Boolean),
-                ..scalar
-            }),
-            data_type => Err(ColumnsError::NoCondition {
-                expr: expr.clone(),
-                data_type,
-            }),
-        }
+        Ok(Scalar {
+            written: expr.to_string(),
+            node: typing::truth(expr, schema)?,
+        })
     }
 
     /// Returns true if an expression is of functions: no evaluator but this computes it.
@@ -128,29 +121,6 @@ impl Scalar {
     ) -> Result<BooleanArray, ArrowError> {
         Ok(only_true(self.values(columns, len)?.as_boolean()))
     }
-}
-
-/// Returns the columns of a schema, of their own types.
-///
-/// # Errors
-///
-/// [`ArrowError`] where a value does not fit its type.
-pub(crate) fn own_types(
-    columns: &PlainColumns,
-    schema: &SchemaRef,
-) -> Result<Vec<ArrayRef>, ArrowError> {
-    let pairs = columns.arrays().iter().zip(schema.fields());
-    let own = pairs.map(|(array, field)| {
-        let data_type = field.data_type();
-        let array = if data_type.is_decimal() && *array.data_type() == DataType::Int64 {
-            arrow_cast::cast(array, &DataType::Decimal128(38, 0))?
-        } else {
-            Arc::clone(array)
-        };
-        from_physical(&array, data_type)
-            .map_err(|error| ArrowError::ComputeError(error.to_string()))
-    });
-    own.collect()
 }
 
 impl Batch<'_> {

@@ -94,7 +94,7 @@ fn constant_of(plain: &ArrayRef, data_type: &DataType) -> Typing<Node> {
 }
 
 /// The node of a condition.
-fn truth(expr: &Expr, schema: &SchemaRef) -> Typing<Node> {
+pub(super) fn truth(expr: &Expr, schema: &SchemaRef) -> Typing<Node> {
     let found = node(expr, schema)?;
     match found.data_type {
         DataType::Boolean => Ok(found),
@@ -107,7 +107,7 @@ fn truth(expr: &Expr, schema: &SchemaRef) -> Typing<Node> {
 }
 
 /// The node, cast to a type.
-pub(super) fn to(node: Node, data_type: &DataType) -> Node {
+fn to(node: Node, data_type: &DataType) -> Node {
     if node.data_type == *data_type {
         return node;
     }
