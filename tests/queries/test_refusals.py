@@ -21,6 +21,18 @@ U = pa.table({"k": [1], "m": [2]})
         ("select k from", "cannot be parsed: .*"),
         ("insert into t values (1)", "a query is one statement, SELECT or WITH"),
         ("select 1; select 2", "a query is one statement"),
+        (
+            "select n from t where exists (select max(m) from u where u.k = t.k)",
+            "line 1, column .*: an aggregate of all rows that reads the query around it is no set",
+        ),
+        (
+            "select n from t where n in (select count(*) from u where u.k = t.k)",
+            "an aggregate of all rows that reads the query around it is no set: compare with its value",
+        ),
+        (
+            "select (select count(*) from u where u.k = t.k having count(*) > 1) from t",
+            "HAVING, LIMIT and OFFSET of a value that reads the query around it are not covered",
+        ),
         ("select k from missing", r"line 1, column 15: there is no table 'missing': .*missing=collection"),
         ("select missing from t", "Column 'missing' could not be resolved. Line: 1"),
         ("select k from t, u", "Column 'k' could not be resolved"),

@@ -148,6 +148,7 @@ QUERIES = [
     "select * from t where n > (select avg(m) from u)",
     "select s, (select max(m) from u) as most from t",
     "select s, (select sum(m) from u where u.k = t.k) as total from t",
+    "select s, (select sum(m) from u having count(*) > 2) as total from t",
     "select s, (select count(*) from u where u.k = t.k) as total from t",
     "select s from t where n < (select max(m) from u where u.k = t.k)",
     "select s from t where 1 < (select count(*) from u where u.k = t.k and u.m > t.n)",

@@ -64,7 +64,7 @@ class Subqueries:
             inner, negated = inner.this.unnest(), not negated
         how = "anti" if negated else "semi"
         if isinstance(inner, exp.Exists):
-            result = self._lowered(inner.this)
+            result = self._rows_of(inner.this)
             self._joined(result, result.pairs, how)
         elif isinstance(inner, exp.In) and inner.args.get("query") is not None:
             self._where_in(inner, how)
@@ -79,7 +79,7 @@ class Subqueries:
         if not has_subquery(node) or key_of(node) in self.known:
             return
         if isinstance(node, exp.Exists):
-            self.known[key_of(node)] = self._flag_of(self._lowered(node.this))
+            self.known[key_of(node)] = self._flag_of(self._rows_of(node.this))
         elif isinstance(node, exp.In) and node.args.get("query") is not None:
             self._attach_in(node)
         elif isinstance(node, (exp.Subquery, exp.Select)):
@@ -98,6 +98,17 @@ class Subqueries:
         made = self._block.lower_inside(query, self.relation, scalars)
         pairs = [(scalars.of(free), col(name)) for name, free in made.correlation.items()]
         return _Result(made.relation, pairs, made.names)
+
+    def _rows_of(self, query: exp.Expr) -> _Result:
+        """The rows of a subquery of EXISTS or IN."""
+        result = self._lowered(query)
+        if result.pairs and _is_one_row(query.unnest()):
+            # It has a row also for those rows around it of which it reads none.
+            refuse(
+                query,
+                "an aggregate of all rows that reads the query around it is no set: compare with its value",
+            )
+        return result
 
     def _joined(self, result: _Result, pairs: list[tuple[Expr, Expr]], how: str) -> None:
         """Keeps the rows that have a match, or those that have none."""
@@ -134,7 +145,7 @@ class Subqueries:
         wanted = of.expressions if isinstance(of, exp.Tuple) else [of]
         for part in wanted:
             self.attach(part)
-        result = self._lowered(node.args["query"])
+        result = self._rows_of(node.args["query"])
         if len(result.names) != len(wanted):
             refuse(
                 node, f"the subquery of IN has {len(result.names)} columns, and {len(wanted)} are looked for"
@@ -212,6 +223,12 @@ class Subqueries:
         rows = result.relation.rows.select(**keys, **{name: col(own)})
         relation = Relation(rows, single=result.relation.single)
         aggregate = _aggregate_alone(query)
+        if aggregate is not None and any(query.args.get(part) for part in ("having", "limit", "offset")):
+            if keys:
+                refuse(
+                    node, "HAVING, LIMIT and OFFSET of a value that reads the query around it are not covered"
+                )
+            aggregate = None  # there may be no row
         if not keys and relation.single:
             self.relation = self.relation.times(relation)
         elif aggregate is None:
@@ -251,6 +268,17 @@ def _aggregate_alone(query: exp.Expr) -> exp.Expr | None:
         return None
     column = query.expressions[0].unalias()
     return column if aggregates_in([column]) else None
+
+
+def _is_one_row(query: exp.Expr) -> bool:
+    """Whether a query is of aggregates without groups."""
+    from sqlglot import exp
+
+    return (
+        isinstance(query, exp.Select)
+        and not query.args.get("group")
+        and bool(aggregates_in(query.expressions))
+    )
 
 
 def _is_null(node: exp.Expr) -> bool:
