@@ -213,6 +213,14 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         }
     }
 
+    /// Whether a page may have a key of this hash.
+    pub(crate) fn may_have(&self, page: usize, hash: u64) -> Result<bool, Error> {
+        match &self.body {
+            Body::Here(_) => Ok(true),
+            Body::Stored(stored) => stored.may_have(page, hash),
+        }
+    }
+
     /// The bytes of memory held, both the batch's own and shared ones.
     pub fn bytes(&self) -> usize {
         let columns = match &self.body {

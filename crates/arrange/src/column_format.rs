@@ -2,25 +2,27 @@
 
 use crate::columns::{Columns, Diffs, Index};
 use crate::offsets::Offsets;
-use crate::rows::{Rows, read_length, read_offsets, read_words, write_words};
+use crate::rows::{Rows, read_array, read_length, write_array, write_length};
 
 /// Appends columns to `into`.
 pub(crate) fn write_columns<K: Rows, V: Rows>(into: &mut Vec<u8>, columns: &Columns<K, V>) {
     columns.keys.write(into);
-    write_offsets(into, &columns.key_ends);
+    columns.key_ends.write(into);
     columns.vals.write(into);
-    write_offsets(into, &columns.val_ends);
-    let index = columns.index.stored().unwrap_or_default();
-    write_words(into, index.iter().map(|time| u64::from(*time)));
-    into.extend((columns.len() as u64).to_le_bytes());
-    let diffs = columns.diffs.stored().unwrap_or_default();
-    write_words(into, diffs.iter().map(|diff| diff.cast_unsigned()));
-}
-
-fn write_offsets(into: &mut Vec<u8>, offsets: &Offsets) {
-    write_words(
+    columns.val_ends.write(into);
+    write_length(into, columns.len());
+    // A part that is equal in all updates is not stored.
+    let index = columns.index.stored();
+    into.push(u8::from(index.is_some()));
+    write_array(
         into,
-        (0..offsets.len()).map(|row| offsets.start(row + 1) as u64),
+        index.unwrap_or_default().iter().map(|t| t.to_le_bytes()),
+    );
+    let diffs = columns.diffs.stored();
+    into.push(u8::from(diffs.is_some()));
+    write_array(
+        into,
+        diffs.unwrap_or_default().iter().map(|d| d.to_le_bytes()),
     );
 }
 
@@ -30,38 +32,50 @@ pub(crate) fn read_columns<K: Rows, V: Rows>(
     map: Option<&[u32]>,
 ) -> Option<Columns<K, V>> {
     let keys = K::read(from)?;
-    let key_ends = read_offsets(from)?;
+    let key_ends = Offsets::read(from)?;
     let vals = V::read(from)?;
-    let val_ends = read_offsets(from)?;
-    let stored = read_words(from)?;
+    let val_ends = Offsets::read(from)?;
     let len = read_length(from)?;
-    let diffs = read_words(from)?;
-    // A part that is not stored is equal in all updates. At one time, a value has one update.
-    let of_one_time = stored.is_empty() && len == val_ends.len();
-    if len != val_ends.start(val_ends.len())
-        || !(of_one_time || stored.len() == len)
-        || !(diffs.is_empty() || diffs.len() == len)
-    {
+    let times = if is_stored(from)? {
+        Some(read_array::<4>(from, len)?)
+    } else {
+        None
+    };
+    // At one time, a value has one update.
+    if len != val_ends.start(val_ends.len()) || times.is_none() && len != val_ends.len() {
         return None;
     }
-    let mut columns = Columns {
+    let mapped = |time: u32| map.map_or(Some(time), |map| map.get(time as usize).copied());
+    let index = match times {
+        None if len == 0 => Index::default(),
+        None => Index::constant(len, mapped(0)?),
+        Some(times) => {
+            let times = times.iter().map(|time| mapped(u32::from_le_bytes(*time)));
+            Index::from(times.collect::<Option<Vec<u32>>>()?)
+        }
+    };
+    let diffs = if is_stored(from)? {
+        let diffs = read_array::<8>(from, len)?.iter();
+        let diffs: Vec<i64> = diffs.map(|diff| i64::from_le_bytes(*diff)).collect();
+        Diffs::from(diffs)
+    } else {
+        Diffs::ones(len)
+    };
+    Some(Columns {
         keys,
         key_ends,
         vals,
         val_ends,
-        index: Index::default(),
-        diffs: Diffs::default(),
-    };
-    for update in 0..len {
-        let time = stored
-            .get(update)
-            .map_or(Some(0), |time| u32::try_from(*time).ok())?;
-        let time = map.map_or(Some(time), |map| map.get(time as usize).copied())?;
-        columns.index.push(time);
-        columns
-            .diffs
-            .push(diffs.get(update).map_or(1, |diff| diff.cast_signed()));
+        index,
+        diffs,
+    })
+}
+
+/// Takes off the front of `from` whether a part is stored.
+fn is_stored(from: &mut &[u8]) -> Option<bool> {
+    match from.split_off_first()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
     }
-    columns.shrink();
-    Some(columns)
 }

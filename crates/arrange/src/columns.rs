@@ -17,7 +17,26 @@ pub(crate) struct Diffs {
     stored: Vec<i64>,
 }
 
+impl From<Vec<i64>> for Diffs {
+    fn from(diffs: Vec<i64>) -> Self {
+        let len = diffs.len();
+        let is_stored = diffs.iter().any(|diff| *diff != 1);
+        Self {
+            len,
+            stored: if is_stored { diffs } else { Vec::new() },
+        }
+    }
+}
+
 impl Diffs {
+    /// So many differences of one.
+    pub(crate) fn ones(len: usize) -> Self {
+        Self {
+            len,
+            stored: Vec::new(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -89,7 +108,28 @@ pub(crate) struct Index {
     stored: Vec<u32>,
 }
 
+impl From<Vec<u32>> for Index {
+    fn from(times: Vec<u32>) -> Self {
+        let len = times.len();
+        let is_stored = times.iter().any(|time| *time != 0);
+        Self {
+            len,
+            stored: if is_stored { times } else { Vec::new() },
+        }
+    }
+}
+
 impl Index {
+    /// So many times the same index.
+    pub(crate) fn constant(len: usize, time: u32) -> Self {
+        let stored = if time == 0 {
+            Vec::new()
+        } else {
+            vec![time; len]
+        };
+        Self { len, stored }
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: usize) -> u32 {
         if self.stored.is_empty() {

@@ -21,6 +21,8 @@ pub(crate) struct Places {
     at: Vec<usize>,
     /// The batches that have the key that was sought.
     found: Vec<usize>,
+    /// Whether pages were left out by their filters, so that the next keys may be before the one that was sought.
+    is_inexact: bool,
 }
 
 impl Places {
@@ -35,6 +37,7 @@ impl Places {
         self.at.clear();
         self.at.resize(batches, 0);
         self.found.clear();
+        self.is_inexact = false;
     }
 
     /// Moves to `key`, which is not before any earlier one; returns true if a batch has it.
@@ -44,6 +47,33 @@ impl Places {
         key: K::Item<'_>,
     ) -> Result<bool, Error> {
         batches.seek(&mut self.at, key)?;
+        self.is_inexact = false;
+        self.find_at_or_after(batches, key);
+        Ok(!self.found.is_empty())
+    }
+
+    /// Moves to `key`, as [`seek`](Self::seek), and reads no page of which the filter says that it does not have it.
+    /// Whoever wants the keys after it asks [`is_exact`](Self::is_exact).
+    pub(crate) fn look_up<K: Rows, V: Rows, T: Time>(
+        &mut self,
+        batches: &mut Pins<K, V, T>,
+        key: K::Item<'_>,
+    ) -> Result<bool, Error> {
+        self.is_inexact = !batches.look_up(&mut self.at, key)?;
+        self.find_at_or_after(batches, key);
+        Ok(!self.found.is_empty())
+    }
+
+    /// Whether the next keys are at or after the one that was looked up.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.is_inexact
+    }
+
+    fn find_at_or_after<K: Rows, V: Rows, T: Time>(
+        &mut self,
+        batches: &Pins<K, V, T>,
+        key: K::Item<'_>,
+    ) {
         self.found.clear();
         for (index, at) in self.at.iter_mut().enumerate() {
             let keys = batches.current(index).keys();
@@ -52,7 +82,6 @@ impl Places {
                 self.found.push(index);
             }
         }
-        Ok(!self.found.is_empty())
     }
 
     /// Finds the batches that have `key`, which is the least of the next keys.
@@ -75,6 +104,7 @@ impl Places {
         &mut self,
         batches: &mut Pins<K, V, T>,
     ) -> Result<Option<(usize, usize)>, Error> {
+        debug_assert!(self.is_exact());
         batches.turn(&mut self.at)?;
         let nexts = self.at.iter().enumerate();
         let nexts = nexts.map(|(index, at)| (index, *at, batches.current(index).keys()));
@@ -281,9 +311,14 @@ impl<K: Rows, V: Rows, T: Time> Trace<K, V, T> {
     ///
     /// When a count does not fit, or a page on disk cannot be read.
     pub fn get(&self, key: K::Item<'_>, time: &T) -> Result<Counted<V>, Error> {
-        let mut cursor = Cursor::new(self.batches())?;
+        let batches = self.batches();
+        let mut cursor = Cursor {
+            places: Places::new(batches.len()),
+            batches: Pins::new(batches),
+            key: None,
+        };
         let mut counted: Counted<V> = Counted::default();
-        if cursor.seek(key)? {
+        if cursor.places.look_up(&mut cursor.batches, key)? {
             cursor.vals_at(time, |val, count| {
                 counted.vals.push(val);
                 counted.counts.push(count);

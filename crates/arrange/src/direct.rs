@@ -55,14 +55,14 @@ pub(crate) fn find<K: Rows, V: Rows, W: Rows, T: Time>(
     key: K::Item<'_>,
     seed: &T,
 ) -> Result<Option<Known>, Error> {
-    output_at.seek(output, key)?;
+    output_at.look_up(output, key)?;
     let Some(before) = total(output, output_at, seed)? else {
         return Ok(None);
     };
     if before.diff == 1 && !is_due && only_adds(fresh, fresh_at) {
         return Ok(Some(Known { diff: 0, ..before }));
     }
-    input_at.seek(input, key)?;
+    input_at.look_up(input, key)?;
     Ok(total(input, input_at, seed)?.map(|sum| Known {
         diff: i64::from(sum.diff > 0) - before.diff,
         looked_at: before.looked_at + sum.looked_at,

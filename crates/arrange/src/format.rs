@@ -18,12 +18,12 @@ use crate::column_format::{read_columns, write_columns};
 use crate::columns::Columns;
 use crate::error::{Damaged, Error, Overflow};
 use crate::offsets::Offsets;
-use crate::rows::{Rows, read_length, read_words, write_words};
+use crate::rows::{Rows, read_length, read_words, write_length, write_words};
 use crate::storage::Storage;
 use crate::time::Time;
 
 /// The first bytes of every batch: a name, and the version of the format.
-const HEADER: [u8; 8] = *b"psbatch\x02";
+const HEADER: [u8; 8] = *b"psbatch\x03";
 
 /// A batch in memory is written in pages of so many updates, or of one key; fewer where tests run.
 const WRITTEN: usize = if cfg!(debug_assertions) { 8 } else { 1 << 14 };
@@ -225,7 +225,7 @@ impl<K: Rows, V: Rows, T: Time> BatchReader<K, V, T> {
 }
 
 fn write_times<T: Time>(into: &mut Vec<u8>, times: &[T]) {
-    into.extend((times.len() as u64).to_le_bytes());
+    write_length(into, times.len());
     let mut coords = Vec::new();
     for time in times {
         coords.clear();
@@ -245,7 +245,7 @@ fn is_valid<K: Rows, V: Rows>(columns: &Columns<K, V>, times: usize) -> bool {
     let whole = |rows: usize, ends: &Offsets, entries: usize| {
         rows == ends.len()
             && ends.start(rows) == entries
-            && (0..rows).all(|row| !ends.range(row).is_empty())
+            && (ends.is_each() || (0..rows).all(|row| !ends.range(row).is_empty()))
     };
     let ascend =
         |column: &K, from: usize| K::compare(column.get(from), column.get(from + 1)).is_lt();

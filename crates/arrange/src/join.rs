@@ -315,7 +315,7 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
             };
             *fuel -= 1;
             let key = self.fresh[page].keys().get(key);
-            if self.places.seek(&mut self.others, key)? {
+            if self.places.look_up(&mut self.others, key)? {
                 self.at.find(&self.fresh, key);
                 if self.begin_large() {
                     self.at.pass();
@@ -337,6 +337,9 @@ impl<K: Rows, V0: Rows, V1: Rows, T: Time> Pairing<K, V0, V1, T> {
                     return Ok(true);
                 }
                 self.ours.clear();
+            } else if !self.places.is_exact() {
+                self.at.find(&self.fresh, key);
+                self.at.pass();
             } else {
                 // The next key that the others have: nothing before it matters.
                 let Some((page, key)) = self.places.least(&mut self.others)? else {

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::rows::{read_array, read_length, write_array, write_length};
+
 /// The bounds of `len` consecutive ranges.
 #[derive(Clone, Debug)]
 pub(crate) enum Offsets {
@@ -113,6 +115,42 @@ impl Offsets {
                     self.push(base + other.start(row + 1) - first);
                 }
             }
+        }
+    }
+
+    /// Appends the offsets to `into`: their number, the bytes that each takes, and those that are stored.
+    pub(crate) fn write(&self, into: &mut Vec<u8>) {
+        write_length(into, self.len());
+        match self {
+            Offsets::Each(_) => into.push(0),
+            Offsets::Short(ends) => {
+                into.push(4);
+                write_array(into, ends.iter().map(|end| end.to_le_bytes()));
+            }
+            Offsets::Long(ends) => {
+                into.push(8);
+                write_array(into, ends.iter().map(|end| end.to_le_bytes()));
+            }
+        }
+    }
+
+    /// Takes offsets off the front of `from`; `None` unless they ascend.
+    pub(crate) fn read(from: &mut &[u8]) -> Option<Self> {
+        let len = read_length(from)?;
+        match from.split_off_first()? {
+            0 => Some(Offsets::Each(len)),
+            4 => {
+                let ends = read_array::<4>(from, len)?.iter();
+                let ends: Vec<u32> = ends.map(|end| u32::from_le_bytes(*end)).collect();
+                ends.is_sorted().then_some(Offsets::Short(ends))
+            }
+            8 => {
+                let ends = read_array::<8>(from, len)?.iter();
+                let ends: Vec<u64> = ends.map(|end| u64::from_le_bytes(*end)).collect();
+                let fit = ends.last().is_none_or(|end| usize::try_from(*end).is_ok());
+                (fit && ends.is_sorted()).then_some(Offsets::Long(ends))
+            }
+            _ => None,
         }
     }
 

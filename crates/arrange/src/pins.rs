@@ -22,6 +22,8 @@ pub(crate) struct Pins<K, V, T> {
     /// The page of each batch among `pages`; empty where each has the number of its batch.
     slots: Vec<usize>,
     count: usize,
+    /// For the hashes of keys.
+    memory: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -30,6 +32,21 @@ struct OnDisk<K, V, T> {
     batch: Batch<K, V, T>,
     /// The number of the page after the one that is read.
     next: usize,
+}
+
+impl<K: Rows, V: Rows, T: Time> OnDisk<K, V, T> {
+    /// Makes a page the one that is read.
+    fn read(
+        &mut self,
+        page: usize,
+        pages: &mut Vec<Page<K, V, T>>,
+        slots: &mut [usize],
+    ) -> Result<(), Error> {
+        slots[self.index] = pages.len();
+        pages.push(self.batch.page_for_look_up(page)?);
+        self.next = page + 1;
+        Ok(())
+    }
 }
 
 impl<K: Rows, V: Rows, T: Time> Pins<K, V, T> {
@@ -59,6 +76,7 @@ impl<K: Rows, V: Rows, T: Time> Pins<K, V, T> {
             stored,
             slots,
             count,
+            memory: Vec::new(),
         }
     }
 
@@ -87,15 +105,38 @@ impl<K: Rows, V: Rows, T: Time> Pins<K, V, T> {
         self.seek_stored(at, key)
     }
 
+    /// Goes to the pages that may have `key`, as [`seek`](Self::seek), and leaves those out of which the filter says
+    /// that they do not. Returns whether none was left out: only then the next keys are at or after `key`.
+    #[inline]
+    pub(crate) fn look_up(&mut self, at: &mut [usize], key: K::Item<'_>) -> Result<bool, Error> {
+        if self.stored.is_empty() {
+            return Ok(true);
+        }
+        let hash = K::hash(key, &mut self.memory);
+        let mut is_exact = true;
+        for on_disk in &mut self.stored {
+            let now = on_disk.next.saturating_sub(1);
+            let page = on_disk.batch.page_of(now, key);
+            if page < on_disk.next {
+                continue;
+            }
+            if on_disk.batch.may_have(page, hash)? {
+                on_disk.read(page, &mut self.pages, &mut self.slots)?;
+                at[on_disk.index] = 0;
+            } else {
+                is_exact = false;
+            }
+        }
+        Ok(is_exact)
+    }
+
     fn seek_stored(&mut self, at: &mut [usize], key: K::Item<'_>) -> Result<(), Error> {
         for on_disk in &mut self.stored {
             let now = on_disk.next.saturating_sub(1);
             let page = on_disk.batch.page_of(now, key);
-            if page + 1 > on_disk.next {
-                on_disk.next = page + 1;
+            if page >= on_disk.next {
+                on_disk.read(page, &mut self.pages, &mut self.slots)?;
                 at[on_disk.index] = 0;
-                self.slots[on_disk.index] = self.pages.len();
-                self.pages.push(on_disk.batch.page_for_look_up(page)?);
             }
         }
         Ok(())
@@ -107,11 +148,8 @@ impl<K: Rows, V: Rows, T: Time> Pins<K, V, T> {
         for on_disk in &mut self.stored {
             let page = &self.pages[self.slots[on_disk.index]];
             if at[on_disk.index] == page.keys().len() && on_disk.next < on_disk.batch.pages() {
+                on_disk.read(on_disk.next, &mut self.pages, &mut self.slots)?;
                 at[on_disk.index] = 0;
-                self.slots[on_disk.index] = self.pages.len();
-                self.pages
-                    .push(on_disk.batch.page_for_look_up(on_disk.next)?);
-                on_disk.next += 1;
             }
         }
         Ok(())

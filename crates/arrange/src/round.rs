@@ -298,8 +298,8 @@ impl<K: Rows, V: Rows, W: Rows, T: Time> Round<K, V, W, T> {
         let window = &mut self.window;
         let from = meet_all(&self.seeds);
         if let Some(from) = &from {
-            self.input_at.seek(&mut self.input, key)?;
-            self.output_at.seek(&mut self.output, key)?;
+            self.input_at.look_up(&mut self.input, key)?;
+            self.output_at.look_up(&mut self.output, key)?;
             let input = (&self.input, &self.input_at);
             let output = (&self.output, &self.output_at);
             self.loading = Loading::of(from, input, output);

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::Range;
 
+use crate::key_filter::hash_of;
 use crate::offsets::Offsets;
 
 /// A column of rows that are ordered and copied.
@@ -46,6 +47,10 @@ pub trait Rows: Clone + Default + Debug + Send + Sync + 'static {
 
     /// The first bits of a row as a number: where prefixes differ, rows are ordered as they are.
     fn prefix(row: Self::Item<'_>) -> u64;
+
+    /// A hash of a row: [`hash_of`] what rows that are equal have in common, also in other columns. `memory` may be
+    /// used.
+    fn hash(row: Self::Item<'_>, memory: &mut Vec<u8>) -> u64;
 
     /// The bytes of memory held.
     fn bytes(&self) -> usize;
@@ -198,6 +203,11 @@ impl Rows for Words {
         row
     }
 
+    #[inline]
+    fn hash(row: u64, _: &mut Vec<u8>) -> u64 {
+        hash_of(&row)
+    }
+
     fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
     }
@@ -274,20 +284,22 @@ impl Rows for Bytes {
         u64::from_be_bytes(first)
     }
 
+    #[inline]
+    fn hash(row: &[u8], _: &mut Vec<u8>) -> u64 {
+        hash_of(row)
+    }
+
     fn bytes(&self) -> usize {
         self.arena.capacity() + self.ends.bytes()
     }
 
     fn write(&self, into: &mut Vec<u8>) {
-        write_words(
-            into,
-            (0..self.len()).map(|row| self.ends.start(row + 1) as u64),
-        );
+        self.ends.write(into);
         into.extend_from_slice(&self.arena);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
-        let ends = read_offsets(from)?;
+        let ends = Offsets::read(from)?;
         let arena = from.split_off(..ends.start(ends.len()))?.to_vec();
         Some(Self { arena, ends })
     }
@@ -346,12 +358,17 @@ impl Rows for Units {
         0
     }
 
+    #[inline]
+    fn hash(_row: (), _: &mut Vec<u8>) -> u64 {
+        0
+    }
+
     fn bytes(&self) -> usize {
         0
     }
 
     fn write(&self, into: &mut Vec<u8>) {
-        into.extend((self.0 as u64).to_le_bytes());
+        write_length(into, self.0);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
@@ -361,8 +378,34 @@ impl Rows for Units {
 
 /// Appends a count and so many words, little-endian.
 pub(crate) fn write_words(into: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
-    into.extend((words.len() as u64).to_le_bytes());
-    into.extend(words.flat_map(u64::to_le_bytes));
+    write_length(into, words.len());
+    write_array(into, words.map(u64::to_le_bytes));
+}
+
+/// Appends items of `N` bytes.
+pub(crate) fn write_array<const N: usize>(
+    into: &mut Vec<u8>,
+    items: impl ExactSizeIterator<Item = [u8; N]>,
+) {
+    let start = into.len();
+    into.resize(start + N * items.len(), 0);
+    let places = into[start..].as_chunks_mut::<N>().0;
+    for (place, item) in places.iter_mut().zip(items) {
+        *place = item;
+    }
+}
+
+/// Takes so many items of `N` bytes off the front of `from`.
+pub(crate) fn read_array<'a, const N: usize>(
+    from: &mut &'a [u8],
+    len: usize,
+) -> Option<&'a [[u8; N]]> {
+    let bytes = from.split_off(..len.checked_mul(N)?)?;
+    Some(bytes.as_chunks::<N>().0)
+}
+
+pub(crate) fn write_length(into: &mut Vec<u8>, len: usize) {
+    into.extend((len as u64).to_le_bytes());
 }
 
 pub(crate) fn read_length(from: &mut &[u8]) -> Option<usize> {
@@ -372,21 +415,8 @@ pub(crate) fn read_length(from: &mut &[u8]) -> Option<usize> {
 
 pub(crate) fn read_words(from: &mut &[u8]) -> Option<Vec<u64>> {
     let len = read_length(from)?;
-    let bytes = from.split_off(..len.checked_mul(8)?)?;
-    let words = bytes.as_chunks::<8>().0.iter();
+    let words = read_array::<8>(from, len)?.iter();
     Some(words.map(|word| u64::from_le_bytes(*word)).collect())
-}
-
-/// Offsets from the words of their ends; `None` unless they ascend.
-pub(crate) fn read_offsets(from: &mut &[u8]) -> Option<Offsets> {
-    let mut offsets = Offsets::default();
-    let mut last = 0;
-    for end in read_words(from)? {
-        let end = usize::try_from(end).ok().filter(|end| *end >= last)?;
-        offsets.push(end);
-        last = end;
-    }
-    Some(offsets)
 }
 
 #[cfg(test)]

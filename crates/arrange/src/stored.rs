@@ -2,13 +2,15 @@
 //!
 //! Owns [`Storing`], which writes pages as a builder fills them, and [`Stored`], which finds and reads them. In memory
 //! are the first key of each page and the place of each; the cache may have decoded pages. A page is a range of keys with
-//! their values and updates, in the format of [`column_format`](crate::column_format): a key is never in two.
+//! their values and updates, in the format of [`column_format`](crate::column_format): a key is never in two. Behind each
+//! page is the filter of its keys: in a file, page `n` of a batch is number `2 n`, and its filter the next.
 
 use std::sync::Arc;
 
 use crate::column_format::{read_columns, write_columns};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::key_filter::KeyFilter;
 use crate::rows::Rows;
 use crate::storage::{File, Storage, StorageError, Writer};
 
@@ -66,6 +68,9 @@ impl<K: Rows> Storing<K> {
         write_columns(&mut self.buffer, columns);
         writer.append(&self.buffer)?;
         self.bytes += self.buffer.len();
+        self.buffer.clear();
+        KeyFilter::of(&columns.keys).write(&mut self.buffer);
+        writer.append(&self.buffer)?;
         self.first_keys.push(columns.keys.get(0));
         self.ends.push(self.len() + columns.len());
         Ok(())
@@ -187,25 +192,44 @@ impl<K: Rows, V: Rows> Stored<K, V> {
         }
     }
 
+    fn segment_of(&self, page: usize) -> &Segment {
+        let after = |segment: &Segment| segment.start <= page;
+        &self.segments[self.segments.partition_point(after) - 1]
+    }
+
+    /// Whether a page may have a key of this hash.
+    pub(crate) fn may_have(&self, page: usize, hash: u64) -> Result<bool, Error> {
+        let Segment { file, start, .. } = self.segment_of(page);
+        let number = 2 * (page - start) + 1;
+        if let Some(cached) = file.cached(number)
+            && let Ok(filter) = cached.downcast::<KeyFilter>()
+        {
+            return Ok(filter.may_have(hash));
+        }
+        let bytes = file.read(number)?;
+        let filter = KeyFilter::read(&mut &bytes[..]).ok_or(Error::Page(page))?;
+        let may_have = filter.may_have(hash);
+        let bytes = filter.bytes();
+        file.cache(number, Arc::new(filter), bytes);
+        Ok(may_have)
+    }
+
     /// Reads a page; `keeps` is whether the cache is to have it, since it may be read again soon.
     pub(crate) fn read(&self, page: usize, keeps: bool) -> Result<Arc<Columns<K, V>>, Error> {
-        let at = self
-            .segments
-            .partition_point(|segment| segment.start <= page)
-            - 1;
-        let Segment { file, start, map } = &self.segments[at];
-        if let Some(cached) = file.cached(page - start)
+        let Segment { file, start, map } = self.segment_of(page);
+        let number = 2 * (page - start);
+        if let Some(cached) = file.cached(number)
             && let Ok(columns) = cached.downcast::<Columns<K, V>>()
         {
             return Ok(columns);
         }
-        let bytes = file.read(page - start)?;
+        let bytes = file.read(number)?;
         let before = if page == 0 { 0 } else { self.ends[page - 1] };
         let columns = read_columns::<K, V>(&mut &bytes[..], map.as_deref());
         let columns = columns.filter(|columns| columns.len() == self.ends[page] - before);
         let columns = Arc::new(columns.ok_or(Error::Page(page))?);
         if keeps {
-            file.cache(page - start, Arc::clone(&columns) as _, columns.bytes());
+            file.cache(number, Arc::clone(&columns) as _, columns.bytes());
         }
         Ok(columns)
     }

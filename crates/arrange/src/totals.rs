@@ -177,7 +177,7 @@ impl<K: Rows, V: Rows, T: Time> Counting<K, V, T> {
             let mut count = 0;
             let mut cost = 1;
             self.before.release();
-            if self.places.seek(&mut self.before, key)? {
+            if self.places.look_up(&mut self.before, key)? {
                 for (page, vals) in self.places.vals(&self.before) {
                     let columns = &self.before[page].columns;
                     for update in columns.val_ends.span(&vals) {

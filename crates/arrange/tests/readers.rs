@@ -1,5 +1,8 @@
 //! Readers that come and go, and the contents that are kept while there are none.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 #[path = "support/stored.rs"]
 mod stored;
 use pointstamp_arrange::{
@@ -199,4 +202,31 @@ fn an_error_says_what_it_is() {
     let caller = Error::Caller("the reducer's own".into());
     assert_eq!(caller.source().unwrap().to_string(), "the reducer's own");
     assert_eq!(caller.to_string(), "the reducer's own");
+}
+
+#[test]
+fn a_look_up_of_a_key_that_is_not_there_reads_no_page() {
+    let storage = Arc::new(stored::InMemory::default());
+    let read = Arc::clone(&storage.read);
+    let least = Antichain::from_elem(0);
+    let mut batcher = Batcher::<Words, Words, u64>::new(least.clone());
+    let (mut writer, trace) = TraceWriter::new(least);
+    batcher.store_in(Some(storage));
+    for key in 0..10_000 {
+        batcher.push(2 * key, key, &0, 1).unwrap();
+    }
+    let (_, batch) = batcher.seal(&Antichain::from_elem(1)).unwrap().remove(0);
+    assert!(batch.is_stored());
+    writer.insert(batch).unwrap();
+    let before = read.load(Ordering::Relaxed);
+    for key in 0..1000 {
+        let found = trace.get(20 * key + 1, &0).unwrap();
+        assert_eq!(found.counts, [] as [i64; 0]);
+    }
+    let for_others = read.load(Ordering::Relaxed) - before;
+    assert!(
+        for_others < 100_000,
+        "{for_others} bytes for 1,000 keys, where a page has 256"
+    );
+    assert_eq!(trace.get(20, &0).unwrap().vals.as_slice(), [10]);
 }

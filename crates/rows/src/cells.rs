@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use pointstamp_arrange::{Bytes, Rows, seek_by, word_of_i64};
+use pointstamp_arrange::{Bytes, Rows, hash_of, seek_by, word_of_i64};
 
 use crate::terms::term_of;
 use crate::{Layout, Row};
@@ -250,6 +250,12 @@ impl Rows for Cells {
                 ints.words.reserve(ints.width * rows);
             }
         }
+    }
+
+    fn hash(row: Row<'_>, memory: &mut Vec<u8>) -> u64 {
+        memory.clear();
+        row.put_term(memory);
+        hash_of(&memory[..])
     }
 
     fn shrink(&mut self) {

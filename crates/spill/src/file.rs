@@ -117,8 +117,12 @@ impl Stored for Pages {
                 return Err(self.damaged("another page is in its place".to_owned()));
             }
             let part = header.open(stored).map_err(|what| self.damaged(what))?;
-            contents.extend_from_slice(&part);
             rest = rest.slice(HEADER + header.stored..);
+            if contents.is_empty() {
+                contents = Vec::from(part); // without a copy where it was compressed
+            } else {
+                contents.extend_from_slice(&part);
+            }
         }
         Ok(contents)
     }

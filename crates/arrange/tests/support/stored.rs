@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pointstamp_arrange::{
     Batch, Batcher, Decoded, File, Page, Rows, Storage, StorageError, Time, Writer,
@@ -12,7 +13,7 @@ use pointstamp_order::Antichain;
 
 /// The storage of all arrangements of a test: where `POINTSTAMP_STORED` is set every batch that fills a page is stored.
 pub(crate) fn storage() -> Option<Arc<dyn Storage>> {
-    std::env::var_os("POINTSTAMP_STORED").map(|_| Arc::new(InMemory) as _)
+    std::env::var_os("POINTSTAMP_STORED").map(|_| Arc::new(InMemory::default()) as _)
 }
 
 /// A batcher with this storage.
@@ -29,12 +30,16 @@ pub(crate) fn pages<K: Rows, V: Rows, T: Time>(batch: &Batch<K, V, T>) -> Vec<Pa
 }
 
 /// Stores everything.
-#[derive(Debug)]
-pub(crate) struct InMemory;
+#[derive(Debug, Default)]
+pub(crate) struct InMemory {
+    /// The bytes that were read.
+    pub(crate) read: Arc<AtomicUsize>,
+}
 
 #[derive(Debug, Default)]
 struct Pages {
     written: Vec<Vec<u8>>,
+    read: Arc<AtomicUsize>,
     /// One page, so that others are read again.
     cached: Mutex<Option<(usize, Decoded)>>,
 }
@@ -49,7 +54,10 @@ impl Storage for InMemory {
     }
 
     fn create(&self) -> Result<Box<dyn Writer>, StorageError> {
-        Ok(Box::new(Pages::default()))
+        Ok(Box::new(Pages {
+            read: Arc::clone(&self.read),
+            ..Pages::default()
+        }))
     }
 }
 
@@ -66,7 +74,9 @@ impl Writer for Pages {
 
 impl File for Pages {
     fn read(&self, page: usize) -> Result<Vec<u8>, StorageError> {
-        Ok(self.written[page].clone())
+        let page = self.written[page].clone();
+        self.read.fetch_add(page.len(), Ordering::Relaxed);
+        Ok(page)
     }
 
     fn cached(&self, page: usize) -> Option<Decoded> {

@@ -42,6 +42,10 @@ impl Rows for Watched {
         self.0.get(index)
     }
 
+    fn hash(row: u64, memory: &mut Vec<u8>) -> u64 {
+        Words::hash(row, memory)
+    }
+
     fn push(&mut self, row: u64) {
         add(&COPIED, 1);
         self.0.push(row);
