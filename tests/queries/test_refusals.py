@@ -30,6 +30,15 @@ U = pa.table({"k": [1], "m": [2]})
             "an aggregate of all rows that reads the query around it is no set: compare with its value",
         ),
         (
+            "select n from t where exists (select 1 from u where u.k = t.k having count(*) = 0)",
+            "an aggregate of all rows that reads the query around it is no set",
+        ),
+        (
+            "select (select 5 from u where u.k = t.k having count(*) = 0) from t",
+            "HAVING, LIMIT and OFFSET of a value that reads the query around it are not covered",
+        ),
+        ("select substring('abc', 2, -1) from t", "the length of a substring is not negative"),
+        (
             "select (select count(*) from u where u.k = t.k having count(*) > 1) from t",
             "HAVING, LIMIT and OFFSET of a value that reads the query around it are not covered",
         ),

@@ -115,6 +115,8 @@ QUERIES = [
     "select count(*) from t a join t b on a.n = b.n",
     "select s, total from t, (select sum(m) as total from u) w where n < total",
     "select a.k, b.k as other from t a join t b on a.k + 1 = b.k",
+    "select count(*) as c from t full join u on t.k = u.k where 1 = 0",
+    "select count(*) as c from t right join u on t.k = u.k where null",
     # groups
     (
         "select k, count(*), count(n), sum(n), avg(n), min(n), max(n), sum(p), avg(p), min(s), max(d) "
@@ -150,6 +152,7 @@ QUERIES = [
     "select s, (select sum(m) from u where u.k = t.k) as total from t",
     "select s, (select sum(m) from u having count(*) > 2) as total from t",
     "select s, (select count(*) from u where u.k = t.k) as total from t",
+    "select s, (select count(*) filter (where m > 1) from u where u.k = t.k) as total from t",
     "select s from t where n < (select max(m) from u where u.k = t.k)",
     "select s from t where 1 < (select count(*) from u where u.k = t.k and u.m > t.n)",
     "select s from t where exists (select * from u where u.k = t.k)",
@@ -192,6 +195,8 @@ QUERIES = [
     "select k, sum(n) from t group by k having sum(n) in (select m from u where u.k < 3)",
     # order
     "select k, n, s, p from t order by n desc, p, s, k limit 3",
+    "select k, n from t order by k * 10 + n desc, n limit 3",
+    "select k + 1 as j, count(*) as c from t group by k order by j % 2, c + j desc, j limit 2",
     "select k, n, s, p from t order by n desc nulls last, p nulls first, s, k limit 3 offset 2",
     "select n from t order by n nulls first offset 2",
     "select s, sum(n) as total from t group by s order by total desc, s limit 2",

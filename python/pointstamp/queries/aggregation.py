@@ -185,7 +185,8 @@ def empty_value(node: exp.Expr) -> exp.Expr:
     from sqlglot import exp
 
     def replaced(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, (exp.Count, exp.CountIf)):
+        of = part.this if isinstance(part, exp.Filter) else part
+        if isinstance(of, (exp.Count, exp.CountIf)):
             return exp.Literal.number(0)
         if isinstance(part, (exp.AggFunc, exp.Filter)):
             return exp.Null()

@@ -53,6 +53,9 @@ def sql(query: str, /, **tables: Any) -> pa.Table:
 def in_order(schema: pa.Schema, batches: list[Any], order: list[Ordered], hidden: list[str]) -> pa.Table:
     """Returns rows as often as their counts say, in an order, as a table.
 
+    Raises:
+        ValueError: If a row has a negative count.
+
     Args:
         schema: The columns.
         batches: Batches of rows with their counts in the last column, as captures give them.
@@ -67,18 +70,34 @@ def in_order(schema: pa.Schema, batches: list[Any], order: list[Ordered], hidden
         pa.Table.from_batches(batches) if batches else schema.append(pa.field("#", pa.int64())).empty_table()
     )
     counts = every.column(every.num_columns - 1).to_numpy()
-    rows = every.select(range(every.num_columns - 1))
+    rows = _without_views(every.select(range(every.num_columns - 1)))
+    if len(counts) and counts.min() < 0:
+        row = rows.slice(int(counts.argmin()), 1).to_pylist()[0]
+        raise ValueError(
+            f"the row {row} was removed more often than it was inserted: it has no place in a table"
+        )
     rows = rows.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
-    keys: list[tuple[str, Any]] = []
-    for number, one in enumerate(order):
-        # Where nulls are is an order of its own, before that of the values.
-        null = f"#{number}"
-        rows = rows.append_column(null, pc.is_null(rows.column(one.column)))
-        keys += [
-            (null, "descending" if one.nulls_first else "ascending"),
-            (one.column, "descending" if one.descending else "ascending"),
-        ]
+    keys: list[tuple[Any, str]] = []
+    for one in order:
+        values = rows.column(one.column)
+        direction = "descending" if one.descending else "ascending"
+        # Where nulls are is an order of its own, before that of the values; NaN is the greatest of these.
+        keys.append((pc.is_null(values), "descending" if one.nulls_first else "ascending"))
+        if pa.types.is_floating(values.type):
+            keys.append((pc.is_nan(values), direction))
+        keys.append((values, direction))
     if keys:
-        rows = rows.take(pc.sort_indices(rows, sort_keys=keys))
-        rows = rows.drop_columns([name for name, _ in keys[::2]])
+        names = [str(number) for number in range(len(keys))]
+        table = pa.table([values for values, _ in keys], names=names)
+        by = [(name, direction) for name, (_, direction) in zip(names, keys, strict=True)]
+        rows = rows.take(pc.sort_indices(table, sort_keys=by))
     return rows.drop_columns(hidden) if hidden else rows
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    """The rows with plain texts and bytes in place of views, which pyarrow neither sorts nor takes."""
+    import pyarrow as pa
+
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in rows.schema]
+    return rows.cast(pa.schema(fields, rows.schema.metadata))

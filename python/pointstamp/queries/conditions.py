@@ -30,6 +30,8 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
         return [*conjuncts(condition.left), *conjuncts(condition.right)]
     if isinstance(condition, exp.Or):
         return _factored(condition)
+    if isinstance(condition, exp.Null):
+        return [exp.false()]
     return [condition]
 
 

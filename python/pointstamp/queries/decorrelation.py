@@ -223,7 +223,7 @@ class Subqueries:
         rows = result.relation.rows.select(**keys, **{name: col(own)})
         relation = Relation(rows, single=result.relation.single)
         aggregate = _aggregate_alone(query)
-        if aggregate is not None and any(query.args.get(part) for part in ("having", "limit", "offset")):
+        if _is_one_row(query) and any(query.args.get(part) for part in ("having", "limit", "offset")):
             if keys:
                 refuse(
                     node, "HAVING, LIMIT and OFFSET of a value that reads the query around it are not covered"
@@ -277,7 +277,7 @@ def _is_one_row(query: exp.Expr) -> bool:
     return (
         isinstance(query, exp.Select)
         and not query.args.get("group")
-        and bool(aggregates_in(query.expressions))
+        and bool(query.args.get("having") or aggregates_in(query.expressions))
     )
 
 

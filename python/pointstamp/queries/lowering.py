@@ -96,9 +96,9 @@ def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
     Raises:
         GraphError: If the query is not covered, or does not fit the tables; with the place in its text.
     """
-    numbered()
     schemas = {name: rows.schema for name, rows in tables.items()}
     tree, written = parsed(query, schemas)
+    numbered(query, *(column for schema in schemas.values() for column in schema.names))
     given = {name.lower(): Table.of(Relation(rows)) for name, rows in tables.items()}
     made = lower(tree, given)
     names = _as_written(made.names, written, schemas)
@@ -320,7 +320,7 @@ class Block:
         """Joins what is in FROM, and applies the conditions that it can, which it removes from the list."""
         first, joins = sources[0], cast("list[exp.Join]", sources[1:])
         missing = self._nullable(first, joins)
-        late = [one for one in conditions if tables_of(one) & missing]
+        late = [one for one in conditions if missing and (tables_of(one) & missing or not tables_of(one))]
         early = [one for one in conditions if one not in late]
         pending = [self._unit(first)]
         for join in joins:

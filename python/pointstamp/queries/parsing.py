@@ -70,9 +70,23 @@ def parsed(query: str, tables: Mapping[str, pa.Schema]) -> tuple[exp.Expr, list[
         for name, columns in tables.items()
     }
     try:
-        return qualify(tree, schema=schema, dialect=DIALECT), written
+        qualified = qualify(tree, schema=schema, dialect=DIALECT)
     except OptimizeError as error:
         raise GraphError(f"the query cannot be read: {_plain(str(error))}") from None
+    _write_out_order(qualified)
+    return qualified, written
+
+
+def _write_out_order(tree: exp.Expr) -> None:
+    """Replaces names of a query's columns in the terms of its ORDER BY by what the columns are."""
+    from sqlglot import exp
+
+    for select in tree.find_all(exp.Select):
+        outputs = {one.alias_or_name: one.unalias() for one in select.expressions}
+        for term in getattr(select.args.get("order"), "expressions", []):
+            for column in list(term.this.find_all(exp.Column)):
+                if column is not term.this and not column.table and column.name in outputs:
+                    column.replace(exp.paren(outputs[column.name].copy()))
 
 
 def _plain(message: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from itertools import count
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pointstamp.expr.expressions import col, lit
 from pointstamp.expr.functions import coalesce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pointstamp._core import Expr
     from pointstamp.api.column_collection import ColumnCollection
@@ -28,17 +28,23 @@ __all__ = ["Relation", "Table", "alike", "fresh", "numbered", "titled"]
 LONGEST = 80
 """The number of characters of the name of an operation."""
 
-_numbers: ContextVar[count[int]] = ContextVar("numbers of made columns")
+_names: ContextVar[Iterator[tuple[str, int]]] = ContextVar("names of made columns")
 
 
-def numbered() -> None:
-    """Begins with the names of a query's made columns: each worker gives the same ones."""
-    _numbers.set(count())
+def numbered(*texts: str) -> None:
+    """Begins with the names of a query's made columns: each worker gives the same ones.
+
+    Args:
+        texts: The query, and the names of columns of its tables. Names have more signs than any of these.
+    """
+    signs = max((len(run) for text in texts for run in re.findall("#+", text)), default=0)
+    _names.set(zip(repeat("#" * (signs + 1)), count()))
 
 
 def fresh(kind: str) -> str:
     """Returns a name that no column of the query has."""
-    return f"#{kind}{next(_numbers.get())}"
+    signs, number = next(_names.get())
+    return f"{signs}{kind}{number}"
 
 
 def titled(text: str) -> str:

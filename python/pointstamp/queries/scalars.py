@@ -255,6 +255,8 @@ def _substring(self: Scalars, node: Any) -> Any:
         refuse(node, "the start and the length of a substring are whole numbers, as in substring(name, 1, 2)")
     first, count = numbers
     assert first is not None
+    if count is not None and count < 0:
+        refuse(node, "the length of a substring is not negative")
     return self.of(node.this).substr(first, count)
 
 
@@ -291,15 +293,13 @@ def _part(name: str) -> Callable[[Scalars, Any], Any]:
 
 
 def _truncate(self: Scalars, node: Any) -> Any:
-    import pyarrow as pa
-
     unit = node.args["unit"].name.lower()
     value = self.of(node.this)
     try:
         truncated = value.truncate(unit)
     except ValueError as error:
         return refuse(node, str(error))
-    return truncated.cast(pa.timestamp("us"))
+    return truncated.add_interval()  # of a date, a timestamp
 
 
 def _like(method: str) -> Callable[[Scalars, Any], Any]:

@@ -18,7 +18,6 @@ use arrow_schema::{ArrowError, DataType, TimeUnit};
 use arrow_string::concat_elements::concat_elements_utf8;
 use arrow_string::like::{contains, ends_with, ilike, like, starts_with};
 use arrow_string::regexp::regexp_is_match_scalar;
-use arrow_string::substring::substring_by_char;
 use pointstamp_rows::expressions::Function;
 
 use super::values::{Value, casted, combined};
@@ -63,8 +62,7 @@ pub(super) fn call(
         }
         Function::Substr => {
             let (start, length) = part(argument)?;
-            let text = array.as_string::<i64>();
-            first.with(Arc::new(substring_by_char(text, start, length)?))
+            first.with(texts(array, |text| cut(text, start, length)))
         }
         Function::Lower => first.with(texts(array, str::to_lowercase)),
         Function::Upper => first.with(texts(array, str::to_uppercase)),
@@ -129,20 +127,32 @@ fn texts(array: &ArrayRef, apply: impl Fn(&str) -> String) -> ArrayRef {
     Arc::new(made)
 }
 
-/// The start from 0 on, and the length, of `start` or `start,length` from 1 on.
-fn part(argument: &str) -> Result<(i64, Option<u64>), ArrowError> {
+/// The start and the length of `start` or `start,length`.
+fn part(argument: &str) -> Result<(i64, Option<i64>), ArrowError> {
     let wrong = |_| ArrowError::InvalidArgumentError(format!("substr of {argument:?}"));
     let (start, length) = argument.split_once(',').unwrap_or((argument, ""));
-    let start: i64 = start.parse().map_err(wrong)?;
-    let mut length: Option<i64> = match length {
+    let length = match length {
         "" => None,
         length => Some(length.parse().map_err(wrong)?),
     };
-    if start == 0 {
-        length = length.map(|length| length - 1); // the character before the first one
-    }
-    let length = length.map(|length| u64::try_from(length).unwrap_or(0));
-    Ok((if start > 0 { start - 1 } else { start }, length))
+    Ok((start.parse().map_err(wrong)?, length))
+}
+
+/// The characters from `start` on, where 1 is the first, and -1 the last; 0 is the one before the first.
+fn cut(text: &str, start: i64, length: Option<i64>) -> String {
+    let start = if start < 0 {
+        let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        count + start
+    } else {
+        start - 1
+    };
+    let end = length.map_or(i64::MAX, |length| start.saturating_add(length));
+    let at = |place: i64| usize::try_from(place).unwrap_or(0);
+    let (start, end) = (at(start), at(end));
+    text.chars()
+        .skip(start)
+        .take(end.saturating_sub(start))
+        .collect()
 }
 
 fn interval(argument: &str) -> Result<IntervalMonthDayNano, ArrowError> {
@@ -226,7 +236,8 @@ fn truncated(array: &ArrayRef, part: &str) -> Result<ArrayRef, ArrowError> {
             )));
         }
     };
-    casted(&made, array.data_type(), false)
+    // Where clocks are put forward over the start of a part, it has none.
+    casted(&made, array.data_type(), true)
 }
 
 fn number(function: Function, argument: &str, array: &ArrayRef) -> Result<ArrayRef, ArrowError> {

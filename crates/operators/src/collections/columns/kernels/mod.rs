@@ -125,6 +125,14 @@ impl Scalar {
 
 impl Batch<'_> {
     fn value(&self, node: &Node) -> Result<Value, ArrowError> {
+        let value = self.computed(node)?;
+        if matches!(node.kind, Kind::Column(_)) {
+            return Ok(value); // columns have one zero and one NaN
+        }
+        Ok(value.with(one_zero(Arc::clone(value.array()))))
+    }
+
+    fn computed(&self, node: &Node) -> Result<Value, ArrowError> {
         Ok(match &node.kind {
             Kind::Column(index) => Value::Column(Arc::clone(&self.columns[*index])),
             Kind::Constant(array) => Value::Constant(Arc::clone(array)),

@@ -18,9 +18,6 @@ type Typing<T> = Result<T, ColumnsError>;
 /// The greatest number of digits of a decimal.
 const DIGITS: u8 = 38;
 
-/// Timestamps and durations that calculations make.
-const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
-
 fn of(data_type: DataType, kind: Kind) -> Node {
     Node { data_type, kind }
 }
@@ -116,14 +113,6 @@ fn to(node: Node, data_type: &DataType) -> Node {
     {
         return of(data_type.clone(), Kind::Constant(made));
     }
-    // Decimals are rounded, where Arrow cuts their fractions off.
-    if let DataType::Decimal128(_, scale) = node.data_type
-        && scale > 0
-        && data_type.is_integer()
-    {
-        let whole = to(node, &DataType::Decimal128(DIGITS, 0));
-        return to(whole, data_type);
-    }
     let cast = Kind::Cast {
         of: Box::new(node),
         safe: false,
@@ -151,6 +140,20 @@ fn is_number(data_type: &DataType) -> bool {
 
 fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(..))
+}
+
+/// The type of the instants of dates and timestamps together: of the finer unit, and in the zone of one that has one.
+fn instants(of: &[&DataType]) -> DataType {
+    let (mut finest, mut place) = (TimeUnit::Microsecond, None);
+    for data_type in of {
+        if let DataType::Timestamp(unit, zone) = data_type {
+            if *unit == TimeUnit::Nanosecond {
+                finest = TimeUnit::Nanosecond;
+            }
+            place = place.or_else(|| zone.clone());
+        }
+    }
+    DataType::Timestamp(finest, place)
 }
 
 fn is_temporal(data_type: &DataType) -> bool {
@@ -192,11 +195,13 @@ fn common(a: &Node, b: &Node) -> Option<DataType> {
         (D::Null, other) | (other, D::Null) => other.clone(),
         _ if is_text(left) && is_text(right) => D::LargeUtf8,
         _ if is_bytes(left) && is_bytes(right) => D::LargeBinary,
-        _ if is_temporal(left) && is_temporal(right) => MICROS,
+        _ if is_temporal(left) && is_temporal(right) => instants(&[left, right]),
         (D::Duration(_), D::Duration(_)) => D::Duration(TimeUnit::Microsecond),
         (D::Boolean, number) | (number, D::Boolean) if number.is_integer() => D::Int64,
         (D::Boolean, number) | (number, D::Boolean) if number.is_floating() => D::Float64,
         _ if !is_number(left) || !is_number(right) => return None,
+        // A float of 32 bits beside an integer or a decimal keeps its own precision.
+        (D::Float32, other) | (other, D::Float32) if !other.is_floating() => D::Float32,
         _ if left.is_floating() || right.is_floating() => D::Float64,
         _ if is_decimal(left) || is_decimal(right) => {
             let (here, there) = (digits(a)?, digits(b)?);
@@ -275,15 +280,18 @@ fn arithmetic(expr: &Expr, op: Arithmetic, a: Node, b: Node) -> Typing<Node> {
         }
         _ if is_temporal(&left) && is_temporal(&right) && op == A::Sub => {
             let result = D::Duration(TimeUnit::Microsecond);
-            calculated(op, to(a, &MICROS), to(b, &MICROS), result)
+            let instants = instants(&[&left, &right]);
+            calculated(op, to(a, &instants), to(b, &instants), result)
         }
         (_, D::Duration(_)) if is_temporal(&left) && matches!(op, A::Add | A::Sub) => {
             let length = to(b, &D::Duration(TimeUnit::Microsecond));
-            calculated(op, to(a, &MICROS), length, MICROS)
+            let instants = instants(&[&left]);
+            calculated(op, to(a, &instants), length, instants)
         }
         (D::Duration(_), _) if is_temporal(&right) && op == A::Add => {
             let length = to(a, &D::Duration(TimeUnit::Microsecond));
-            calculated(op, to(b, &MICROS), length, MICROS)
+            let instants = instants(&[&right]);
+            calculated(op, to(b, &instants), length, instants)
         }
         (D::Duration(_), D::Duration(_)) if matches!(op, A::Add | A::Sub) => {
             let result = D::Duration(TimeUnit::Microsecond);
@@ -487,11 +495,16 @@ impl Call<'_> {
             Function::Truncate if is_temporal(&first) => {
                 let small = matches!(&**self.argument, "hour" | "minute" | "second");
                 let whole = first == D::Date32 && !small;
-                let data_type = if whole { D::Date32 } else { MICROS };
+                let data_type = if whole {
+                    D::Date32
+                } else {
+                    instants(&[&first])
+                };
                 self.made(vec![to(nodes.remove(0), &data_type)], data_type)
             }
             Function::AddInterval if is_temporal(&first) => {
-                self.made(vec![to(nodes.remove(0), &MICROS)], MICROS)
+                let instants = instants(&[&first]);
+                self.made(vec![to(nodes.remove(0), &instants)], instants)
             }
             Function::Round if is_decimal(&first) => {
                 rounded(nodes.remove(0), self.argument.parse().unwrap_or(0))

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{ArrayRef, Datum, Scalar as One, UInt32Array};
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{ArrowError, DataType};
+use arrow_array::temporal_conversions::as_datetime_with_timezone;
+use arrow_array::timezone::Tz;
+use arrow_array::types::{Float64Type, TimestampMicrosecondType, TimestampNanosecondType};
+use arrow_array::{ArrayRef, Datum, LargeStringArray, Scalar as One, UInt32Array};
+use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 use arrow_select::take::take;
 
 /// The value of a node for each row.
@@ -67,17 +69,86 @@ pub(super) fn casted(
         safe,
         ..CastOptions::default()
     };
-    // Arrow cuts fractions off; SQL rounds them.
-    if array.data_type().is_floating() && data_type.is_integer() {
-        return cast_with_options(&rounded(array), data_type, &options);
+    let plain = |array: &ArrayRef| cast_with_options(array, data_type, &options);
+    match (array.data_type(), data_type) {
+        // Arrow cuts fractions off; SQL rounds them.
+        (from, to) if from.is_floating() && to.is_integer() => plain(&rounded(array)?),
+        (DataType::Decimal128(_, scale), to) if *scale > 0 && to.is_integer() => {
+            plain(&cast_with_options(array, &WHOLE, &options)?)
+        }
+        (DataType::Timestamp(_, Some(zone)), DataType::Timestamp(_, None)) => {
+            plain(&local(array, zone)?)
+        }
+        (from, to) if to.is_string() && (from.is_floating() || is_timestamp(from)) => {
+            let written = if is_timestamp(from) { timestamp } else { float };
+            let text = cast_with_options(array, &DataType::LargeUtf8, &options)?;
+            let text = text.as_string::<i64>().iter();
+            let text: LargeStringArray = text.map(|text| text.map(written)).collect();
+            plain(&(Arc::new(text) as ArrayRef))
+        }
+        _ => plain(array),
     }
-    cast_with_options(array, data_type, &options)
+}
+
+/// Decimals without fractions.
+const WHOLE: DataType = DataType::Decimal128(38, 0);
+
+/// Timestamps of a zone as its clocks show them, in microseconds or nanoseconds.
+fn local(array: &ArrayRef, zone: &str) -> Result<ArrayRef, ArrowError> {
+    let zone: Tz = zone.parse()?;
+    if let Some(stamps) = array.as_primitive_opt::<TimestampNanosecondType>() {
+        let made = stamps.unary_opt::<_, TimestampNanosecondType>(|at| {
+            let local = as_datetime_with_timezone::<TimestampNanosecondType>(at, zone)?;
+            local.naive_local().and_utc().timestamp_nanos_opt()
+        });
+        return Ok(Arc::new(made));
+    }
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+    let stamps = cast(array, &micros)?;
+    let stamps = stamps.as_primitive::<TimestampMicrosecondType>();
+    let made = stamps.unary_opt::<_, TimestampMicrosecondType>(|at| {
+        let local = as_datetime_with_timezone::<TimestampMicrosecondType>(at, zone)?;
+        Some(local.naive_local().and_utc().timestamp_micros())
+    });
+    Ok(Arc::new(made))
+}
+
+fn is_timestamp(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(..))
+}
+
+/// A float as SQL writes it, of its text as Rust writes it.
+fn float(text: &str) -> String {
+    text.to_lowercase()
+}
+
+/// A timestamp as SQL writes it, of its text by RFC 3339: `2025-03-01 23:30:00.5+00`.
+fn timestamp(text: &str) -> String {
+    let text = text.replacen('T', " ", 1);
+    let zone = text
+        .find(['Z', '+'])
+        .or_else(|| text.rfind('-').filter(|at| *at > 10));
+    let (time, zone) = text.split_at(zone.unwrap_or(text.len()));
+    let time = match time.split_once('.') {
+        Some((_, fraction)) => {
+            let zeros = fraction.len() - fraction.trim_end_matches('0').len();
+            time[..time.len() - zeros].trim_end_matches('.')
+        }
+        None => time,
+    };
+    let zone = if zone == "Z" {
+        "+00"
+    } else {
+        zone.strip_suffix(":00").unwrap_or(zone)
+    };
+    format!("{time}{zone}")
 }
 
 /// Floats without fractions, ties to even integers.
-fn rounded(array: &ArrayRef) -> ArrayRef {
-    match array.as_primitive_opt::<Float64Type>() {
-        Some(floats) => Arc::new(floats.unary::<_, Float64Type>(f64::round_ties_even)),
-        None => Arc::clone(array),
-    }
+fn rounded(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let floats = cast(array, &DataType::Float64)?;
+    let floats = floats.as_primitive::<Float64Type>();
+    Ok(Arc::new(
+        floats.unary::<_, Float64Type>(f64::round_ties_even),
+    ))
 }
