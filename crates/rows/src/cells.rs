@@ -304,7 +304,12 @@ impl Rows for Cells {
             Cells::Ints(numbers) => {
                 into.extend(numbers.layout.word().to_le_bytes());
                 into.extend((numbers.len as u64).to_le_bytes());
-                into.extend(numbers.words.iter().flat_map(|word| word.to_le_bytes()));
+                let start = into.len();
+                into.resize(start + 8 * numbers.words.len(), 0);
+                let places = into[start..].as_chunks_mut::<8>().0.iter_mut();
+                for (place, word) in places.zip(&numbers.words) {
+                    *place = word.to_le_bytes();
+                }
             }
             Cells::Terms(rows) => {
                 into.extend(0_u64.to_le_bytes());
