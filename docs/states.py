@@ -64,7 +64,7 @@ STREAM: dict[str, State] = {
     "key_by": NOTHING,
     "leave": NOTHING,
     "map": NOTHING,
-    "map_batch": NOTHING,
+    "map_batches": NOTHING,
     "map_in_place": NOTHING,
     "ok_err": NOTHING,
     "partition": NOTHING,
@@ -97,7 +97,7 @@ KEYED: dict[str, State] = {
     "scan": (f"{OF_KEY}; {WAITING}", KEY),
     "state_machine": (f"{OF_KEY}; {WAITING}", KEY),
     "table_join": (f"the row of each key; {WAITING}", KEY),
-    "top_k": (f"the greatest of each key; {WAITING}", KEY),
+    "top_k_so_far": (f"the greatest of each key; {WAITING}", KEY),
     "window": NOTHING,
 }
 

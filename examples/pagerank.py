@@ -85,7 +85,7 @@ def ranking(nodes: set[int], rounds: int) -> Callable[..., Any]:
 
 def ranks_of(graph: ps.Stream[Edge], nodes: set[int], rounds: int) -> ps.Stream[tuple[None, int, float]]:
     """The rank of every node by each time's edges, as ``(None, node, rank)``."""
-    begun = graph.map_batch(lambda edges: edges[:1]).broadcast()
+    begun = graph.map_batches(lambda edges: edges[:1]).broadcast()
     with graph.scope.iterative() as loop:
         handle, again = loop.loop_variable()
         builder = loop.operator("Rank")

@@ -54,7 +54,7 @@ def main(worker: ps.Worker) -> None:
         (
             scope.to_stream(files[worker.index :: worker.peers])
             .map(read)
-            .map_batch(lambda texts: count(texts).items())
+            .map_batches(lambda texts: count(texts).items())
             .aggregate(lambda _, n, total: total + n, lambda word, total: (word, total), default=int)
             .exchange(lambda _: 0)
             .inspect_batch(lambda _, totals: table.update(dict(totals)))

@@ -16,7 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Settings for property tests, before the tests are imported.
 
     Without a seed, a test's examples follow from its text: they are the same in every run, and a change
-    elsewhere is not judged by one that is drawn once in a thousand runs. `make check-deep` looks further,
+    elsewhere does not fail by one that is drawn once in a thousand runs. `make check-deep` looks further,
     with a seed. A time limit per test is pytest-timeout's business; one per example only makes slow
     machines fail.
     """
@@ -40,7 +40,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> sharing.G
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Checks the limits of tests, and sorts them where several workers share them.
 
-    No test may take longer than the limit at which the whole run ends, which says less than a failure.
+    No test may take longer than the limit at which the whole run ends, which names no test.
     """
     if hasattr(config, "workerinput"):
         sharing.sort(items)
@@ -68,7 +68,7 @@ def pytest_runtest_setup() -> None:
 
 @pytest.fixture
 def soon_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finds after a moment that a simulation stands, where nothing but its workers can move."""
+    """Ends the wait of a simulation early, where nothing but its workers can move."""
     monkeypatch.setattr("pointstamp.testing._STILL", 0.1)
 
 

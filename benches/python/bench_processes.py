@@ -102,7 +102,7 @@ def count_words(worker: ps.Worker) -> None:
     with worker.dataflow() as scope:
         words = scope.to_stream(lines).flat_map(lambda line: line.split()).map(lambda word: word.strip(".,;"))
         words = words.filter(lambda word: not word.startswith("#"))
-        pairs = words.map(one) if per_word else words.map_batch(count)
+        pairs = words.map(one) if per_word else words.map_batches(count)
         pairs.exchange(lambda pair: pair[0]).inspect_batch(add)
     worker.run()
     worker.barrier()

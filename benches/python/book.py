@@ -114,9 +114,9 @@ def table(book: Book, failed: dict[str, str]) -> str:
     """All figures as Markdown: what they were measured on, and a section for each subject."""
     lines = ["# Figures", ""]
     lines += [
-        "This page has every figure of the last full run of each bench. `make bench` writes it. Both sides",
-        "of a row were measured in one run. A ratio is the cost of pointstamp divided by that of the other",
-        "side: below 1 is faster or smaller. The aim is the ratio to be reached.",
+        "On this page you can look up every figure of the last full run of each bench. `make bench` writes",
+        "it. Both sides of a row were measured in one run. A ratio is the cost of pointstamp divided by that",
+        "of the other side: below 1 is faster or smaller. The aim is the ratio to be reached.",
     ]
     names = list(dict.fromkeys(name for about in book.runs.values() for name in about))
     if names:

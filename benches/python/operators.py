@@ -310,8 +310,8 @@ stream(
 )
 stream("filter", lambda s: s.filter(lambda n: n % 2 == 0), chosen)
 stream(
-    "map_batch",
-    lambda s: s.map_batch(lambda batch: [n * 2 for n in batch]),
+    "map_batches",
+    lambda s: s.map_batches(lambda batch: [n * 2 for n in batch]),
     lambda d: [n * 2 for n in d.ints],
 )
 stream("map_in_place", lambda s: s.map_in_place(lambda n: None), looked_at)
@@ -502,7 +502,7 @@ keyed(
 )
 keyed("process", lambda k, _: k.process(lambda context, v: context.emit(v)), event_sums)
 keyed("dedup", lambda k, _: k.dedup(), first_events)
-keyed("top_k", lambda k, _: k.top_k(2), event_best)
+keyed("top_k_so_far", lambda k, _: k.top_k_so_far(2), event_best)
 keyed("reduce", lambda k, _: k.reduce(lambda a, b: a + b), event_sums)
 keyed("aggregate", lambda k, _: k.aggregate(lambda _, v, t: t + v, default=int), event_sums)
 keyed("map_values", lambda k, _: k.map_values(lambda v: v + 1).running("sum"), event_sums)

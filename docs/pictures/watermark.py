@@ -35,7 +35,7 @@ def main(worker):
 LEFT, TOP, COLUMN, UNIT = 96, 60, 84, 7
 columns = len(CLICKS)
 right, bottom = LEFT + columns * COLUMN, TOP + TOP_TIME * UNIT
-picture = Picture(right + 116, bottom + 98, "Records, the watermark and windows")
+picture = Picture(right + 130, bottom + 98, "Records, the watermark and windows")
 
 
 def height(time: float) -> float:

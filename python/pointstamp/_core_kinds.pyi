@@ -15,7 +15,7 @@ class StageKind:
     INSPECT_TIME: ClassVar[StageKind]
     INSPECT_BATCH: ClassVar[StageKind]
     MAP_IN_PLACE: ClassVar[StageKind]
-    MAP_BATCH: ClassVar[StageKind]
+    MAP_BATCHES: ClassVar[StageKind]
     MAP_TIMED: ClassVar[StageKind]
     TRY_MAP: ClassVar[StageKind]
     OK_ERR: ClassVar[StageKind]

@@ -50,7 +50,7 @@ _COROUTINE = 0x80 | 0x200
 _GENERATOR = 0x20
 """The flag of code that yields."""
 
-_MAY_YIELD = frozenset({"flat_map", "map_batch", "map_batches", "map_groups", "reduce"})
+_MAY_YIELD = frozenset({"flat_map", "map_batches", "map_groups", "reduce"})
 """The operators that take any number of results of a function."""
 
 _OTHER_WORDS = {
@@ -143,7 +143,7 @@ _OF_COLLECTIONS = frozenset(
 """Methods of a collection that a stream of records, an arrangement or a collection of columns may lack."""
 
 _OF_WINDOWS = frozenset(
-    ["collect", "count", "distinct_count", "fold", "max", "mean", "min", "quantiles", "sum", "top_k"]
+    ["collect", "count", "distinct_count", "max", "mean", "min", "quantiles", "sum", "top_k"]
 )
 """Methods of a window of a stream by key that the stream itself lacks."""
 
@@ -167,9 +167,7 @@ _OF_STREAMS = frozenset(
 )
 """Methods of streams, also of columns, that collections lack: the stream of their updates has them."""
 
-_OF_STREAMS_OF_RECORDS = frozenset(
-    ["async_map", "branch", "inspect_time", "key_by", "map_batch", "to_arrow", "try_map"]
-)
+_OF_STREAMS_OF_RECORDS = frozenset(["async_map", "branch", "inspect_time", "key_by", "to_arrow", "try_map"])
 """Methods of streams of records only that collections lack."""
 
 _OF_RESULTS = (
@@ -303,7 +301,7 @@ def stream_given(operator: str, thing: Any) -> Any:
         TypeError: If it is something else, such as a collection, a list, or a pair of streams.
     """
     kind = type(thing)
-    if hasattr(kind, "map_batch") or hasattr(kind, "map_batches"):  # streams of records and of columns alone
+    if hasattr(kind, "map_batches"):  # streams of records and of columns alone
         return thing
     if isinstance(thing, tuple):
         cure = ": take one stream of it, as in `first, second = ...`"
@@ -474,9 +472,9 @@ def unknown_attribute(thing: object, what: str, name: str) -> NoReturn:
         known = [other for other in dir(type(thing)) if not other.startswith("_")]
         if close := [other for other in _OTHER_WORDS.get(name.lower(), ()) if other in known]:
             message += f": there is {' and '.join(close)}"
-        elif "map_batches" in known and name in _OF_RECORDS:
+        elif "join_so_far" in known and name in _OF_RECORDS:
             message += f": map_batches takes a function of a batch, to_records().{name} one of a row"
-        elif "map_batches" in known and name in _OF_STREAMS_OF_RECORDS:
+        elif "join_so_far" in known and name in _OF_STREAMS_OF_RECORDS:
             message += f": streams of records have it, to_records().{name}"
         elif "map_values" in known and name in _OF_WINDOWS:
             message += (

@@ -297,8 +297,8 @@ class _Simulated:
             try:
                 cluster.raise_failure()
             except BaseException as error:
-                heard = isinstance(error, ClusterError) and error.process is not None
-                failures.append((heard, process == lost, error))
+                is_lost = isinstance(error, ClusterError) and error.process is not None
+                failures.append((is_lost, process == lost, error))
         if failures:
             raise min(failures, key=lambda failure: failure[:2])[2]
 

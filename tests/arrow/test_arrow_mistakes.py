@@ -1,4 +1,4 @@
-"""Arrow streams: what does not fit, or cannot be, is an error that says so."""
+"""Arrow streams: data and calls that do not fit raise errors with a reason."""
 
 from __future__ import annotations
 

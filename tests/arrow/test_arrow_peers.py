@@ -1,4 +1,4 @@
-"""Other libraries that speak Arrow's PyCapsule interface: Polars, pandas and DuckDB."""
+"""Other libraries with Arrow's PyCapsule interface: Polars, pandas and DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions mean the same in streams and in collections of columns, whoever wrote them."""
+"""Expressions mean the same in streams and collections of columns, by every library."""
 
 from collections import Counter
 from typing import Any

@@ -180,7 +180,7 @@ def test_events_that_no_stream_has_are_refused(changes: list[tuple[int, int]], s
 
 
 def test_columns_do_not_smuggle_pickles_in() -> None:
-    """A file that says columns and holds records: nothing is unpickled."""
+    """A file that declares columns and holds records: nothing is unpickled."""
     message = next(body for _, kind, body in frames(WHOLE["records"]) if kind == 3)
     parts = frames(WHOLE["columns"])
     data = WHOLE["columns"][:16] + b"".join(framed(k, message if k == 3 else b) for _, k, b in parts)

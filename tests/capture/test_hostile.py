@@ -1,4 +1,4 @@
-"""Captures that a stranger has made: checksums are right, and what is in the columns lies.
+"""Captures made by an attacker: the checksums are right, and the columns contradict themselves.
 
 Each is read in a process that may take little memory and time. It may give what pyarrow finds valid, or be
 refused with `CodecError`; nothing else.
@@ -73,7 +73,7 @@ MANY, MORE = 0x123457, 1 << 40
 
 
 def hollow() -> Iterator[tuple[str, bytes]]:
-    """Few bytes that say that there are many values."""
+    """Few bytes that announce many values."""
     items = pa.nulls(MANY)
     batches = {
         "nulls": of(items),

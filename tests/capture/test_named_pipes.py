@@ -1,4 +1,4 @@
-"""Captures through named pipes: who waits for the other side leaves the rest of the program alone."""
+"""Captures through named pipes: a side that waits for the other does not stop the rest of the program."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""A capture that is written anew while it is read: what comes next is of another one, and is refused."""
+"""A capture that is written anew while it is read: the next bytes are of another, and are refused."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -134,7 +134,7 @@ def test_an_import_of_other_coordinates_is_refused() -> None:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_the_dataflow_of_an_imported_trace_goes_when_it_is_complete(complete: bool) -> None:
-    """Its unsent records would be missing from the one that imports it: an error, and no wait."""
+    """Its unsent records would be missing in the importing dataflow: an error, and no wait."""
 
     def main(worker: ps.Worker) -> Any:
         numbers, trace, probe, exporting = arranged_numbers(worker)
@@ -315,7 +315,7 @@ def test_variables_are_set_once() -> None:
 
 
 def test_variables_are_of_loops() -> None:
-    """In a scope that counts no turns, what comes round would be spread over the dataflow's own times."""
+    """In a scope that counts no turns, updates of the loop would be spread over the dataflow's own times."""
 
     def root(scope: ps.Scope) -> None:
         scope.variable(scope.collection([1]))

@@ -56,7 +56,7 @@ def test_what_cancels_is_gone_once_main_lets_go_of_it(fuel: int) -> None:
 
 
 def test_what_operators_let_go_of_is_compacted_when_nothing_but_a_frontier_moves() -> None:
-    """A join reads the arrangement, and lets go of it as its other side's frontier moves."""
+    """A join reads the arrangement, and releases it as its other side's frontier moves."""
 
     def main(worker: ps.Worker) -> tuple[int, int, list[Any]]:
         with worker.dataflow() as scope:

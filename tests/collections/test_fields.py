@@ -1,4 +1,4 @@
-"""Expressions over parts of records give what a function of the same text gives, and mistakes are told."""
+"""Expressions over parts of records give the results of a function of the same text; mistakes are refused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def counted(records: list[Any]) -> list[tuple[str, int]]:
 
 
 def one_form(records: list[Any]) -> list[Any]:
-    """The records, of those that are equal always the same one: a collection keeps one of their forms."""
+    """The records, with one form for equal records: a collection keeps one of their forms."""
     return [records[records.index(one)] for one in records]
 
 

@@ -25,7 +25,7 @@ TEXTS = st.sampled_from([None, "x", "y"])
 
 
 def changes(records: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Sets of records for some times: what is in one and not in the next is removed there."""
+    """Sets of records for some times: a record of one set that the next lacks is removed there."""
     return st.lists(st.tuples(st.lists(records, max_size=6), st.lists(records, max_size=6)), max_size=5)
 
 
@@ -74,6 +74,11 @@ def rows_of(updates: Any) -> Any:
     return [(tuple(row.values())[:-1], row["diff"]) for row in updates.to_pylist()]
 
 
+def one_sided(rows: list[Any], keys: list[Any], others: list[Any], how: str) -> Counter[Any]:
+    """The rows whose key, at its place in `keys`, the others have, or do not have."""
+    return Counter(row for row, k in zip(rows, keys, strict=True) if (k in others) == (how == "semi"))
+
+
 def joined(one: list[Any], two: list[Any], how: str, is_known: Any) -> Counter[Any]:
     """The join of pairs ``(key, value)``, with None for what has no match."""
     made = [(a[0], a[1], b[1]) for a, b in product(one, two) if a[0] == b[0] and is_known(a[0])]
@@ -88,21 +93,29 @@ def joined(one: list[Any], two: list[Any], how: str, is_known: Any) -> Counter[A
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("arranged", [False, True])
 @settings(max_examples=examples(15), deadline=None)
-@given(steps=changes(st.tuples(NULLS, st.integers(0, 2))), how=st.sampled_from(HOW), form=st.integers(0, 2))
+@given(
+    steps=changes(st.tuples(NULLS, st.integers(0, 2))),
+    how=st.sampled_from([*HOW, "semi", "anti"]),
+    form=st.integers(0, 2),
+)
 def test_joins_of_records(workers: int, arranged: bool, steps: Any, how: Any, form: int) -> None:
     """None is a key like any other."""
-    fn: Any = [None, lambda k, a, b: (k, (a, b)), (key, (left, right))][form]
+    alone = how in {"semi", "anti"}
+    fn: Any = None if alone else [None, lambda k, a, b: (k, (a, b)), (key, (left, right))][form]
 
     def build(one: Any, two: Any) -> Any:
         if arranged:
-            return one.arrange().join(two.arrange(), fn, how=how)
-        return one.join(two, fn, how=how)
+            return one.arrange().join(two.arrange() if form else two, fn, how=how)
+        return one.join(two.arrange() if form == 1 else two, fn, how=how)
 
     def give(handle: Any, _side: int, difference: dict[Any, int]) -> None:
         handle.update_many(list(difference.items()))
 
     found = run(build, steps, lambda scope, _: scope.new_collection(), give, workers)
     for (one, two), result in zip(steps, found, strict=True):
+        if alone:
+            assert result == one_sided(one, [k for k, _ in one], [k for k, _ in two], how)
+            continue
         expected = joined(one, two, how, lambda _: True)
         assert result == Counter({(k, (a, b)): n for (k, a, b), n in expected.items()})
 
@@ -152,9 +165,7 @@ def test_joins_of_columns(workers: int, steps: Any, how: Any, on: Any) -> None:
             return None not in k
 
         if how in {"semi", "anti"}:
-            keys = {k for k, _ in two if is_known(k)}
-            rows = zip(step[0], one, strict=True)
-            expected = Counter(row for row, (k, _) in rows if (k in keys) == (how == "semi"))
+            expected = one_sided(step[0], [k for k, _ in one], [k for k, _ in two if is_known(k)], how)
         else:
             widths = [3 - len(on) if isinstance(on, list) else 2] * 2
             expected = Counter()
@@ -191,8 +202,40 @@ def test_what_is_no_way_to_join() -> None:
 
     with pytest.raises(ValueError, match="how is one of 'inner', 'left', 'right', 'full', 'semi', 'anti'"):
         ps.example(build)
-    with pytest.raises(ValueError, match="how is one of 'inner', 'left', 'right', 'full', not 'semi'"):
-        ps.example(lambda scope: scope.collection([]).join(scope.collection([]), how="semi"))  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="'semi', 'anti', not 'outer'"):
+        ps.example(lambda scope: scope.collection([]).join(scope.collection([]), how="outer"))  # type: ignore[call-overload]
+
+
+def test_a_one_sided_join_has_no_pairs_for_a_function() -> None:
+    def build(scope: ps.Scope) -> Any:
+        pairs = scope.collection([(1, 2)])
+        return pairs.join(pairs, lambda *pair: pair, how="anti")  # type: ignore[call-overload]
+
+    with pytest.raises(
+        TypeError, match="a join with how='anti' makes no pairs for fn: leave fn out, and map the result"
+    ):
+        ps.example(build)
+
+
+def test_a_one_sided_join_follows_positive_counts_of_keys() -> None:
+    """A key of the right side is there if its count is positive; counts of the left side are carried."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            ours, left_side = scope.new_collection()
+            theirs, right_side = scope.new_collection()
+            met = left_side.join(right_side, how="semi").capture()
+            alone = left_side.arrange().join(right_side, how="anti").capture()
+        ours.update_many([(("a", 1), 2), (("b", 1), -1), (("c", 1), 1)])
+        theirs.update_many([(("a", "x"), 3), (("b", "x"), 1), (("c", "x"), -1)])
+        ours.close()
+        theirs.close()
+        worker.run()
+        return met.extract(), alone.extract()
+
+    [(met, alone)] = ps.execute(main)
+    assert met == [(0, [(("a", 1), 2), (("b", 1), -1)])]
+    assert alone == [(0, [(("c", 1), 1)])]
 
 
 def test_an_aggregate_of_all_rows_is_there_without_any() -> None:

@@ -122,7 +122,7 @@ def test_a_trace_that_is_closed_where_nothing_else_reads_leaves_nothing() -> Non
 
 
 def test_a_trace_that_is_taken_late_does_not_claim_times_that_were_merged_away() -> None:
-    """Times that others have merged beyond the arrangement's upper cannot be told apart before it."""
+    """Times that others have merged beyond the arrangement's upper cannot be distinguished before it."""
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -253,7 +253,7 @@ def test_an_imported_arrangement_is_read_by_operators_that_are_made_after_more_h
 
 
 def test_an_imported_arrangement_is_imported_while_it_lags_behind() -> None:
-    """The trace has batches that the operator of the first import has not heard of yet."""
+    """The trace has batches that the operator of the first import has not read yet."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

@@ -1,4 +1,4 @@
-"""Collections in the plan: what is shared, what is made, and what is usable before the block ends."""
+"""Collections in the plan: shared nodes, lowered operators, and objects usable before the block ends."""
 
 from __future__ import annotations
 

@@ -393,7 +393,7 @@ def read(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
     ids=["update_many", "play", "insert columns", "play columns"],
 )
 def test_other_threads_run_while_changes_are_fed(given: Any, most: int, feed: Any) -> None:
-    """The changes come from C code that keeps the interpreter, and end when another thread says so."""
+    """The changes come from C code that keeps the interpreter, and end when another thread sets an event."""
 
     def main(worker: ps.Worker) -> list[int]:
         with worker.dataflow() as scope:

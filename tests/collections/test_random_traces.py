@@ -191,7 +191,7 @@ class Program:
             trace.close()
 
     def read(self, trace: Any) -> None:
-        """Reads at all times: what is complete and not merged is found, and nothing else is claimed."""
+        """Reads at all times: complete times that are not merged give their contents, other times raise."""
         since, upper = points(trace.since), points(trace.upper)
         for at in itertools.product(range(LAST + 1), repeat=self.dims):
             if any(before(time, at) for time in upper):

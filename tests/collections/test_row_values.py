@@ -1,4 +1,4 @@
-"""Rows of Python values: what is equal is one term, what sorts sorts so, and what went in comes out."""
+"""Rows of Python values: equal values are one, the order is that of Python, and values come out unchanged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Bits(enum.IntFlag):
 
 
 class Word(str):
-    """A string that says something else of itself."""
+    """A string with a `repr` of its own."""
 
     def __str__(self) -> str:
         return "a word"

@@ -1,4 +1,4 @@
-"""Connections that say nothing, or something wrong, or have no room: what was good is not lost."""
+"""Connections that are silent, send something wrong, or find no place: good records are not lost."""
 
 import errno
 import itertools
@@ -39,7 +39,7 @@ def first_and_error(source: Any) -> tuple[list[Any], str]:
 
 
 def listened(source: TCPListenSource, *serve: Callable[[socket.socket], None]) -> Counter[str]:
-    """The lines that a source has of those who connect."""
+    """The lines that a source reads from its clients."""
 
     def send(one: Callable[[socket.socket], None]) -> None:
         with socket.create_connection(source.bound(HERE, timeout=100)) as connection:
@@ -60,7 +60,7 @@ def whole(data: bytes) -> Callable[[socket.socket], None]:
 
 
 def said_before(source: TCPListenSource, *said: bytes) -> list[str]:
-    """The lines of those who connect one after the other, and have said all by the time that it reads."""
+    """The lines of clients that connect in turn, and have sent everything before the source reads."""
     reader = source.open(HERE)
     connections = [socket.create_connection(source.bound(HERE)) for _ in said]
     for connection, data in zip(connections, said, strict=True):
@@ -75,7 +75,7 @@ def said_before(source: TCPListenSource, *said: bytes) -> list[str]:
 
 
 def until_closed(connection: socket.socket) -> None:
-    """Says nothing until the other side has ended the connection."""
+    """Sends nothing until the other side has ended the connection."""
     connection.settimeout(120)
     assert connection.recv(1) == b""
 

@@ -433,7 +433,7 @@ def test_runs_that_go_on_lose_no_line_and_double_none(
 
 
 class Batches(Source[int]):
-    """Numbers in three batches, a bad line behind the first; what comes then waits for an event."""
+    """Numbers in three batches, a bad line behind the first; the rest waits for an event."""
 
     def __init__(self, on_error: Sink) -> None:
         self.on_error = on_error
@@ -519,7 +519,7 @@ REJECTED = [(2, "\\xfftwo"), (4, "x" * 50)]
 
 @contextmanager
 def serving(data: bytes, *, asked: bool = False) -> Iterator[int]:
-    """A server that sends the same to all who connect, in two pieces, once they have asked."""
+    """A server that sends the same response to each client, in two pieces, after its request."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -75,7 +75,7 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(folder: Path, location: str, *, goes_on: bool) -> None:
-    """Makes a checkpoint in the middle; or goes on from it, and ends."""
+    """Makes a checkpoint in the middle, or resumes from it and ends."""
 
     def main(worker: ps.Worker) -> None:
         assert (worker.resumed is not None) == goes_on

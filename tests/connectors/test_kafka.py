@@ -1,4 +1,4 @@
-"""Kafka, against a real broker on loopback: nothing is lost, and what is in transactions is shown once."""
+"""Kafka, against a real broker on loopback: nothing is lost, and transactions are shown once."""
 
 import sys
 import textwrap

@@ -50,9 +50,9 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def read(build: Any, workers: int) -> tuple[list[Any], list[Any]]:
-    """The files and numbers of what is on time, with its times, and of what is late.
+    """The files and numbers of records on time, with their times, and of late records.
 
-    What is late is at the watermark of its file that it came behind, whichever worker reads it.
+    A late record is at the watermark of its file that it found, whichever worker reads it.
     """
 
     def main(worker: ps.Worker) -> Any:

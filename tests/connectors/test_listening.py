@@ -1,4 +1,4 @@
-"""Lines of all who connect: each once and whole, whatever strangers send, and let go of at once."""
+"""Lines of all clients: each once and whole, whatever others send, and freed at once."""
 
 import os
 import socket

@@ -89,7 +89,7 @@ def read_all(reader: Any) -> tuple[list[Any], list[tuple[Any, int]]]:
 
 
 def each_goes_on(source: Any, partition: str, least: int) -> None:
-    """Every offset is plain data, and reading goes on there."""
+    """Every offset is plain data, at which reading resumes."""
     found, offsets = read_all(source.open(partition))
     assert len(offsets) >= least
     for offset, before in offsets:
@@ -197,7 +197,7 @@ def test_what_is_no_offset_is_refused(wrong: Any, tmp_path: Path) -> None:
 
 
 def test_of_kafka_and_postgres() -> None:
-    """Their offsets are numbers; what is none is refused without a server."""
+    """Their offsets are numbers; anything else is refused without a server."""
     pytest.importorskip("confluent_kafka")
     pytest.importorskip("psycopg")
     from pointstamp.connectors.kafka import KafkaSource
@@ -222,7 +222,7 @@ def test_of_kafka_and_postgres() -> None:
 
 
 def test_a_function_is_told_of_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offsets of each kind of file are told as plain data, at which another run goes on."""
+    """Offsets of each kind of file are plain data, at which another run resumes."""
     monkeypatch.setattr(of_files, "ROWS", 3)
     monkeypatch.setattr("pointstamp.connectors.text.BLOCK", 7)
     for kind in ("jsonl", "csv", "parquet"):

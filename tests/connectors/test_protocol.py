@@ -1,4 +1,4 @@
-"""Sources and sinks as the protocol says: who reads what, which offsets are durable, and what a failure
+"""Sources and sinks by the protocol: workers of partitions, durable offsets, and the effects of a failure
 leaves."""
 
 import asyncio
@@ -349,7 +349,7 @@ def test_a_worker_does_not_wait_for_itself_to_read_a_queue(where: str) -> None:
 
 
 class Notes(Sink):
-    """Notes what is asked of it."""
+    """Records the calls that it gets."""
 
     def __init__(
         self, fail: Callable[[str, int, Any], bool] = lambda *_: False, single: bool = False

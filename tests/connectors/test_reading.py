@@ -1,4 +1,4 @@
-"""Reading: what waits holds nothing up, what fails hides nothing, and what is over is let go of."""
+"""Reading: a partition that waits stops nothing, errors are raised, and ended partitions are freed."""
 
 import asyncio
 import json
@@ -474,7 +474,7 @@ def test_the_rows_of_each_time_are_cut_out_of_a_sorted_batch(tmp_path: Path) -> 
 
 
 def test_a_file_whose_turn_has_not_come_is_not_idle(tmp_path: Path) -> None:
-    """Reading the first takes longer than what is idle: the second's records keep their times all the
+    """Reading the first takes longer than `idle`: the second's records keep their times all the
     same."""
     (tmp_path / "a.jsonl").write_text("".join(f"{n}\n" for n in range(1000, 3000)))
     (tmp_path / "b.jsonl").write_text("5\n6\n")

@@ -46,7 +46,7 @@ class _Place:
 
 
 class _Broker:
-    """A client whose calls do what a test says, and note what they did."""
+    """A client whose calls follow a test's script and are recorded."""
 
     def __init__(self, **calls: Callable[..., Any]) -> None:
         self.calls = calls

@@ -1,4 +1,4 @@
-"""Sinks say what they do not write, and refuse what they cannot write right."""
+"""Sinks report what they do not write, and refuse data that they cannot write correctly."""
 
 import math
 import os

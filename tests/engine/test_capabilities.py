@@ -1,4 +1,4 @@
-"""Capabilities: what they allow, how they end, and what is refused."""
+"""Capabilities: the times that they allow, their ends, and refused uses."""
 
 import gc
 import threading

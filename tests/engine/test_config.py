@@ -1,4 +1,4 @@
-"""`Config` refuses what cannot work, with a sentence that says what to change."""
+"""`Config` refuses values that cannot work, and names the change."""
 
 import pickle
 from pathlib import Path

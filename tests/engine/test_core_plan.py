@@ -405,9 +405,9 @@ def test_what_one_stage_changes_in_its_list_no_other_sees() -> None:
             return [7]
 
         stages = [
-            (StageKind.MAP_BATCH, "empty", emptied, 1, None),
+            (StageKind.MAP_BATCHES, "empty", emptied, 1, None),
             (StageKind.MAP, "same", lambda x: x, 1, None),
-            (StageKind.MAP_BATCH, "empty again", emptied, 1, (1, 0)),
+            (StageKind.MAP_BATCHES, "empty again", emptied, 1, (1, 0)),
         ]
         outputs = [(0, 0), (1, 0), (2, 0)]
         return [caught(made) for made in _core.chain(scope.to_stream([1, 2]), stages, outputs)]

@@ -1,4 +1,4 @@
-"""`Scope.iterator_source`: all times are sent, and never more are in the dataflow than asked for."""
+"""`Scope.iterator_source`: all times are sent, and never more than `in_flight` are in the dataflow."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Back-pressure on `main`: what is sent and not yet consumed stays bounded, and nothing waits for ever."""
+"""Back-pressure on `main`: unread messages stay bounded, and nothing waits for ever."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Simulated executions: they repeat, differ by seed, are right, and say how to repeat what goes wrong."""
+"""Simulated executions: they repeat, differ by seed, are right, and name the seed of a failure."""
 
 import threading
 from collections import Counter

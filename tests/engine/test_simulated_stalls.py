@@ -1,4 +1,4 @@
-"""A simulated computation that cannot go on says what holds it up, as `Worker.explain` does."""
+"""A simulated computation that cannot continue names the holder of the time, as `Worker.explain` does."""
 
 import gc
 import weakref

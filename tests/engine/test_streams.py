@@ -64,8 +64,8 @@ def test_map_batch_gets_every_record_once(workers: int) -> None:
     def build(scope: ps.Scope) -> Any:
         stream = share(scope, range(N))
         return (
-            stream.map_batch(lambda records: [sum(records)]).capture(),
-            stream.map_batch(lambda records: (x for x in records if x < 0)).capture(),
+            stream.map_batches(lambda records: [sum(records)]).capture(),
+            stream.map_batches(lambda records: (x for x in records if x < 0)).capture(),
         )
 
     sums, nothing = zip(*run(workers, build), strict=True)
@@ -232,7 +232,7 @@ def test_readers_of_a_stream_do_not_see_what_others_do_to_its_batches(workers: i
         stream = share(scope, range(N)).broadcast()
         return [
             stream.inspect_batch(spoil).capture(),
-            stream.map_batch(cleared).capture(),
+            stream.map_batches(cleared).capture(),
             stream.unary(ps.Pipeline(), "spoiling", spoiling).capture(),
             stream.unary(ps.Pipeline(), "spoiling", spoiling).map(lambda x: x).capture(),
             stream.inspect_batch(spoil)

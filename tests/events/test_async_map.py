@@ -175,7 +175,7 @@ def test_a_time_is_open_while_its_call_is_out() -> None:
 
 
 def test_a_source_waits_for_calls() -> None:
-    """A source that bounds its times is not asked for more while calls are out."""
+    """A source that bounds its times is not read while calls are in flight."""
     asked = []
 
     def numbers() -> Any:

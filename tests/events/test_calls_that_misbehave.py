@@ -1,4 +1,4 @@
-"""Calls that end their loop, stop it, or do not end: the worker is told, and the end comes."""
+"""Calls that end their loop, stop it, or do not end: the worker gets an error, and the computation ends."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_loop_that_a_call_stops_goes_on() -> None:
 def test_the_end_gives_up_calls_that_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that swallows its cancellation, and one that blocks the loop's thread: both are named."""
+    """A call that ignores its cancellation, and one that blocks the loop's thread: both are named."""
     monkeypatch.setattr(eventloop, "GRACE", 0.1)
     monkeypatch.setattr(eventloop, "LEEWAY", 0.1)
     started = threading.Event()
@@ -205,7 +205,7 @@ def test_calls_of_a_dataflow_that_is_dropped_are_cancelled() -> None:
 
 @pytest.mark.parametrize("dropped", [True, False], ids=["dropped", "at the end"])
 def test_an_interruption_of_the_end_is_raised(dropped: bool) -> None:
-    """Ctrl-C comes while an operator waits for its calls, where Python would forget what is raised."""
+    """Ctrl-C arrives while an operator waits for its calls, where Python would lose the exception."""
     started = threading.Event()
     over: list[str] = []
 

@@ -27,7 +27,7 @@ Join = Callable[[ps.ArrowStream, ps.ArrowStream], ps.ArrowStream]
 
 
 def rows(scope: ps.Scope, data: list[Event], schema: pa.Schema) -> ps.ArrowStream:
-    records = scope.to_stream(data).map_batch(lambda batch: [tuple(event) for event in batch])
+    records = scope.to_stream(data).map_batches(lambda batch: [tuple(event) for event in batch])
     return records.to_arrow(schema).event_time("at", lateness=LATENESS)[0]
 
 
@@ -186,7 +186,7 @@ def test_window_join_of_records(
 
 
 def told_apart(data: list[Event]) -> list[Event]:
-    """One event of each key and time: which of several is the latest is not told."""
+    """One event of each key and time, since the latest of several is not defined."""
     return list({(event.at, event.key): event for event in data}.values())
 
 

@@ -1,4 +1,4 @@
-"""Columns by event time, beside Polars and operators on records; what is done with columns every day."""
+"""Columns by event time, compared with Polars and with operators on records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", pa.int64
 
 
 def rows_of(scope: ps.Scope, data: list[Event], schema: pa.Schema = SCHEMA) -> ps.ArrowStream:
-    return scope.to_stream(data).map_batch(lambda batch: [tuple(event) for event in batch]).to_arrow(schema)
+    return scope.to_stream(data).map_batches(lambda batch: [tuple(event) for event in batch]).to_arrow(schema)
 
 
 def captured(workers: int, build: Callable[[ps.Scope], Any]) -> list[dict[str, Any]]:
@@ -584,7 +584,7 @@ NUMBERS = st.sampled_from([float("nan"), None, -1.5, 0.0, 2.5, float("inf"), flo
 @settings(max_examples=examples(60))
 @given(values=st.lists(NUMBERS, max_size=5))
 def test_the_last_of_what_is_so_far_is_what_is_in_all(data_type: pa.DataType, values: list[Any]) -> None:
-    """Extremes of NaNs and nulls: what `scan` says in the end is what `aggregate` and `window` say."""
+    """Extremes of NaNs and nulls: the last result of `scan` is that of `aggregate` and `window`."""
     schema = pa.schema([("at", pa.int64()), ("key", pa.string()), ("value", data_type)])
     wanted = [("value", "min"), ("value", "max"), ("value", "count"), ("value", "sum"), ("value", "mean")]
     columns = [f"value_{function}" for _, function in wanted]

@@ -54,4 +54,4 @@ def test_a_time_to_live_is_more_than_none(ttl: Any) -> None:
 @pytest.mark.parametrize("k", [0, -1, 1.5])
 def test_the_greatest_are_a_whole_number(k: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="at least 1"):
-        ps.example(lambda scope: scope.to_stream([1]).key_by(lambda n: n).top_k(k).capture())
+        ps.example(lambda scope: scope.to_stream([1]).key_by(lambda n: n).top_k_so_far(k).capture())

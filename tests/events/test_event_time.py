@@ -1,4 +1,4 @@
-"""Event time: what is on time and what is late, against a loop; watermarks of several workers."""
+"""Event time: records on time and late records, compared with a loop; watermarks of several workers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_each_record_is_on_time_or_late(workers: int, data: list[Event], latenes
 def test_late_is_at_the_watermark_that_it_came_behind(
     columns: bool, data: list[Event], lateness: int, cuts: set[int]
 ) -> None:
-    """However what comes is cut into batches: sinks that write each time once take it for the same."""
+    """The same times however records are cut into batches, for sinks that write each time once."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

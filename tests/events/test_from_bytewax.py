@@ -1,4 +1,4 @@
-"""The page for those who come from Bytewax has each of its operators; other words for ours are understood."""
+"""The page on Bytewax has each of its operators; other libraries' names of operators get a suggestion."""
 
 from __future__ import annotations
 

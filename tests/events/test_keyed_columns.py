@@ -33,7 +33,7 @@ def found(
 
     def build(scope: ps.Scope) -> Any:
         mine = scope.to_stream(shares(data, workers, idle)[scope.index])
-        rows = mine.map_batch(lambda batch: [tuple(event) for event in batch]).to_arrow(SCHEMA)
+        rows = mine.map_batches(lambda batch: [tuple(event) for event in batch]).to_arrow(SCHEMA)
         return program(rows.event_time("at", lateness=5)[0]).to_records().capture()
 
     return [

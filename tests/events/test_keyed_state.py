@@ -1,4 +1,4 @@
-"""Keyed state against loops over sorted events: what is sent, kept and forgotten, and snapshots of it."""
+"""Keyed state compared with loops over sorted events: results, kept and forgotten keys, and snapshots."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_state_machine(workers: int, data: list[Event]) -> None:
 @given(data=events())
 def test_top_k(workers: int, data: list[Event]) -> None:
     found = collected(
-        workers, data, lambda stream: stream.key_by(lambda e: e.key, lambda e: e.value).top_k(2)
+        workers, data, lambda stream: stream.key_by(lambda e: e.key, lambda e: e.value).top_k_so_far(2)
     )
     expected: list[Any] = []
     for key, mine in by_key(timely(data, workers, False, 5)).items():
@@ -129,7 +129,7 @@ def test_reduce_and_aggregate_are_per_time(workers: int, data: list[Event]) -> N
 @on_workers
 @given(data=events(), silence=st.integers(1, 15))
 def test_timers(workers: int, data: list[Event], silence: int) -> None:
-    """A key that is silent for so long is told of once."""
+    """A key that is silent for so long is reported once."""
 
     def heard(context: Any, at: int) -> None:
         if context.state is not None:
@@ -308,7 +308,7 @@ Spoken = list[tuple[int, str, str]]
 def run_with_ttl(
     name: str, records: Spoken, snapshots: list[bytes], end: int, ttl: int | None = 10
 ) -> tuple[bytes, Any]:
-    """Returns the state at the end, and its snapshot, which goes on from another."""
+    """Returns the state at the end, and its snapshot, after resuming from another snapshot."""
 
     def main(worker: ps.Worker) -> Any:
         state: ps.KeyedState[str, Any] = ps.KeyedState.restore(snapshots)
@@ -342,7 +342,7 @@ def test_after_a_snapshot_a_key_that_had_no_state_is_forgotten_too(name: str) ->
 
 
 def test_what_a_run_without_time_to_live_did_not_see_does_not_count() -> None:
-    """The run between does not know when a key was last heard: its time begins with the next run."""
+    """The run between does not know the last record of a key: its time begins with the next run."""
     first, _ = run_with_ttl("process", [(1, "a", "x"), (1, "b", "drop")], [], 2)
     second, kept = run_with_ttl("process", [(20, "a", "z")], [first], 21, ttl=None)
     assert kept == ({"a": "z"}, [])

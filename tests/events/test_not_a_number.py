@@ -102,7 +102,7 @@ ps.register_key(Town, lambda town: (town.name, str(town.height)))
 
 
 def nan() -> float:
-    """One that is no other."""
+    """A NaN that equals no other."""
     made: float = pickle.loads(pickle.dumps(math.nan))
     assert made is not math.nan
     return made
@@ -200,7 +200,7 @@ def test_objects_of_several_parts_stay_apart(workers: int) -> None:
 
 
 def test_values_of_types_that_are_no_keys_stay_apart() -> None:
-    """Windows that count different values need no stable hash: these are told apart by their pickles."""
+    """Windows that count different values need no stable hash: values are distinguished by their pickles."""
 
     def build(scope: ps.Scope) -> Any:
         values = [Slotted(name, nan()) for name in "aabac"] + [complex(nan(), 1), complex(nan(), 1)]

@@ -50,7 +50,7 @@ class Rules(NamedTuple):
 
 
 def perform(context: Any, actions: tuple[Action, ...]) -> None:
-    """Does what a record or a timer says, with a context of the operator's or of the model's."""
+    """Applies the action of a record or a timer to a context of the operator or of the model."""
     for what, number in actions:
         if what == "set" and (number > 0 and context.time <= LAST):
             context.set_timer(context.time + number)
@@ -345,7 +345,7 @@ def ran(
     begin: int = 0,
     end: int | None = None,
 ) -> tuple[Sent, list[bytes]]:
-    """Returns what is sent for the records before `end`, and the state then; of all records where it is None.
+    """Returns the results of the records before `end`, and the state then; of all records where it is None.
 
     A key's records come from one worker, so that those of one time keep their order.
     """

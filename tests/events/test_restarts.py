@@ -1,4 +1,4 @@
-"""Resuming from snapshots: what comes again is left out, and what was due at the cut is not lost."""
+"""Resuming from snapshots: repeated records are left out, and timers due at the cut are not lost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """State of every kind of operator by key, written at a frontier and resumed by other workers.
 
-What is sent before the snapshot and after it, together, is what one run sends without a break.
+The results before and after the snapshot are together those of one run.
 """
 
 from __future__ import annotations

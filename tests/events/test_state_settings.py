@@ -1,4 +1,4 @@
-"""Snapshots say of which operator they are, with which settings and of which worker; others refuse them."""
+"""Snapshots record their operator, settings and worker; other operators, settings and workers refuse them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_no_operator_takes_the_snapshot_of_another(snapshots: dict[str, bytes]) 
 
 
 def test_quantiles_go_on_with_other_shares() -> None:
-    """The state is a sketch, whatever is asked of it: nothing is lost."""
+    """The state is a sketch, whichever quantiles are requested: nothing is lost."""
 
     def run(shares: list[float], values: list[float], snapshots: list[bytes], end: int | None) -> Any:
         def main(worker: ps.Worker) -> Any:

@@ -20,7 +20,7 @@ def remembered(name: str, columns: bool, at: int) -> bool:
         def stream(those: list[tuple[int, str, int]]) -> Any:
             made: Any = scope.to_stream(those)
             if columns:
-                made = made.map_batch(list).to_arrow(SCHEMA)
+                made = made.map_batches(list).to_arrow(SCHEMA)
                 return made.event_time("at")[0]
             return made.event_time(lambda row: row[0])[0].key_by(lambda row: row[1], lambda row: row[2])
 

@@ -55,7 +55,7 @@ def custom(capability: ps.Capability, _info: Any) -> Callable[..., None]:
 
 def through_a_region(scope: ps.Scope) -> Any:
     with scope.region() as inner:
-        return timed(scope).enter(inner).map_batch(lambda records: records).leave()
+        return timed(scope).enter(inner).map_batches(lambda records: records).leave()
 
 
 def in_parts(scope: ps.Scope) -> Any:
@@ -76,8 +76,8 @@ def in_parts(scope: ps.Scope) -> Any:
         lambda scope: timed(scope).to_collection().updates().map(lambda update: update[0]),
         through_a_region,
         in_parts,
-        lambda scope: in_parts(scope).map_batch(lambda records: records),
-        lambda scope: timed(scope).map_batch(lambda records: records).concat(scope.empty()),
+        lambda scope: in_parts(scope).map_batches(lambda records: records),
+        lambda scope: timed(scope).map_batches(lambda records: records).concat(scope.empty()),
     ],
 )
 def test_windows_of_datetimes_behind_any_operator(build: Callable[[ps.Scope], Any]) -> None:
@@ -104,7 +104,7 @@ def test_timers_behind_any_operator_are_datetimes() -> None:
         def on_timer(context: Any) -> None:
             fired.append(context.time)
 
-        keyed = timed(scope, CLICKS[:1]).map_batch(lambda records: records).key_by(lambda record: record[0])
+        keyed = timed(scope, CLICKS[:1]).map_batches(lambda records: records).key_by(lambda record: record[0])
         keyed.process(on_record, on_timer)
 
     ps.example(build)
@@ -186,7 +186,7 @@ def test_timestamps_of_columns_meet_no_stream_without_event_times(windowed: bool
 
 def test_a_stream_without_event_times_has_ints() -> None:
     with pytest.raises(TypeError, match="event times of this stream are ints: give an int"):
-        ps.example(lambda scope: hourly(scope.to_stream(CLICKS).map_batch(lambda records: records)))
+        ps.example(lambda scope: hourly(scope.to_stream(CLICKS).map_batches(lambda records: records)))
 
 
 # ------------------------------------------------------------ windows that begin at an instant

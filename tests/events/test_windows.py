@@ -229,8 +229,11 @@ def test_early_results_say_what_has_come_by_then(data: list[Event], every: int) 
     assert early == ticks
 
 
+HOW = ["inner", "left", "right", "full"]
+
+
 @on_workers
-@given(left=events(most=15), right=events(most=15), how=st.sampled_from(["inner", "left", "right", "full"]))
+@given(left=events(most=15), right=events(most=15), how=st.sampled_from([*HOW, "semi", "anti"]))
 def test_window_join(workers: int, left: list[Event], right: list[Event], how: Any) -> None:
     def build(scope: ps.Scope) -> Any:
         sides = []
@@ -250,6 +253,9 @@ def test_window_join(workers: int, left: list[Event], right: list[Event], how: A
         for window in {**ours, **theirs}:
             mine: list[Any] = [event.value for event in ours.get(window, [])]
             others: list[Any] = [event.value for event in theirs.get(window, [])]
+            if how in ("semi", "anti"):
+                results += [(key, window, a) for a in mine if bool(others) == (how == "semi")]
+                continue
             if not mine and how in ("right", "full"):
                 mine = [None]
             if not others and how in ("left", "full"):
@@ -364,7 +370,7 @@ KEEP: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
 @pytest.mark.parametrize("name", KEEP)
 @pytest.mark.parametrize("kind", [ps.Tumbling(30), ps.Sliding(30, every=30)])
 def test_windows_that_keep_records_have_early_results(name: str, kind: Any) -> None:
-    """Each is what there was by then: later records do not change one that was sent."""
+    """Each result has the records so far: later records do not change a result that was sent."""
     reduced, expected = KEEP[name]
 
     def build(scope: ps.Scope) -> Any:

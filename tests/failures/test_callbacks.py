@@ -1,6 +1,6 @@
 """User code that does what it should not while it is called: it works, or ends everything with its error.
 
-Where that goes wrong, these programs wait for ever, panic, or lose a record without a word.
+With a defect, these programs wait for ever, panic, or lose a record without an error.
 """
 
 import sys

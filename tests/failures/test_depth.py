@@ -1,4 +1,4 @@
-"""Nothing recurses without a bound: what is long works, what is deep works or is refused where it is written.
+"""Nothing recurses without a bound: long chains work, and deep structures work or are refused at their line.
 
 Each program runs in an interpreter of its own, since one that recurses too deep kills it, on a thread with a
 stack of 256 KiB, which is less than any platform gives.
@@ -79,7 +79,7 @@ LONG = {
     "filter": ("stream(lambda s: s.filter(lambda x: True), 10_000)", "[1]"),
     "flat_map": ("stream(lambda s: s.flat_map(lambda x: [x]), 10_000)", "[1]"),
     "inspect": ("stream(lambda s: s.inspect(lambda x: None), 10_000)", "[1]"),
-    "map_batch": ("stream(lambda s: s.map_batch(lambda b: b), 10_000)", "[1]"),
+    "map_batches": ("stream(lambda s: s.map_batches(lambda b: b), 10_000)", "[1]"),
     "branch": ("stream(lambda s: s.branch(lambda t, x: False)[0], 10_000)", "[1]"),
     "exchange": ("stream(lambda s: s.exchange(hash), 3_000)", "[1]"),
     "collection map": ("collection(repeated(lambda c: c.map(lambda x: x + 1), 10_000))", "[10001]"),
@@ -97,7 +97,9 @@ def test_a_chain_of_operators_may_be_of_any_length(chain: str) -> None:
     assert said_by(f"on_a_small_stack(lambda: {program})") == result
 
 
-@pytest.mark.parametrize("step", ["map(lambda x: x + 1)", "filter(lambda x: True)", "map_batch(lambda b: b)"])
+@pytest.mark.parametrize(
+    "step", ["map(lambda x: x + 1)", "filter(lambda x: True)", "map_batches(lambda b: b)"]
+)
 def test_a_chain_of_event_time_operators_may_be_of_any_length(step: str) -> None:
     program = f"""
         def main(worker):

@@ -1,4 +1,4 @@
-"""However a worker ends, all hear of it; what is over keeps nothing; what was given is sent, or an error."""
+"""Ends of workers: others are notified, memory is freed, and records are sent or an error is raised."""
 
 import pytest
 

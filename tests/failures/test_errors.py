@@ -34,7 +34,7 @@ def test_pickle(error: type[Exception]) -> None:
 
 
 def test_a_worker_that_is_stopped_sees_no_exception_that_it_may_catch() -> None:
-    """Checks what docs/errors.md says of the other workers, when one has failed."""
+    """Checks the statements of docs/errors.md on the other workers, when one has failed."""
     seen: list[BaseException] = []
     waits = threading.Event()
 

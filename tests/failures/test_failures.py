@@ -253,7 +253,7 @@ def end_at_two(x: int) -> Any:
 
 
 class Untold:
-    """Does not say whether it is true, nor whether it was seen, if it stands for 2."""
+    """Raises in `__bool__`, and in `__hash__` if it stands for 2."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -23,7 +23,7 @@ class Thing:
 
 
 class Watch:
-    """Weak references to what should die."""
+    """Weak references to objects that should be freed."""
 
     def __init__(self) -> None:
         self._refs: list[weakref.ref[Any]] = []
@@ -88,7 +88,7 @@ def functions(watch: Watch, scope: ps.Scope, handle: ps.InputHandle[Any]) -> Non
     streams.append(things.map(fn(1)).filter(fn(True)).flat_map(fn([1, 2])).inspect(fn(None)))
     streams.append(streams[-1].exchange(fn(0)).broadcast())
     streams.extend(streams[-1].partition(2, fn((1, 1))))
-    streams.append(streams[0].concat(streams[1]).branch(fn(False))[0].map_batch(fn([1])))
+    streams.append(streams[0].concat(streams[1]).branch(fn(False))[0].map_batches(fn([1])))
     streams.append(streams[-1].unary_frontier(ps.Exchange(fn(0)), "unary", constructor))
     streams.append(
         streams[-1].binary_frontier(streams[3], ps.Pipeline(), ps.Exchange(fn(1)), "binary", constructor)

@@ -1,4 +1,4 @@
-"""The program behind `make soak`: a few cases of each kind end well, and what is wrong is found."""
+"""The program behind `make soak`: a few cases of each kind end well, and planted defects are found."""
 
 import subprocess
 import sys

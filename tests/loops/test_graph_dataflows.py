@@ -1,4 +1,4 @@
-"""The graph dataflows of the Spark example and benches say what NetworkX says, on 1 to 3 workers."""
+"""The graph dataflows of the Spark example and benches agree with NetworkX, on 1 to 3 workers."""
 
 from collections.abc import Callable
 from typing import Any

@@ -97,7 +97,7 @@ def test_state_in_the_order_of_times(workers: int, data: Data, ttl: int | None) 
     )
     assert scanned == running == machine == results(sums)
     assert found(workers, data, lambda k: k.dedup(ttl=ttl)) == results(firsts)
-    largest = found(workers, data, lambda k: k.top_k(2, ttl=ttl).map(lambda r: (r[0], tuple(r[1]))))
+    largest = found(workers, data, lambda k: k.top_k_so_far(2, ttl=ttl).map(lambda r: (r[0], tuple(r[1]))))
     assert largest == results(tops)
 
 
@@ -198,7 +198,7 @@ def test_joins_in_time_are_those_of_each_turn(workers: int, left: Data, right: D
 @on_workers
 @given(data=DATA)
 def test_timers_run_in_their_turn(workers: int, data: Data) -> None:
-    def heard(context: Any, value: int) -> None:
+    def on_record(context: Any, value: int) -> None:
         context.state = (context.state or 0) + value
         context.set_timer(context.time + 2)
 
@@ -209,7 +209,7 @@ def test_timers_run_in_their_turn(workers: int, data: Data) -> None:
     for (time, key), _ in data.items():
         seen = sum(v for t, v in in_order(data, key) if t[1] == time[1] and t[0] < time[0] + 2)
         expected.append(((time[0] + 2, time[1]), (key, time[0] + 2, seen)))
-    assert found(workers, data, lambda k: k.process(heard, due)) == results(expected)
+    assert found(workers, data, lambda k: k.process(on_record, due)) == results(expected)
 
 
 @pytest.mark.parametrize("workers", WORKERS)

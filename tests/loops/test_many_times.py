@@ -277,11 +277,11 @@ def test_the_graphs_over_arrays(what: str, wait: bool, workers: int) -> None:
         nodes = list(range(worker.index, NODES, worker.peers))
         links, first = ps.ArrowInput(arrays.EDGES), ps.ArrowInput(LABELS if what == "components" else FOUND)
         with worker.dataflow() as scope:
-            edges, told = links.to_stream(scope), first.to_stream(scope)
+            edges, first_nodes = links.to_stream(scope), first.to_stream(scope)
             if what == "bfs":
-                answers = search(edges, told, NODES, found.__setitem__)
+                answers = search(edges, first_nodes, NODES, found.__setitem__)
             elif what == "components":
-                answers = label(edges, told, NODES, found.__setitem__)
+                answers = label(edges, first_nodes, NODES, found.__setitem__)
             else:
                 answers = rank(edges, NODES, 100, found.__setitem__)
             probe = answers.probe()

@@ -90,7 +90,7 @@ def test_enter_at_refuses_what_is_no_coordinate(wrong: ps.Time) -> None:
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_scope_with_sources_of_its_own(workers: int) -> None:
-    """Its parent cannot know of them but by being told, and must wait for them."""
+    """Its parent knows them only from the scope's reports, and must wait for them."""
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

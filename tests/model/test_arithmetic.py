@@ -1,6 +1,6 @@
 """Sums, counts, means and the greatest few beside Python's exact numbers, with values near the limits.
 
-A result is exact, or an `OverflowError` says of which column and key it is; there is nothing in between.
+A result is exact, or an `OverflowError` names its column and key.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ def test_parts_of_rows(updates: list[tuple[tuple[str, int], int]]) -> None:
         for build in (
             lambda s, n: s.collection([("a", 1)]).top_k(n),
             lambda s, n: s.collection([("a", 1)]).arrange().top_k(n),
-            lambda s, n: s.to_stream([1]).key_by(lambda x: x).top_k(n),
+            lambda s, n: s.to_stream([1]).key_by(lambda x: x).top_k_so_far(n),
             lambda s, n: (
                 s.to_stream([1])
                 .event_time(lambda x: x)[0]
@@ -398,7 +398,7 @@ def test_any_number_takes_all(n: int) -> None:
         columns = scope.to_stream(data).to_arrow(schema)
         return [
             scope.to_stream(data).top_k(n).capture(),
-            keyed.top_k(n).capture(),
+            keyed.top_k_so_far(n).capture(),
             keyed.window(ps.Tumbling(10)).top_k(n).capture(),
             columns.aggregate("k", **named([("at", f"top_{n}")])).to_records().capture(),
             columns.limit(n).to_records().capture(),

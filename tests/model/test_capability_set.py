@@ -14,7 +14,7 @@ TIMES = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 
 def with_capability(check: Callable[[ps.Capability], None]) -> Antichain:
-    """Runs a check with a capability at (0, 0); returns what is left of the frontier after it."""
+    """Runs a check with a capability at (0, 0); returns the frontier after it."""
     left: list[list[ps.Time]] = []
 
     def main(worker: ps.Worker) -> None:

@@ -2,7 +2,7 @@
 # mypy: disable-error-code="misc, assignment, arg-type"
 """One meaning of null, None, NaN, -0.0 and negative counts, in every operator that compares or computes.
 
-Each case is an operator on a few records, and what a model of a few lines of Python says of them. The rows of
+Each case is an operator on a few records, with the result of a model of a few lines of Python. The rows of
 the table in `docs/missing-values.md` are the families of the cases: a cell there is a rule that the cases test.
 """
 
@@ -171,7 +171,7 @@ def plain(value: Any) -> Any:
 
 
 class Case(NamedTuple):
-    """An operator, what it makes on some workers, and what the model says."""
+    """An operator, its result on some workers, and the result of the model."""
 
     family: str
     operator: str
@@ -216,7 +216,7 @@ def firsts(stream: Any) -> Any:
 
 
 def often(stream: Any) -> Any:
-    """The first of each result, as often as the last says."""
+    """The first part of each result, as often as its last part states."""
     return stream.flat_map(lambda result: [result[0]] * result[-1])
 
 
@@ -277,7 +277,7 @@ for operator, build, expected in [
         ONCE,
     ),
     ("KeyedStream.dedup", lambda a, b: keyed(a).dedup().map(lambda r: r[1]), ONCE),
-    ("KeyedStream.top_k", lambda a, b: firsts(keyed(a).top_k(9, lambda r: r[0]).filter(lambda r: len(r[1]) == 1)), ONCE),
+    ("KeyedStream.top_k_so_far", lambda a, b: firsts(keyed(a).top_k_so_far(9, lambda r: r[0]).filter(lambda r: len(r[1]) == 1)), ONCE),
     ("KeyedStream.process", lambda a, b: firsts(keyed(a).process(lambda c, r: c.emit((r[1],)))), GROUPS),
 ]:  # fmt: skip
     keys_of_records(KEYED, operator, build, expected)
@@ -286,6 +286,10 @@ for operator, build, expected in [
     ("Stream.join", lambda a, b: firsts(pairs(a).join(pairs(b))), VALUES_PAIRS),
     ("KeyedStream.join", lambda a, b: firsts(a.key_by(lambda row: row[1]).join(b.key_by(lambda row: row[1]))), VALUES_PAIRS),
     ("WindowedStream.join", lambda a, b: firsts(keyed(a).window(tumbling).join(keyed(b).window(tumbling))), VALUES_PAIRS),
+    ("Stream.join semi", lambda a, b: firsts(pairs(a).join(pairs(b), how="semi")), GROUPS),
+    ("Stream.join anti", lambda a, b: firsts(pairs(a).join(pairs(b), how="anti")), Counter()),
+    ("KeyedStream.join semi", lambda a, b: firsts(a.key_by(lambda row: row[1]).join(b.key_by(lambda row: row[1]), how="semi")), GROUPS),
+    ("WindowedStream.join semi", lambda a, b: firsts(keyed(a).window(tumbling).join(keyed(b).window(tumbling), how="semi")), GROUPS),
     ("KeyedStream.interval_join", lambda a, b: firsts(keyed(a).interval_join(keyed(b), lower=-99, upper=99)), VALUES_PAIRS),
     ("KeyedStream.asof_join", lambda a, b: firsts(keyed(a).asof_join(keyed(b), how="inner")), GROUPS),
     ("KeyedStream.table_join", lambda a, b: firsts(keyed(a).table_join(keyed(b))), GROUPS),
@@ -296,7 +300,7 @@ COUNT = [("v", "count")]
 
 
 def counted_column(stream: Any, column: str) -> Any:
-    """The rows, each as often as a column says."""
+    """The rows, each as often as a column states."""
     return stream.to_records().flat_map(lambda row: [row] * row[column])
 
 
@@ -510,7 +514,7 @@ def of_quantile(values: list[Any], workers: int) -> Any:
 
 def in_order(build: Callable[[Any], Any], values: list[Any], workers: int) -> list[Any]:
     """Returns what an operator sends, in its order; a capture sorts records itself."""
-    [records] = streams(lambda a: build(a).map_batch(lambda batch: [tuple(batch)]), values, workers=workers)
+    [records] = streams(lambda a: build(a).map_batches(lambda batch: [tuple(batch)]), values, workers=workers)
     return list(records)
 
 
@@ -519,6 +523,7 @@ for operator, of_one, model, groups in [
     ("ArrowStream.sort descending", of_rows(lambda a: a.sort("v", descending=True).limit(1), "v"), last, GROUPED),
     ("ArrowStream.aggregate top_k", of_top_k, last, GROUPED),
     ("ColumnCollection.top_k", of_column_collection(lambda c: c.top_k(1, "v", by="k")), last, GROUPED),
+    ("ColumnCollection.top_k ascending", of_column_collection(lambda c: c.top_k(1, "v", by="k", descending=False)), first, GROUPED),
     (
         "ColumnCollection.top_k of two columns",
         of_column_collection(lambda c: c.top_k(1, ["v", "at"], by="k").select("v")),
@@ -532,7 +537,7 @@ for operator, of_one, model, groups in [
 for operator, of_one, model, groups in [
     ("Collection.top_k", of_collection(lambda c: c.top_k(1)), last, GROUPED),
     ("WindowedStream.top_k", of_values(lambda a: a.window(tumbling).top_k(1).map(lambda r: r[-1])), last, WITHOUT_NONE),
-    ("KeyedStream.top_k", of_values(lambda a: a.top_k(1).map(lambda r: r[-1])), last, WITHOUT_NONE),
+    ("KeyedStream.top_k_so_far", of_values(lambda a: a.top_k_so_far(1).map(lambda r: r[-1])), last, WITHOUT_NONE),
     ("Stream.top_k", lambda v, w: [streams(lambda a: a.top_k(1), v, workers=w)], lambda v: [[last(v)]], WITHOUT_NONE),
     ("Stream.sort", lambda v, w: in_order(lambda a: a.sort(), v, w), lambda v: sorted(v, key=order), WITHOUT_NONE),
     (
@@ -735,6 +740,14 @@ for operator, build, given, expected in [
         lambda a, b: a.arrange().join(b.arrange()).map(record[0]),
         [PLACED, PLACED],
         VALUES_PAIRS,
+    ),
+    ("Collection.join semi", lambda a, b: a.join(b, how="semi").map(record[0]), [PLACED, PLACED], GROUPS),
+    ("Collection.join anti", lambda a, b: a.join(b, how="anti").map(record[0]), [PLACED, PLACED], Counter()),
+    (
+        "Arranged.join semi",
+        lambda a, b: a.arrange().join(b.arrange(), how="semi").map(record[0]),
+        [PLACED, PLACED],
+        GROUPS,
     ),
     ("Collection.semijoin", lambda a, b: a.semijoin(b).map(record[0]), [PLACED, OTHERS], SEMI),
     ("Collection.antijoin", lambda a, b: a.antijoin(b).map(record[0]), [PLACED, OTHERS], GROUPS - SEMI),
@@ -1128,7 +1141,7 @@ UNCONCERNED = {
     "accumulate",
     "forwarded",
     "limit",
-    "map_batch",
+    "map_batches",
     "enter_at",
     "binary_notify",
     "broadcast",
@@ -1151,7 +1164,6 @@ UNCONCERNED = {
     "inspect_time",
     "partition",
     "updates",
-    "map_batches",
     "connect_loop",
     "map_in_place",
     "ok_err",

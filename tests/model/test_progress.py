@@ -37,7 +37,7 @@ class Plan(NamedTuple):
         return found
 
     def hops(self, place: Place) -> Iterator[tuple[Place, Coordinates]]:
-        """Yields the places that a time goes to from here, and what is added to it."""
+        """Yields the next places of a time, and the summaries on the way."""
         if isinstance(place, Source):
             yield from ((target, (0,) * self.dims) for source, target in self.edges if source == place)
         else:

@@ -1,4 +1,4 @@
-"""Events of a cluster and of its inputs, as Python's `logging` hears them."""
+"""Events of a cluster and of its inputs in Python's `logging`."""
 
 import logging
 import re
@@ -18,28 +18,28 @@ RECORDS = 8192
 
 
 @pytest.fixture
-def heard(caplog: pytest.LogCaptureFixture) -> Any:
+def logged(caplog: pytest.LogCaptureFixture) -> Any:
     """The texts so far, each with its logger, of all levels."""
     with caplog.at_level(logging.DEBUG, "pointstamp"):
         yield lambda: [f"{record.name}: {record.getMessage()}" for record in caplog.records]
 
 
-def like(heard: Any, pattern: str) -> list[str]:
-    return [text for text in heard() if re.search(pattern, text)]
+def like(logged: Any, pattern: str) -> list[str]:
+    return [text for text in logged() if re.search(pattern, text)]
 
 
-def test_a_cluster_that_forms(heard: Any) -> None:
+def test_a_cluster_that_forms(logged: Any) -> None:
     processes_in_threads.execute(lambda worker: worker.barrier(), 2)
     for process in (0, 1):
         here = r"pointstamp\.net\.form: "
         assert like(
-            heard, rf"{here}a cluster forms \(process={process}, processes=2, address=127\S+, tls=false\)"
+            logged, rf"{here}a cluster forms \(process={process}, processes=2, address=127\S+, tls=false\)"
         )
-        assert like(heard, rf"{here}a process has joined \(process={process}, address=127\S+\)")
-        assert like(heard, rf"{here}the cluster has formed \(process={process}, after=\S+s\)")
+        assert like(logged, rf"{here}a process has joined \(process={process}, address=127\S+\)")
+        assert like(logged, rf"{here}the cluster has formed \(process={process}, after=\S+s\)")
 
 
-def test_a_process_that_is_not_there_is_dialled_again_and_that_is_said_once(heard: Any) -> None:
+def test_a_process_that_is_not_there_is_dialled_again_and_that_is_said_once(logged: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         absent, own = (f"127.0.0.1:{server.getsockname()[1]}" for server in (first, second))
     config = ps.Config(
@@ -47,21 +47,21 @@ def test_a_process_that_is_not_there_is_dialled_again_and_that_is_said_once(hear
     )
     with pytest.raises(ps.ClusterError):
         ps.execute(lambda worker: None, config=config)
-    [text] = like(heard, "dialled again")
+    [text] = like(logged, "dialled again")
     assert text.startswith("pointstamp.net.dial: a process is not reached yet")
     assert text.endswith(f"(process=0, address={absent}, why=nothing listens there)")
-    [text] = like(heard, "the cluster does not form")
+    [text] = like(logged, "the cluster does not form")
     assert "process=1" in text
     assert absent in text
 
 
-def test_a_process_with_another_secret_is_heard_of(heard: Any) -> None:
+def test_a_process_with_another_secret_is_heard_of(logged: Any) -> None:
     secrets = [{"secret": "of the tests"}, {"secret": "another"}]
     for outcome in processes_in_threads.outcomes(lambda worker: None, 2, each=secrets, connect_timeout=1.0):
         assert isinstance(outcome, ps.ClusterError)
-    assert like(heard, r"pointstamp\.cluster: a stranger at 127\S+ was turned away: .*secret")
-    assert len(like(heard, "the cluster does not form")) == 2
-    assert not like(heard, "another$|has joined")
+    assert like(logged, r"pointstamp\.cluster: a stranger at 127\S+ was turned away: .*secret")
+    assert len(like(logged, "the cluster does not form")) == 2
+    assert not like(logged, "another$|has joined")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of a POSIX system")
@@ -89,8 +89,8 @@ def main(worker):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_pressure_that_comes_and_goes(processes: int, heard: Any) -> None:
-    """Worker 1 reads nothing until the source of worker 0 has paused, and gone on as nothing moved."""
+def test_pressure_that_comes_and_goes(processes: int, logged: Any) -> None:
+    """Worker 1 reads nothing until the source of worker 0 has paused, and continued because nothing moved."""
     read = threading.Event()
 
     def main(worker: ps.Worker) -> int:
@@ -99,7 +99,7 @@ def test_pressure_that_comes_and_goes(processes: int, heard: Any) -> None:
             counted = scope.to_stream(records).exchange(lambda _: 1).value_counts().capture()
         worker.barrier()
         try:
-            while worker.index == 0 and not like(heard, "nothing moves"):
+            while worker.index == 0 and not like(logged, "nothing moves"):
                 worker.step_or_park(0.05)
         finally:
             if worker.index == 0:
@@ -114,18 +114,20 @@ def test_pressure_that_comes_and_goes(processes: int, heard: Any) -> None:
         counts = processes_in_threads.execute(main, 2, high_water=MARK)
     assert sum(counts) == RECORDS
     here = r"pointstamp\.channels\.pressure: "
-    [on, *_] = like(heard, rf"{here}sources pause: this process is pressed \(bytes=\d+, high_water={MARK}\)")
+    [on, *_] = like(logged, rf"{here}sources pause: this process is pressed \(bytes=\d+, high_water={MARK}\)")
     assert int(re.findall(r"bytes=(\d+)", on)[0]) > MARK
-    assert like(heard, rf"{here}this process is pressed no more \(bytes=\d+\)")
+    assert like(logged, rf"{here}this process is pressed no more \(bytes=\d+\)")
     assert like(
-        heard, rf"{here}nothing moves: the sources go on above the mark \(bytes=\d+, high_water={MARK}\)"
+        logged, rf"{here}nothing moves: the sources go on above the mark \(bytes=\d+, high_water={MARK}\)"
     )
-    assert like(heard, r"pointstamp\.engine\.run\.subgraph: a source is put aside \(dataflow=0, operator=1\)")
-    said = like(heard, rf"{here}another process says whether it is pressed \(process=[01], on=true\)")
+    assert like(
+        logged, r"pointstamp\.engine\.run\.subgraph: a source is put aside \(dataflow=0, operator=1\)"
+    )
+    said = like(logged, rf"{here}another process says whether it is pressed \(process=[01], on=true\)")
     assert bool(said) == (processes == 2)
 
 
-def test_a_dataflow_that_is_dropped(heard: Any) -> None:
+def test_a_dataflow_that_is_dropped(logged: Any) -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
             _, stream = scope.new_input()
@@ -133,4 +135,4 @@ def test_a_dataflow_that_is_dropped(heard: Any) -> None:
         worker.drop_dataflow(0)
 
     ps.execute(main)
-    assert "pointstamp.engine.worker: dataflow dropped (worker=0, dataflow=0)" in heard()
+    assert "pointstamp.engine.worker: dataflow dropped (worker=0, dataflow=0)" in logged()

@@ -1,4 +1,4 @@
-"""Pictures of a dataflow: what is drawn, where it stands, and that names stay names."""
+"""Pictures of a dataflow: their parts, their layout, and escaped names."""
 
 import re
 import xml.etree.ElementTree as ElementTree

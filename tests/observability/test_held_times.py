@@ -1,4 +1,4 @@
-"""Explanations of times that operators of the library hold, in words for those who use them."""
+"""Explanations of times that operators of the library hold, with the remedy of a program."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ def queue(stream: ps.Stream[int], scope: ps.Scope) -> ps.Stream[Any]:
 
 
 def lateness(stream: ps.Stream[int], scope: ps.Scope) -> ps.Stream[Any]:
-    return stream.event_time(lambda record: record, lateness=1000)[0].map_batch(list)
+    return stream.event_time(lambda record: record, lateness=1000)[0].map_batches(list)
 
 
 def stalled(worker: ps.Worker, probe: ps.ProbeHandle, what: str) -> str:

@@ -1,6 +1,6 @@
 """Logs that a stranger has made or damaged, and folders in which a stranger has put a link to be followed.
 
-What is read gives what it holds, or a `CodecError` that names the file and the row; memory follows the size
+Reading gives the contents, or a `CodecError` that names the file and the row; memory follows the size
 of the file.
 """
 
@@ -128,7 +128,7 @@ READ = """
 
 
 def outcomes(folder: Path) -> dict[str, str]:
-    """Returns the outcome of each, in a process that had to end and has nothing to say besides."""
+    """Returns the outcome of each, in a process that must end without further output."""
     program = [sys.executable, "-c", textwrap.dedent(READ), str(folder)]
     result = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
     assert (result.returncode, result.stderr) == (0, ""), (result.stdout[-300:], result.stderr[-2000:])

@@ -249,7 +249,7 @@ def test_an_interrupted_cell_interrupts_nothing_else(pair: ps.Interactive, tmp_p
 
 
 def test_an_interruption_that_wakes_nobody_is_noticed(pair: ps.Interactive) -> None:
-    """Strikes just before the main thread waits: the system tells another thread of it."""
+    """Strikes just before the main thread waits: the system delivers it to another thread."""
     waiting, gate = threading.Event(), threading.Event()
 
     def strike() -> None:

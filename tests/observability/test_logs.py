@@ -1,4 +1,4 @@
-"""Logs of a worker: logs that a dataflow reads, logs that were cut, what the engine says."""
+"""Logs of a worker: logs that a dataflow reads, truncated logs, and the engine's messages."""
 
 import logging
 from typing import Any
@@ -153,12 +153,12 @@ def test_the_engine_speaks_to_logging_at_the_level_that_it_wants(caplog: Any) ->
 
 
 def test_a_handler_that_fails_or_uses_the_package_harms_nothing() -> None:
-    heard: list[str] = []
+    logged: list[str] = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            heard.append(record.getMessage())
-            if len(heard) < 5:
+            logged.append(record.getMessage())
+            if len(logged) < 5:
                 ps.example(lambda scope: scope.empty().capture())
             raise RuntimeError("a handler of the program's")
 
@@ -174,4 +174,4 @@ def test_a_handler_that_fails_or_uses_the_package_harms_nothing() -> None:
         logging.raiseExceptions = before
         logging.getLogger("pointstamp").setLevel(level)
         logger.removeHandler(handler)
-    assert heard
+    assert logged

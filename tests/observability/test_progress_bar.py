@@ -1,4 +1,4 @@
-"""The progress bar: it stands where the probe does."""
+"""The progress bar follows the probe."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Reports of a program that waits: when it is interrupted, ended, asked from outside, or stands still."""
+"""Reports of a program that waits: when it is interrupted, ended, signalled, or stalled."""
 
 import os
 import signal

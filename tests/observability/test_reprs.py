@@ -108,7 +108,7 @@ def test_inputs_probes_and_loops_say_where_they_are() -> None:
 
 NAMED: dict[str, Any] = {
     "map_in_place": lambda stream: stream.map_in_place(id, name="mine"),
-    "map_batch": lambda stream: stream.map_batch(list, name="mine"),
+    "map_batches": lambda stream: stream.map_batches(list, name="mine"),
     "try_map": lambda stream: stream.try_map(str, name="mine")[0],
     "ok_err": lambda stream: stream.ok_err(lambda x: (True, x), name="mine")[0],
     "inspect": lambda stream: stream.inspect(id, name="mine"),

@@ -293,7 +293,7 @@ def test_a_wait_that_is_given_up_leaves_no_question_behind(servings: list[Any], 
         with pytest.raises(ps.StallError):
             wait()
         cluster.timeout = None
-        pair.run(id, timeout=PATIENCE)  # behind what they are told of it
+        pair.run(id, timeout=PATIENCE)  # behind the messages about it
         assert [each._waiting for each in servings] == [[], []]
         wait_until(lambda: not cluster._replies._open)
     for waits in (flow.out.next, settled):
@@ -464,25 +464,25 @@ def test_a_strict_input_of_a_session_refuses_what_it_has_not_added(session: ps.I
 
 def test_all_refusals_are_told_at_once_or_one_after_the_other(session: ps.Interactive) -> None:
     flow = session.dataflow(strict_ones)
-    told, removed = [], 0
+    refusals, removed = [], 0
     for number in range(5):
         for one in (flow.words, flow.others):
             try:
                 one.remove(f"w{number}")
                 removed += 1
             except ValueError as error:  # of those before: this one is not sent
-                told.append([str(error), *getattr(error, "__notes__", ())])
+                refusals.append([str(error), *getattr(error, "__notes__", ())])
     for _ in range(2):
         try:
             flow.settle(PATIENCE)
         except ValueError as error:
-            told.append([str(error), *getattr(error, "__notes__", ())])
-    more = [note for lines in told for note in lines if "refused: " in note]
-    assert len(told) + sum(int(note.split()[1]) for note in more) == removed, told
+            refusals.append([str(error), *getattr(error, "__notes__", ())])
+    more = [note for lines in refusals for note in lines if "refused: " in note]
+    assert len(refusals) + sum(int(note.split()[1]) for note in more) == removed, refusals
 
 
 def test_several_refusals_are_one_error_with_a_note() -> None:
-    """The worker is held until all have been sent, so that all are refused before the first is told."""
+    """The worker is held until all have been sent, so that all fail before the first error is raised."""
     begun, goes = threading.Event(), threading.Event()
 
     def held(worker: ps.Worker) -> None:

@@ -1,4 +1,4 @@
-"""Records that a session hands out, whatever happens on its workers: whole times, in time, to who may ask."""
+"""Records that a session returns, whatever its workers do: whole times, in time, to the right call."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ def test_no_message_of_a_session_waits_for_another_to_be_acknowledged() -> None:
 
 
 def test_what_a_worker_knows_later_than_another_waits_for_it(pair: ps.Interactive) -> None:
-    """The worker that hears last of a time has its records handed out with the others'."""
+    """The records of the last worker to complete a time are returned with the others'."""
     begun, gate = threading.Event(), threading.Event()
 
     def slow(scope: ps.Scope) -> Any:

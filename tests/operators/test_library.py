@@ -129,7 +129,7 @@ def test_state_machine_applies_values_in_time_order(workers: int, nested: bool, 
 
 
 @pytest.mark.parametrize("by_key", [False, True])
-@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @on_all
 @given(data=timed(st.tuples(st.sampled_from(["k", None, float("nan")]), st.integers(0, 3), st.booleans())))
 def test_join_per_time(workers: int, nested: bool, data: Timed, how: Any, by_key: bool) -> None:
@@ -139,7 +139,9 @@ def test_join_per_time(workers: int, nested: bool, data: Timed, how: Any, by_key
     for time, records in by_time(data, nested).items():
         ours = [(key, value) for key, value, left in records if left]
         theirs = [(key, value) for key, value, left in records if not left]
-        some = [(key, a, b) for key, a in ours for other, b in theirs if key == other]
+        some: list[Any] = [(key, a, b) for key, a in ours for other, b in theirs if key == other]
+        if how in {"semi", "anti"}:
+            some = [(key, a) for key, a in ours if (key in dict(theirs)) == (how == "semi")]
         if how in {"left", "full"}:
             some += [(key, a, None) for key, a in ours if key not in dict(theirs)]
         if how in {"right", "full"}:
@@ -157,10 +159,17 @@ def test_join_per_time(workers: int, nested: bool, data: Timed, how: Any, by_key
         return left.join(right, fn, how=how)
 
     def flat(stream: ps.Stream[Any]) -> ps.Stream[Any]:
+        if how in {"semi", "anti"}:
+            return joined(stream, None).map(lambda r: (repr(r[0]), r[1]))
         return joined(stream, None).map(lambda r: (repr(r[0]), *r[1]))
 
     assert on_workers(workers, nested, data, flat) == expected
-    assert on_workers(workers, nested, data, lambda s: joined(s, lambda k, a, b: (repr(k), a, b))) == expected
+    if how in {"semi", "anti"}:
+        with pytest.raises(TypeError, match=f"how='{how}' makes no pairs for fn: leave fn out"):
+            on_workers(workers, nested, data, lambda s: joined(s, lambda *pair: pair))
+    else:
+        made = on_workers(workers, nested, data, lambda s: joined(s, lambda k, a, b: (repr(k), a, b)))
+        assert made == expected
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -305,7 +314,7 @@ def test_counts_of_many_distinct_records_are_sent_before_the_time_closes() -> No
     def build(scope: ps.Scope) -> list[int]:
         totals: list[int] = []
         counted = scope.to_stream(range(n)).concat(scope.to_stream(range(n))).value_counts()
-        counted.map_batch(lambda batch: [sum(c for _, c in batch), len(batch)]).inspect(totals.append)
+        counted.map_batches(lambda batch: [sum(c for _, c in batch), len(batch)]).inspect(totals.append)
         return totals
 
     assert sum(sum(totals) for totals in run(2, build)) == 2 * 2 * n + n

@@ -1,4 +1,4 @@
-"""Mistakes that people make: each is refused with a sentence that names the cure."""
+"""Common mistakes: each is refused with a message that names the remedy."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_function_may_yield_where_it_has_any_number_of_results() -> None:
         pairs = scope.collection([(1, 2)])
         return [
             numbers.flat_map(produce).capture(),
-            numbers.map_batch(produce).capture(),
+            numbers.map_batches(produce).capture(),
             pairs.flat_map(produce).capture(),
             pairs.map_groups(produce).capture(),
         ]

@@ -158,8 +158,16 @@ FAMILIES: dict[str, list[tuple[str, Build, list[str]]]] = {
             stream(lambda s: s.flat_map(lambda x: None)),
             ["not None", "return a list"],
         ),
-        ("map_batch that returns a number", stream(lambda s: s.map_batch(sum)), ["map_batch returns", "[3]"]),
-        ("map_batch that returns text", stream(lambda s: s.map_batch(str)), ["map_batch returns", "letters"]),
+        (
+            "map_batches that returns a number",
+            stream(lambda s: s.map_batches(sum)),
+            ["map_batches returns", "[3]"],
+        ),
+        (
+            "map_batches that returns text",
+            stream(lambda s: s.map_batches(str)),
+            ["map_batches returns", "letters"],
+        ),
         (
             "flat_map of a collection",
             pairs(lambda c: c.flat_map(lambda r: r[0])),
@@ -453,7 +461,7 @@ def test_what_is_there_may_be_removed_from_a_strict_input() -> None:
 SECONDS, MILLISECONDS = 1_700_000_000, 1_700_000_000_000
 
 
-def told(times: list[int], operator: Callable[[Any], Any]) -> list[str]:
+def warned(times: list[int], operator: Callable[[Any], Any]) -> list[str]:
     """Returns the warnings where records have these event times."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -506,7 +514,7 @@ def timestamps_late(lateness: Any) -> Callable[[Any], Any]:
     ],
 )
 def test_a_length_in_another_unit_than_the_times_is_told(time: int, operator: Any, words: list[str]) -> None:
-    [message] = told([time, time + 1000], operator)
+    [message] = warned([time, time + 1000], operator)
     for word in words:
         assert word in message
 
@@ -528,7 +536,7 @@ def test_a_length_in_another_unit_than_the_times_is_told(time: int, operator: An
     ],
 )
 def test_a_length_that_fits_is_not(time: int, operator: Any) -> None:
-    assert told([time, time + 1000], operator) == []
+    assert warned([time, time + 1000], operator) == []
 
 
 @pytest.mark.parametrize("name", ["semijoin", "antijoin"])

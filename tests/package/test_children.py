@@ -1,4 +1,4 @@
-"""A program that a test runs and that has no end is ended, with what it started, and says where it stood."""
+"""A program of a test that does not end is ended with its processes, and reports its position."""
 
 import os
 import sys

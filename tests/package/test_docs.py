@@ -1,4 +1,4 @@
-"""The programs in the book run, and print what it says that they print; its pictures show what happens.
+"""The programs in the book run and print the shown output; its pictures are those that their scripts draw.
 
 A chapter is a Markdown file in docs/. Two kinds of fenced block hold Python, and no others may:
 
@@ -230,7 +230,7 @@ def resolved(module: str, name: str) -> type:
 
 
 def not_shown(kind: type, options: dict[str, str]) -> set[str]:
-    """The public members of a class that its entry leaves out: those of bases, unless it asks for them."""
+    """The public members of a class that its entry leaves out: those of bases, unless it includes them."""
     if "no-members" in options:
         return set()
     own = [base for base in kind.__mro__ if base.__module__.startswith("pointstamp")]

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of what is written in Rust; pytest finds those of Python modules itself."""
+"""The examples in the docstrings of the extension; pytest finds those of Python modules itself."""
 
 import doctest
 import inspect

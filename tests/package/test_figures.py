@@ -1,4 +1,4 @@
-"""The book says nothing of speed but what is in benches/figures.json, of `make bench`."""
+"""Figures of speed in the book are those of benches/figures.json, from `make bench`."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Writers write to plain files of one name, and follow no link that lies in their place."""
+"""Writers write to plain files of one name, and follow no link in their place."""
 
 import ast
 import os

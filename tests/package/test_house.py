@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and SECURITY.md say what the tree is."""
+"""CONTRIBUTING.md and SECURITY.md agree with the tree."""
 
 import ast
 import itertools
@@ -139,7 +139,7 @@ WAITS = {"wait": 0, "join": 0, "result": 0, "acquire": 0, "wait_for": 1, "receiv
 
 
 def waits_without_a_limit(path: Path) -> list[int]:
-    """The lines of a file at which something waits without a limit, and does not say why."""
+    """The lines of a file that wait without a limit and without a reason."""
     text = path.read_text()
     lines = text.splitlines()
     found = []
@@ -157,7 +157,7 @@ def waits_without_a_limit(path: Path) -> list[int]:
 
 
 def test_what_waits_without_a_limit_says_why() -> None:
-    """A comment near it begins with "No limit:", and says what else ends the wait."""
+    """A comment near it begins with "No limit:", and names the end of the wait."""
     waits = {path: waits_without_a_limit(path) for path in sorted(PACKAGE.rglob("*.py"))}
     assert {path.relative_to(ROOT).as_posix(): lines for path, lines in waits.items() if lines} == {}
 

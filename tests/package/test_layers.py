@@ -1,4 +1,4 @@
-"""The check of what lies on what finds what it is for, and fails when it finds nothing."""
+"""The check of module layering finds violations, and fails when it finds no modules."""
 
 import shutil
 from pathlib import Path

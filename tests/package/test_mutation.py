@@ -1,4 +1,4 @@
-"""`tools/mutate.py`: a change that no test notices is named, and so are those that do not compile."""
+"""`tools/mutate.py` names changes that no test notices, and changes that do not compile."""
 
 import re
 import shutil

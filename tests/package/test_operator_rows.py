@@ -27,7 +27,7 @@ CLASSES = [
 
 
 def methods() -> set[str]:
-    """Each public method; one that a class has from another of these is that one's."""
+    """Each public method; an inherited one is that of the class that defines it."""
     found: set[str] = set()
     for place, owner in enumerate(CLASSES):
         for name, method in inspect.getmembers(owner, callable):

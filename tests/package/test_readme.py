@@ -1,4 +1,4 @@
-"""The programs in README.md run, and print what it says that they print."""
+"""The programs in README.md run and print the shown output."""
 
 import re
 import subprocess

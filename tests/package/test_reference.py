@@ -153,7 +153,7 @@ def test_every_public_function_has_an_example() -> None:
 
 
 def test_every_public_class_has_an_example() -> None:
-    """Its own, or that of one of its methods."""
+    """Its own example, or that of one of its methods."""
     missing = [
         entry.name
         for entry in ENTRIES

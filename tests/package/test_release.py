@@ -1,4 +1,4 @@
-"""The checks of a release find what is wrong, and say what cannot be run here."""
+"""The checks of a release find defects, and name the checks that cannot be run here."""
 
 import io
 import subprocess

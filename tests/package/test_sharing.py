@@ -1,4 +1,4 @@
-"""Workers share the tests by file; one that dies is replaced, and its last test is not run again."""
+"""Workers share the tests by file; a killed worker is replaced, and its last test is not run again."""
 
 import os
 import subprocess

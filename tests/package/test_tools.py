@@ -1,4 +1,4 @@
-"""The scripts behind the Makefile: what is missing is named with a way to get it, and a limit is a limit."""
+"""The scripts behind the Makefile: they name what is missing and how to get it, and enforce limits."""
 
 import os
 import shutil

@@ -1,6 +1,6 @@
 """Types that a checker infers of programs without annotations: `make lint` checks this file, nothing runs it.
 
-Each `assert_type` fails where an editor would know less than it says.
+Each `assert_type` fails where an editor would infer another type.
 """
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ def keyed_state(pairs: ps.Stream[tuple[str, int]]) -> None:
 def record_verbs(words: ps.Stream[str], pairs: ps.Stream[tuple[str, int]], sink: Sink) -> None:
     assert_type(words.flat_map(list), ps.Stream[str])
     assert_type(words.map_in_place(print), ps.Stream[str])
-    assert_type(words.map_batch(lambda batch: [len(batch)]), ps.Stream[int])
+    assert_type(words.map_batches(lambda batch: [len(batch)]), ps.Stream[int])
     assert_type(words.try_map(len), tuple[ps.Stream[int], ps.Stream[tuple[str, Exception]]])
     assert_type(words.async_map(awaited), tuple[ps.Stream[Any], ps.Stream[tuple[str, Exception]]])
     assert_type(words.ok_err(lambda word: (True, word)), tuple[ps.Stream[Any], ps.Stream[Any]])
@@ -136,6 +136,7 @@ def record_verbs(words: ps.Stream[str], pairs: ps.Stream[tuple[str, int]], sink:
     assert_type(words.concat(words), ps.Stream[str])
     assert_type(pairs.join(pairs), ps.Stream[tuple[str, tuple[int, int]]])
     assert_type(pairs.join(pairs, how="full"), ps.Stream[tuple[str, tuple[int | None, int | None]]])
+    assert_type(pairs.join(pairs, how="semi"), ps.Stream[tuple[str, int]])
     assert_type(pairs.join(pairs, lambda word, a, b: a * 0.5), ps.Stream[float])
     assert_type(pairs.aggregate(lambda _, n, total: total + n, default=float), ps.Stream[tuple[str, float]])
     assert_type(words.accumulate(int, lambda n, batch: n + len(batch), combine=max), ps.Stream[int])
@@ -169,8 +170,9 @@ def record_verbs(words: ps.Stream[str], pairs: ps.Stream[tuple[str, int]], sink:
 def nested_verbs(words: ps.Stream[str], columns: ps.ArrowStream, inner: ps.Scope) -> None:
     assert_type(words.enter(inner), ps.Stream[str])
     assert_type(words.enter_at(inner, len), ps.Stream[str])
-    assert_type(words.enter(inner).leave(), ps.Stream[str])
-    assert_type(columns.enter(inner).leave(), ps.ArrowStream)
+    assert_type(words.leave(), ps.Stream[str])
+    assert_type(columns.enter(inner), ps.ArrowStream)
+    assert_type(columns.leave(), ps.ArrowStream)
 
 
 async def awaited(word: str) -> int:
@@ -184,6 +186,50 @@ def nothing(info: ps.OperatorInfo) -> Callable[[ps.FrontieredInput[Any]], None]:
 class Echo(ps.Vertex):
     def on_recv(self, edge: int, messages: list[Any], time: ps.Time) -> None:
         self.send_by(0, messages, time)
+
+
+def nested_collections(
+    words: ps.Collection[str],
+    rows: ps.ColumnCollection,
+    arranged: ps.Arranged[str, int],
+    inner: ps.Scope,
+) -> None:
+    assert_type(words.enter(inner), ps.Collection[str])
+    assert_type(words.leave(), ps.Collection[str])
+    assert_type(rows.enter(inner), ps.ColumnCollection)
+    assert_type(rows.leave(), ps.ColumnCollection)
+    assert_type(arranged.enter(inner), ps.Arranged[str, int])
+
+
+def captures(
+    words: ps.Stream[str], columns: ps.ArrowStream, changes: ps.Collection[str], rows: ps.ColumnCollection
+) -> None:
+    assert_type(words.capture().extract(), list[tuple[ps.Time, list[str]]])
+    assert_type(columns.capture().extract(), list[tuple[ps.Time, list[pa.RecordBatch]]])
+    assert_type(changes.capture().extract(), list[tuple[ps.Time, list[tuple[str, int]]]])
+    assert_type(rows.capture().extract(), list[tuple[ps.Time, Any]])
+
+
+def columns_of_both(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+    return lambda left, right, output: None
+
+
+def column_operators(columns: ps.ArrowStream, words: ps.Stream[str], sink: Sink) -> None:
+    pacts = (ps.Pipeline(), ps.Pipeline())
+    assert_type(columns.unary_frontier(ps.Pipeline(), "columns", columns_of), ps.ArrowStream)
+    assert_type(columns.unary_notify(ps.Pipeline(), "columns", [], print), ps.ArrowStream)
+    assert_type(columns.binary(words, *pacts, "columns", columns_of_both), ps.ArrowStream)
+    assert_type(columns.binary_frontier(words, *pacts, "columns", columns_of_both), ps.ArrowStream)
+    assert_type(columns.binary_notify(words, *pacts, "columns", [], print), ps.ArrowStream)
+    assert_type(columns.vertex(Echo), ps.ArrowStream)
+    assert_type(columns.write(sink), ps.Stream[Any])
+    columns.sink(ps.Pipeline(), "sink", nothing)
+
+
+def column_loop(scope: ps.Scope) -> None:
+    handle, turns = scope.loop_variable(schema=pa.schema([]))
+    assert_type(turns, ps.ArrowStream)
+    turns.connect_loop(handle)
 
 
 def two_inputs(words: ps.Stream[str], numbers: ps.Stream[int]) -> None:
@@ -213,6 +259,7 @@ def keyed_verbs(words: ps.Stream[str]) -> None:
     assert_type(words.key_by(str.upper, len), ps.KeyedStream[str, int])
     assert_type(by_length.map_values(str), ps.KeyedStream[int, str])
     lengths = by_length.map_values(str)
+    assert_type(lengths, ps.KeyedStream[int, str])
     counted = lengths.aggregate(lambda _, word, total: total + len(word), default=int)
     assert_type(counted, ps.Stream[tuple[int, int]])
     said = lengths.aggregate(
@@ -225,10 +272,11 @@ def keyed_verbs(words: ps.Stream[str]) -> None:
     assert_type(lengths.running("count"), ps.Stream[tuple[int, Any]])
     assert_type(lengths.state_machine(with_state, default=int), ps.Stream[str])
     assert_type(lengths.reduce(max), ps.Stream[tuple[int, str]])
-    assert_type(lengths.top_k(2, len), ps.Stream[tuple[int, list[str]]])
+    assert_type(lengths.top_k_so_far(2, len), ps.Stream[tuple[int, list[str]]])
     assert_type(lengths.window(ps.Tumbling(10)), ps.WindowedStream[int, str])
     assert_type(lengths.join(by_length), ps.Stream[tuple[int, tuple[str, str]]])
     assert_type(lengths.join(by_length, how="left"), ps.Stream[tuple[int, tuple[str | None, str | None]]])
+    assert_type(lengths.join(by_length, how="anti"), ps.Stream[tuple[int, str]])
     assert_type(lengths.join(by_length, lambda length, a, b: length * 0.5), ps.Stream[float])
     assert_type(lengths.dedup(), ps.Stream[str])
     assert_type(lengths.process(print), ps.Stream[Any])
@@ -290,6 +338,12 @@ def column_verbs(columns: ps.ArrowStream, rows: ps.ColumnCollection) -> None:
     assert_type(columns.branch_when(lambda time: time == 1), tuple[ps.ArrowStream, ps.ArrowStream])
     assert_type(columns.inspect_batch(print), ps.ArrowStream)
     assert_type(columns.to_collection(), ps.ColumnCollection)
+    assert_type(columns.broadcast(), ps.ArrowStream)
+    assert_type(columns.delay_batch(lambda time: time), ps.ArrowStream)
+    assert_type(columns.reclock(columns), ps.ArrowStream)
+    assert_type(columns.probe(), ps.ProbeHandle)
+    assert_type(columns.probe_with(ps.ProbeHandle()), ps.ArrowStream)
+    columns.capture_into(ps.EventWriter("columns.events"))
     assert_type(rows.select("a", b=ps.col("a") * 2), ps.ColumnCollection)
     assert_type(rows.with_columns(b=ps.col("a") * 2), ps.ColumnCollection)
     assert_type(rows.rename({"a": "b"}), ps.ColumnCollection)
@@ -308,6 +362,10 @@ def column_verbs(columns: ps.ArrowStream, rows: ps.ColumnCollection) -> None:
     assert_type(rows.negate(), ps.ColumnCollection)
     assert_type(rows.consolidate(), ps.ColumnCollection)
     assert_type(rows.iterate(lambda scope, turn: turn), ps.ColumnCollection)
+    groups = rows.map_groups(lambda key, values: [], by="a", of="b", schema=pa.schema([]))
+    assert_type(groups, ps.ColumnCollection)
+    assert_type(rows.probe(), ps.ProbeHandle)
+    rows.capture_into(ps.EventWriter("rows.events"))
     assert_type(rows.updates(), ps.ArrowStream)
     assert_type(columns.to_records(), ps.Stream[dict[str, Any]])
     assert_type(rows.to_records(), ps.Collection[tuple[Any, ...]])
@@ -325,6 +383,7 @@ def collection_verbs(words: ps.Collection[str]) -> None:
     assert_type(words.probe(), ps.ProbeHandle)
     assert_type(pairs.join(pairs), ps.Collection[tuple[str, tuple[int, int]]])
     assert_type(pairs.join(pairs, how="left"), ps.Collection[tuple[str, tuple[int | None, int | None]]])
+    assert_type(pairs.join(pairs, how="anti"), ps.Collection[tuple[str, int]])
     assert_type(pairs.join(pairs, lambda word, a, b: a * 0.5), ps.Collection[float])
     assert_type(pairs.min(), ps.Collection[tuple[str, int]])
     assert_type(pairs.max(), ps.Collection[tuple[str, int]])
@@ -353,3 +412,5 @@ def collection_verbs(words: ps.Collection[str]) -> None:
     assert_type(arranged.max(), ps.Collection[tuple[str, int]])
     assert_type(arranged.top_k(2), ps.Collection[tuple[str, int]])
     assert_type(arranged.map_groups(lambda word, counted: [1.0]), ps.Collection[tuple[str, float]])
+    assert_type(arranged.join(pairs, how="semi"), ps.Collection[tuple[str, int]])
+    words.capture_into(ps.EventWriter("words.events"))

@@ -1,4 +1,4 @@
-"""Checks at the end of a dataflow's block: errors name the line of what is wrong."""
+"""Checks at the end of a dataflow's block: errors name the line of the mistake."""
 
 from collections.abc import Callable
 from contextlib import suppress

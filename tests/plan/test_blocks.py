@@ -81,7 +81,7 @@ def test_columns_and_updates_are_sent_inside_the_block(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_worker_steps_inside_the_block(workers: int) -> None:
-    """Dataflows that run go on, and one that is being built waits for the end of its block."""
+    """Running dataflows continue, and a dataflow that is being built waits for the end of its block."""
 
     def main(worker: ps.Worker) -> Any:
         seen: list[int] = []

@@ -119,7 +119,7 @@ def test_after_lowering(end: str, workers: int) -> None:
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_while_a_dataflow_runs_its_plan_has_no_arguments(workers: int) -> None:
-    """An iterable that was read to its end is gone while the dataflow goes on."""
+    """An iterable that was read to its end is freed while the dataflow continues."""
 
     def main(worker: ps.Worker) -> Any:
         given = Given()

@@ -49,7 +49,7 @@ def main(worker):
 FLOODING = """
 def main(worker):
     with worker.dataflow() as scope:
-        scope.to_stream(range(1 << 60)).exchange(lambda x: x).map_batch(lambda batch: [len(batch)])
+        scope.to_stream(range(1 << 60)).exchange(lambda x: x).map_batches(lambda batch: [len(batch)])
     worker.barrier()
     say("running")
     worker.run()

@@ -113,7 +113,7 @@ def test_two_processes_with_the_same_number_are_refused() -> None:
 
 
 def test_a_secret_that_differs_is_refused() -> None:
-    """The one that connects is told; the one that was called goes on waiting: any program may call."""
+    """The connecting process gets the error; the other waits on, since any program may connect."""
     with Cluster(ADD, 2, start=[0]) as cluster:
         wrong = cluster.start(1, secret="another")
         cluster.end(SECONDS, [1])

@@ -45,10 +45,10 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class Served:
-    """A server that keeps what it was told, and how its conversations ended."""
+    """A server that keeps the messages that it received, and the ends of its connections."""
 
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.received: list[Any] = []
         self.ended: list[BaseException] = []
         self.server = Server(HERE, SECRET, self._serve, "driver")
         self.address = (HERE, self.server.port)
@@ -56,7 +56,7 @@ class Served:
     def _serve(self, channel: MessageChannel) -> None:
         try:
             while True:
-                self.heard.append(channel.receive())
+                self.received.append(channel.receive())
                 channel.send("yes")
         except (OSError, EOFError) as error:
             self.ended.append(error)
@@ -81,7 +81,7 @@ Change = Callable[[int, bytes], list[bytes]]
 
 
 class Relay:
-    """Passes on what two say, with the client's side changed; what it read is kept."""
+    """Relays the bytes of two sides, with the client's side changed; the read bytes are kept."""
 
     def __init__(self, there: tuple[str, int], change: Change) -> None:
         self.pieces: list[bytes] = []
@@ -169,7 +169,7 @@ def test_what_is_changed_on_the_way_ends_the_conversation_unread(served: Served,
             error = served.until_ended()
     finally:
         relay.close()
-    assert served.heard == ["first"]
+    assert served.received == ["first"]
     assert isinstance(error, OSError), "an end between two messages is no attack"
 
 
@@ -182,7 +182,7 @@ def test_what_is_sent_back_to_its_sender_is_not_read(served: Served) -> None:
                 client.receive()
     finally:
         relay.close()
-    assert served.heard == []
+    assert served.received == []
 
 
 def test_a_relay_that_changes_nothing_is_a_wire(served: Served) -> None:
@@ -209,7 +209,7 @@ def test_a_handshake_that_is_changed_is_none(
     finally:
         relay.close()
     served.server.close()
-    assert served.heard == []
+    assert served.received == []
     assert not served.ended, "no party was served"
     assert "a stranger at 127.0.0.1:" in caplog.text
 
@@ -229,7 +229,7 @@ def test_a_recording_is_refused_and_takes_no_room(served: Served, caplog: pytest
             while replaying.recv(1 << 16):
                 pass
     wait_for(lambda: caplog.text.count("it repeats what another has said") == 3)
-    assert served.heard == ["first"]
+    assert served.received == ["first"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_who_differs_is_refused_and_logged(
     with pytest.raises(ps.ClusterError, match=why):
         connect(served.address, secret, name)
     wait_for(lambda: any(why in r.getMessage() and r.name == "pointstamp.channel" for r in caplog.records))
-    assert served.heard == []
+    assert served.received == []
 
 
 def test_another_version_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,11 +270,11 @@ def test_a_stranger_is_told_nothing_and_holds_nobody_up(served: Served) -> None:
     with socket.create_connection(served.address) as rubbish:
         rubbish.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
         rubbish.settimeout(60)
-        heard = b""
+        received = b""
         with suppress(ConnectionResetError):  # it was cut off with what it had sent still unread
             while more := rubbish.recv(100):
-                heard += more
-        assert len(heard) <= 64, "a challenge and an answer at most"
+                received += more
+        assert len(received) <= 64, "a challenge and an answer at most"
     with connect(served.address, SECRET, "driver") as channel:  # while another is silent
         channel.send(1)
         assert channel.receive() == "yes"
@@ -315,23 +315,23 @@ def test_no_more_strangers_are_heard_than_the_limit_says(
     monkeypatch.setattr(message_channel, "PATIENCE", 3600.0)
     monkeypatch.setattr(gate, "GRACE", 3600.0)
     guests = served.server._gate.guests
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.HEARD)]
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.GUESTS)]
     last = f"127.0.0.1:{flood[-1].getsockname()[1]}"
-    wait_for(lambda: len(guests) >= gate.HEARD)
+    wait_for(lambda: len(guests) >= gate.GUESTS)
     most = 0
     for stranger in flood[:-1]:
         most = max(most, len(guests))
         stranger.close()
     wait_for(lambda: [guest.origin for guest in list(guests)] == [last])
-    assert most == gate.HEARD
+    assert most == gate.GUESTS
     flood[-1].close()
 
 
 def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silent strangers, far more than are heard at once, from before who belongs here until after."""
-    # If strangers kept their places, no other caller would ever be heard.
+    """Silent strangers, far more than are handled at once, from before a member connects until after."""
+    # If strangers kept their places, no other caller would ever be handled.
     monkeypatch.setattr(message_channel, "PATIENCE", 3600.0)
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.HEARD)]
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.GUESTS)]
     try:
         for number in range(3):
             flood += [socket.create_connection(served.address, timeout=60) for _ in range(8)]
@@ -343,7 +343,7 @@ def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPat
     finally:
         for stranger in flood:
             stranger.close()
-    assert served.heard == [0, 1, 2]
+    assert served.received == [0, 1, 2]
 
 
 def test_who_has_shown_the_secret_is_not_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,8 +353,8 @@ def test_who_has_shown_the_secret_is_not_sent_away(served: Served, monkeypatch: 
     member = gate.Guest(near, "a member")
     member.proved = True
     guests.append(member)
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.HEARD)]
-    wait_for(lambda: len(guests) >= gate.HEARD)
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.GUESTS)]
+    wait_for(lambda: len(guests) >= gate.GUESTS)
     with connect(served.address, SECRET, "driver") as client:
         client.send(1)
         assert client.receive() == "yes"
@@ -404,7 +404,7 @@ def test_recordings_of_the_oldest_alone_are_forgotten(monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal to this process")
 def test_who_connects_hears_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other end accepts and says nothing."""
+    """The other end accepts and sends nothing."""
     monkeypatch.setattr(message_channel, "PATIENCE", 3600.0)
     listener = socket.create_server((HERE, 0))
     accepted: list[socket.socket] = []
@@ -597,7 +597,7 @@ def test_messages_of_many_threads_stay_whole(ends: Pair, served: Served) -> None
     with connect(served.address, SECRET, "driver") as client:
         threads += sending(client)
         assert [client.receive() for _ in range(160)] == ["yes"] * 160
-        are_whole(served.heard)
+        are_whole(served.received)
     for thread in threads:
         thread.join(60)
 

@@ -1,6 +1,6 @@
 """Processes on hosts of their own: network namespaces joined by a bridge, with delay and loss added.
 
-Linux only, and only for who may make network namespaces; skipped elsewhere, with the reason.
+Linux only, and only with the right to make network namespaces; skipped elsewhere, with the reason.
 """
 
 import fcntl
@@ -222,7 +222,7 @@ def test_three_hosts_started_one_after_another(hosts: Hosts) -> None:
 
 
 def test_a_host_that_is_unplugged_is_lost(hosts: Hosts) -> None:
-    """No packet says so: the connections are as open as before."""
+    """No packet reports it: the connections stay open."""
     hosts.join()
     program = COUNT.replace("range(20)", "range(1 << 60)")
     with Cluster(

@@ -1,4 +1,4 @@
-"""The same programs on several processes: what comes out is what comes out of one worker."""
+"""The same programs on several processes: the results are those of one worker."""
 
 import gc
 import os

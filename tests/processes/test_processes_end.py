@@ -77,7 +77,7 @@ def cluster(body: str, processes: int, workers: int = 1) -> Cluster:
 
 
 def raised(process: Process) -> str:
-    """The exception, and the first line of what it says."""
+    """The exception, and the first line of its text."""
     assert process.code == 7, process
     assert "panic" not in process.err
     return process.out.splitlines()[-1]

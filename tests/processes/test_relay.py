@@ -1,4 +1,4 @@
-"""A relay between two processes, which knows no secret, and puts something of its own among what they say."""
+"""A relay between two processes, which knows no secret, and inserts bytes of its own."""
 
 import pickle
 import socket
@@ -46,7 +46,7 @@ def frames(path: str) -> bytes:
 
 
 class Relay:
-    """Passes on what comes; `put` writes to who connected."""
+    """Relays all bytes; `put` writes to the client."""
 
     def __init__(self, there: tuple[str, int]) -> None:
         self._there = there

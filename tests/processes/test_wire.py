@@ -1,4 +1,4 @@
-"""Batches as bytes for other processes: what comes back, what is shared, and what is refused."""
+"""Batches as bytes for other processes: decoded records, shared buffers, and refused records."""
 
 import array
 import pickle

@@ -48,7 +48,7 @@ class _Out:
 
 
 class Cut:
-    """A program that is run in parts: each part goes on from the checkpoint of the part before.
+    """A program that is run in parts: each part resumes from the checkpoint of the part before.
 
     Args:
         folder: For its files.
@@ -104,7 +104,7 @@ class Cut:
 
 
 def outs(made: Any) -> list[_Out]:
-    """Collects what comes out of streams."""
+    """Collects the records of streams."""
     streams = made if isinstance(made, list | tuple) else (made,)
     outs = []
     for number, stream in enumerate(streams):

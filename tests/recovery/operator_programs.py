@@ -138,7 +138,7 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "Stream.inspect_time": lambda s: s.inspect_time(lambda _record, _time: None),
     "Stream.join": lambda s: pairs(s).join(pairs(s).filter(lambda pair: pair[1] > 8)),
     "Stream.map": lambda s: s.map(lambda record: record["n"]),
-    "Stream.map_batch": lambda s: s.map_batch(lambda records: [record["n"] for record in records]),
+    "Stream.map_batches": lambda s: s.map_batches(lambda records: [record["n"] for record in records]),
     "Stream.map_in_place": lambda s: s.map_in_place(lambda record: record.update(more=1)),
     "Stream.ok_err": lambda s: s.ok_err(lambda record: (record["n"] > 8, record)),
     "Stream.partition": lambda s: s.partition(3, lambda record: (record["n"] % 3, record)),
@@ -179,7 +179,7 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
         in_turns(s, lambda one, _: one.scan(lambda _, n, total: total + n, default=int, ttl=2)),
     ),
     "KeyedStream.table_join": lambda s: keyed(s).table_join(others(s), ttl=4, how="left"),
-    "KeyedStream.top_k": lambda s: keyed(s).top_k(2),
+    "KeyedStream.top_k_so_far": lambda s: keyed(s).top_k_so_far(2),
     "KeyedStream.window": lambda s: (
         keyed(s).window(ps.Sliding(6, every=2), early=3).count(),
         keyed(s).window(ps.Session(gap=2)).sum(),

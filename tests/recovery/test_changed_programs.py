@@ -1,4 +1,4 @@
-"""A program that has changed since its checkpoint goes on where nothing is lost, and is refused else."""
+"""A program that has changed since its checkpoint resumes where nothing is lost, and is refused otherwise."""
 
 import json
 from collections.abc import Callable

@@ -22,7 +22,7 @@ LINES = 8_000
 
 
 def write_sales(folder: Path) -> list[tuple[str, int]]:
-    """Writes a file of sales of one name; returns what is to be shown of it."""
+    """Writes a file of sales of one name; returns its expected results."""
     with (folder / "sales.jsonl").open("w") as file:
         for line in range(LINES):
             file.write(json.dumps({"day": line // 20, "name": "ann", "amount": 1}) + "\n")

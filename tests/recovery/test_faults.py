@@ -20,7 +20,7 @@ STEP = 1 if EFFORT > 1 else 13
 
 
 def campaign(folder: Path, **fields: Any) -> dict[str, int]:
-    """Runs `faults.py`; returns what it says."""
+    """Runs `faults.py`; returns its report."""
     support = PROGRAMS.parent / "support"
     path = os.pathsep.join([str(support), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, PROGRAMS / "faults.py", folder, json.dumps(fields)]

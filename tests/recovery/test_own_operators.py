@@ -1,4 +1,4 @@
-"""Operators of one's own say what their state is, and resume with it."""
+"""Custom operators declare their state, and resume with it."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ def feed(handle: ps.InputHandle[Any], worker: ps.Worker, amount: int) -> None:
 
 
 def program(add: Callable[[ps.Stream[Any]], ps.Stream[Any]], stops: bool) -> Callable[[ps.Worker], Any]:
-    """Sends each name at times 0, 1 and 2; it stops after time 1, or has gone on from there."""
+    """Sends each name at times 0, 1 and 2; it stops after time 1, or has resumed from there."""
 
     def main(worker: ps.Worker) -> list[Any]:
         with worker.dataflow() as scope:

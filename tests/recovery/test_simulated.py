@@ -17,7 +17,7 @@ from pointstamp.testing import simulate
 
 
 class Target(Sink):
-    """A target in memory, which outlives what is killed."""
+    """A target in memory, which outlives the killed workers."""
 
     positions = True
 

@@ -1,4 +1,4 @@
-"""Each source goes on at a checkpoint's offsets: every record is worked on once, at consistent times."""
+"""Each source resumes at a checkpoint's offsets: every record is processed once, at consistent times."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Keyed state in checkpoints: what is written, and what is read back, of states that change meanwhile."""
+"""Keyed state in checkpoints: states that change while they are written, and read back."""
 
 from __future__ import annotations
 

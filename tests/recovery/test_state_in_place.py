@@ -1,4 +1,4 @@
-"""State that changes in place while a checkpoint is written: what is written is the state at the cut."""
+"""State that changes in place while a checkpoint is written: the state at the cut is written."""
 
 import json
 from pathlib import Path

@@ -37,7 +37,7 @@ def shown(folder: Path) -> list[int]:
 
 @contextmanager
 def start(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Runs a program; at the end, kills what is left of it and of the processes that it started."""
+    """Runs a program; at the end, kills it and the processes that it started."""
     with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         stdout=subprocess.PIPE,

@@ -52,7 +52,7 @@ _MORE = {
 
 
 class Sessions:
-    """Starts the session that is asked for, and stops the one before: a process has one at a time."""
+    """Starts the requested session, and stops the one before: a process has one at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -132,7 +132,7 @@ def executors(sessions: Sessions) -> Any:
 def no_thread_is_left() -> Iterator[None]:
     """A run leaves no thread of ours behind; Spark has its own.
 
-    But for the one that the driver hears watched dataflows with, until Spark is stopped; and the one that
+    Except the thread that receives reports of dataflows, until Spark is stopped; and the one that
     looks for a stage to be named ends soon after the job.
     """
     yield

@@ -1,4 +1,4 @@
-"""Spark Connect: what works there, and what says that it does not. In a process of its own."""
+"""Spark Connect: working calls, and refused calls. In a process of its own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Structured Streaming: stopped, restarted and killed, the answer is that of a batch run."""
+"""Structured Streaming: stopped, restarted and killed, the result is that of a batch run."""
 
 import signal
 import subprocess

@@ -111,7 +111,7 @@ def test_a_loop(executors: Any, tmp_path: Path, kill: Callable[[str], None]) -> 
 
 @pytest.mark.parametrize("kill", [kill_the_executor, pytest.param(kill_the_python_worker, marks=all_of_them)])
 def test_a_resident_cluster(executors: Any, tmp_path: Path, kill: Callable[[str], None]) -> None:
-    """A process of it is lost: the call says so, later ones do, and another cluster takes its place."""
+    """A process is lost: this call and later ones raise, and another cluster takes its place."""
     marker = tmp_path / "killed"
     with setup_cluster(1, session=executors) as cluster:
         assert counted(cluster.run(numbers(executors), counting(lambda batch: batch))) == COUNTED
@@ -142,7 +142,7 @@ def test_a_task_that_brings_rows_to_a_resident_cluster(
 @all_of_them
 @killed
 def test_epochs_on_a_resident_cluster(executors: Any, tmp_path: Path, kill: Callable[[str], None]) -> None:
-    """The query ends; another one on another cluster goes on, and nothing is lost or doubled."""
+    """The query ends; another one on another cluster resumes, and nothing is lost or doubled."""
     source = Source(executors, tmp_path)
     source.add(3)
     with setup_cluster(1, session=executors) as cluster, source.epochs(cluster=cluster) as epochs:

@@ -24,7 +24,7 @@ MB = 1 << 20
 
 
 def measured(_scope: ps.Scope, rows: ps.ArrowStream) -> ps.ArrowStream:
-    """Says in a row what the process that runs it has: objects of ours, bytes of Arrow, memory, files."""
+    """Returns in a row the use of its process: objects of the package, bytes of Arrow, memory, files."""
     schema = pa.schema(
         [("objects", pa.string()), ("arrow", pa.int64()), ("memory", pa.int64()), ("files", pa.int64())]
     )

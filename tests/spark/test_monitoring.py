@@ -183,7 +183,7 @@ def test_a_bar_counts_rows(spark: Any, capsys: pytest.CaptureFixture[str]) -> No
 
 @contextmanager
 def acting(action: Any, go_on: Path) -> Iterator[list[Any]]:
-    """Runs an action on a thread of its own; at the end it goes on, and what it returned is in the list."""
+    """Runs an action on a thread of its own; at the end it continues, and its result is in the list."""
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(action()))
     thread.start()
@@ -305,7 +305,7 @@ def test_a_driver_that_waits_is_asked_by_a_signal(tmp_path: Path, number: str) -
             answered = threading.Event()
 
             def ask() -> None:
-                """Asks again and again: at first its task may not have told the driver of itself."""
+                """Retries: at first its task may not have connected to the driver."""
                 while not answered.wait(1):
                     process.send_signal(signal.SIGUSR1)
 

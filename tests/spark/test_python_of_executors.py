@@ -1,4 +1,4 @@
-"""Executors whose Python is not the driver's; and what is replaced in PySpark and put back."""
+"""Executors whose Python is not the driver's; functions of PySpark that are replaced and put back."""
 
 import os
 import subprocess

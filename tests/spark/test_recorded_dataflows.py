@@ -1,4 +1,4 @@
-"""A dataflow of which `Epochs` makes checkpoints, without Spark: it goes on at any moment."""
+"""A dataflow of which `Epochs` makes checkpoints, without Spark: it resumes at any moment."""
 
 from pathlib import Path
 from typing import Any

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sockets are
 
 
 class Exchange:
-    """Spark's, for tasks that are threads; it counts who comes."""
+    """Spark's barrier context, for tasks that are threads; it counts the arrivals."""
 
     def __init__(self, tasks: int) -> None:
         self.came = 0

@@ -1,4 +1,4 @@
-"""`pointstamp.spark.calls.running`: what goes in, what comes out, and what Spark itself says to it."""
+"""`pointstamp.spark.calls.running`: inputs, outputs, and a comparison with Spark itself."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""A barrier stage that Spark tries again goes on where it was."""
+"""A barrier stage that Spark tries again resumes where it was."""
 
 import os
 import random

@@ -66,8 +66,8 @@ RECORDS: dict[str, Records] = {
     "another function": lambda a, _, s: a.running("mean", value, state=s),
     "state_machine": lambda a, _, s: a.state_machine(lambda _, __, n: (n + 1, [n]), default=int, state=s),
     "dedup": lambda a, _, s: a.dedup(state=s),
-    "top_k": lambda a, _, s: a.top_k(2, value, state=s),
-    "another k": lambda a, _, s: a.top_k(3, value, state=s),
+    "top_k_so_far": lambda a, _, s: a.top_k_so_far(2, value, state=s),
+    "another k": lambda a, _, s: a.top_k_so_far(3, value, state=s),
     "process": lambda a, _, s: a.process(heard, lambda _: None, state=s),
 }
 

@@ -263,7 +263,7 @@ impl Pressure {
     }
 
     /// Takes a message of another process. Returns whether it was well-formed.
-    pub(crate) fn hear(&self, from: usize, what: &[u8]) -> bool {
+    pub(crate) fn receive(&self, from: usize, what: &[u8]) -> bool {
         match what {
             [ON] => self.set(from, true),
             [OFF] => self.set(from, false),
@@ -316,7 +316,7 @@ mod tests {
         } else {
             now.checked_sub(ASK).expect("up for a moment")
         };
-        assert!(pressure.hear(0, &[QUESTION]));
+        assert!(pressure.receive(0, &[QUESTION]));
     }
 
     #[test]

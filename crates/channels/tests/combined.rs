@@ -108,7 +108,7 @@ fn a_worker_that_sleeps_is_not_waited_for() {
         assert_eq!(
             frames(&nodes),
             sent,
-            "it hears in one step and acts in another"
+            "it receives in one step and acts in another"
         );
     }
     close(&nodes);

@@ -156,8 +156,8 @@ impl AsOf {
         };
         let right = rows.iter().filter(|(side, _)| *side == RIGHT);
         let slots: Vec<Slot> = right.map(|(_, row)| row.slot).collect();
-        let told = self.sides.rows.column(RIGHT, column, &slots)?;
-        Ok(told
+        let times = self.sides.rows.column(RIGHT, column, &slots)?;
+        Ok(times
             .as_boolean()
             .iter()
             .map(|ends| ends == Some(true))

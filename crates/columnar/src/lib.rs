@@ -19,7 +19,7 @@
 //! | [`physical`] | columns as a few kinds of plain values |
 //! | [`event_time`] | columns that tell times, and the rows of a batch by time |
 //! | [`windows`] | aggregations per key and window of event time |
-//! | [`open_windows`] | the same, of which early results are told, and what is open is written |
+//! | [`open_windows`] | the same, with early results, and what is open is written |
 //! | [`runs`] | the same, where windows follow the rows of a key: sessions and counted windows |
 //! | [`running`] | counts, sums, extremes and means so far, and first rows, by key in the order of time |
 //! | [`ipc`] | batches as bytes, for other processes |

@@ -37,7 +37,7 @@ pub(crate) use cut_messages::LEADER;
 
 pub use ending::{Ending, Failure};
 pub use hold::Hold;
-pub use listener::Hear;
+pub use listener::Handler;
 
 use crate::error::{Disagreement, Error};
 
@@ -191,8 +191,8 @@ impl Cluster {
     /// Registers a function that gets the messages of programs of other processes, also earlier ones, with
     /// the number of the process. It is called on the thread that receives from that process, and must return
     /// soon. Only the first registration has an effect.
-    pub fn listen(&self, hear: Hear) {
-        self.listener.register(hear);
+    pub fn listen(&self, handler: Handler) {
+        self.listener.register(handler);
     }
 
     /// Wakes a worker of this process, if it sleeps: the program has work for it outside the engine.
@@ -220,7 +220,7 @@ impl Cluster {
     ) -> Result<(), Error> {
         let name = blueprint.name().to_owned();
         let first = !self.agreement.has_posted(self.fabric.here(), dataflow);
-        let told = (first && self.processes() > 1).then(|| blueprint.clone());
+        let sent = (first && self.processes() > 1).then(|| blueprint.clone());
         let posted = self
             .agreement
             .post(worker, dataflow, &name, Some(blueprint));
@@ -229,7 +229,7 @@ impl Cluster {
             worker,
             dataflow,
             name,
-            blueprint: told,
+            blueprint: sent,
         });
         Ok(())
     }
@@ -306,7 +306,7 @@ impl Overseer for Cluster {
                 if !self.fabric.here().contains(&to) {
                     return self.lost(
                         from,
-                        format!("it told worker {to} something, which is not here"),
+                        format!("it sent a message to worker {to}, which is not here"),
                     );
                 }
                 self.deliver_cut_message(worker, to, message);

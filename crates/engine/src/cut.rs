@@ -702,7 +702,7 @@ pub trait Cuts<P: Payload> {
     /// # Errors
     ///
     /// Whatever is to end the computation.
-    fn hears(&self, from: usize, what: Vec<u8>) -> crate::error::UserResult<()> {
+    fn receive(&self, from: usize, what: Vec<u8>) -> crate::error::UserResult<()> {
         let _ = (from, what);
         Ok(())
     }

@@ -84,7 +84,7 @@ pub trait Host {
 
     /// Converts an error that ends the computation: the error that the host keeps, and the text that the
     /// other processes receive.
-    fn told(&self, _worker: usize, error: Error) -> (Error, String) {
+    fn describe_error(&self, _worker: usize, error: Error) -> (Error, String) {
         let reason = error.to_string();
         (error, reason)
     }

@@ -26,7 +26,7 @@ use cutting::{Batch, LONG};
 
 /// Keeps the reports of cuts.
 #[derive(Default)]
-struct Told {
+struct Attempts {
     parts: RefCell<Vec<Part<Batch>>>,
     given_up: RefCell<Vec<GivenUp>>,
     complete: Cell<u64>,
@@ -34,7 +34,7 @@ struct Told {
     returned: Cell<usize>,
 }
 
-impl Cuts<Batch> for Told {
+impl Cuts<Batch> for Attempts {
     fn taken(&self, part: Part<Batch>) -> UserResult<()> {
         self.parts.borrow_mut().push(part);
         Ok(())
@@ -49,22 +49,22 @@ impl Cuts<Batch> for Told {
     }
 }
 
-fn told(worker: &Worker<Batch>, limits: Limits) -> Rc<Told> {
-    let told = Rc::new(Told::default());
-    worker.set_cuts(limits, told.clone());
-    told
+fn recorded(worker: &Worker<Batch>, limits: Limits) -> Rc<Attempts> {
+    let recorder = Rc::new(Attempts::default());
+    worker.set_cuts(limits, recorder.clone());
+    recorder
 }
 
 /// Takes a cut of the workers; returns the part of this one, which may have been taken already: another
 /// worker asks.
-fn take(worker: &Worker<Batch>, told: &Told) -> Result<Part<Batch>, Error> {
-    let before = told.returned.get();
-    told.returned.set(before + 1);
+fn take(worker: &Worker<Batch>, recorder: &Attempts) -> Result<Part<Batch>, Error> {
+    let before = recorder.returned.get();
+    recorder.returned.set(before + 1);
     if worker.index() == 0 {
         worker.request_cut();
     }
-    worker.step_while(|| told.parts.borrow().len() == before)?;
-    let part = told.parts.borrow()[before].clone();
+    worker.step_while(|| recorder.parts.borrow().len() == before)?;
+    let part = recorder.parts.borrow()[before].clone();
     Ok(part)
 }
 
@@ -123,7 +123,7 @@ fn a_worker_that_does_not_step_delays_cuts_and_pauses_nobody() {
                 ready: Duration::from_millis(5),
                 ..LONG
             };
-            let told = told(worker, limits);
+            let recorder = recorded(worker, limits);
             let runs = Rc::new(Cell::new(0));
             let seen = worker.dataflow("count", 1, |scope| {
                 collect(&source(scope, runs.clone(), 100_000)?)
@@ -134,7 +134,7 @@ fn a_worker_that_does_not_step_delays_cuts_and_pauses_nobody() {
                 }
             } else {
                 worker.request_cut();
-                while told.given_up.borrow().is_empty() {
+                while recorder.given_up.borrow().is_empty() {
                     let before = runs.get();
                     worker.step()?;
                     assert!(
@@ -142,7 +142,7 @@ fn a_worker_that_does_not_step_delays_cuts_and_pauses_nobody() {
                         "the source was held"
                     );
                 }
-                let given_up = told.given_up.borrow()[0].clone();
+                let given_up = recorder.given_up.borrow()[0].clone();
                 assert_eq!((given_up.attempt, &given_up.missing[..]), (1, &[1][..]));
                 assert!(given_up.busy.is_empty() && !given_up.unlike);
                 blocked.store(false, Ordering::SeqCst);
@@ -163,7 +163,7 @@ fn workers_whose_steps_take_longer_than_an_answer_may_take_have_cuts() {
                 ready: Duration::from_millis(1),
                 ..LONG
             };
-            let told = told(worker, limits);
+            let recorder = recorded(worker, limits);
             worker.dataflow("count", 1, |scope| {
                 collect(&source(scope, Rc::new(Cell::new(0)), 10)?)
             })?;
@@ -172,9 +172,9 @@ fn workers_whose_steps_take_longer_than_an_answer_may_take_have_cuts() {
                 worker.step()?;
                 if worker.index() == 1 {
                     std::thread::sleep(Duration::from_millis(25)); // a step that takes long
-                } else if told.complete.get() > 0 {
+                } else if recorder.complete.get() > 0 {
                     complete.store(true, Ordering::SeqCst);
-                } else if told.given_up.borrow().len() == attempts {
+                } else if recorder.given_up.borrow().len() == attempts {
                     attempts += 1;
                     assert!(attempts < 40, "no attempt succeeds");
                     worker.request_cut();
@@ -190,7 +190,7 @@ fn workers_whose_main_has_returned_take_part() {
     for shape in [threads(2), processes(2, 1)] {
         let complete = shape
             .run::<Batch, _>(Mode::Demand, |worker| {
-                let told = told(worker, LONG);
+                let recorder = recorded(worker, LONG);
                 let seen = worker.dataflow("count", 1, |scope| {
                     collect(&source(scope, Rc::new(Cell::new(0)), 10)?)
                 })?;
@@ -198,14 +198,14 @@ fn workers_whose_main_has_returned_take_part() {
                     worker.run()?; // the dataflow has ended everywhere
                     for attempt in 1..=2 {
                         worker.request_cut();
-                        while told.complete.get() < attempt {
+                        while recorder.complete.get() < attempt {
                             worker.step()?;
                         }
                     }
                 }
                 worker.finish()?;
                 assert_eq!(seen.borrow().len(), 10);
-                Ok(told.complete.get())
+                Ok(recorder.complete.get())
             })
             .unwrap();
         assert_eq!(complete, [2, 0]);
@@ -222,7 +222,7 @@ fn what_does_not_drain_is_given_up_and_named_and_goes_on() {
                     drain: Duration::from_millis(20),
                     ..LONG
                 };
-                let told = told(worker, limits);
+                let recorder = recorded(worker, limits);
                 let stop = Rc::new(Cell::new(false));
                 let (input, ends) = (Input::new(), stop.clone());
                 let seen = worker.dataflow("restless", 1, |scope| {
@@ -247,11 +247,11 @@ fn what_does_not_drain_is_given_up_and_named_and_goes_on() {
                 if worker.index() == 0 {
                     worker.request_cut();
                 }
-                worker.step_while(|| told.given_up.borrow().is_empty())?;
-                let given_up = told.given_up.borrow()[0].clone();
+                worker.step_while(|| recorder.given_up.borrow().is_empty())?;
+                let given_up = recorder.given_up.borrow()[0].clone();
                 let names = given_up.busy.iter().map(|(_, name)| &name[..]);
                 assert!(names.clone().any(|name| name == "restless"), "{given_up:?}");
-                assert!(told.parts.borrow().is_empty());
+                assert!(recorder.parts.borrow().is_empty());
                 stop.set(true);
                 // The next attempt finds them at rest.
                 free.fetch_add(1, Ordering::SeqCst);
@@ -259,7 +259,7 @@ fn what_does_not_drain_is_given_up_and_named_and_goes_on() {
                     worker.step()?;
                     std::thread::yield_now();
                 }
-                let patient = self::told(worker, LONG);
+                let patient = self::recorded(worker, LONG);
                 take(worker, &patient)?;
                 input.send(vec![2]).unwrap();
                 input.close();
@@ -309,7 +309,7 @@ fn a_loop_that_never_ends_drains_within_a_turn() {
     for shape in [threads(1), threads(2), processes(2, 1)] {
         let parts = shape
             .run::<Batch, _>(Mode::Demand, |worker| {
-                let told = told(worker, LONG);
+                let recorder = recorded(worker, LONG);
                 let (input, leave) = (Input::new(), Rc::new(Cell::new(false)));
                 let seen = worker.dataflow("for ever", 1, |scope| {
                     for_ever(scope, &input, leave.clone())
@@ -318,7 +318,7 @@ fn a_loop_that_never_ends_drains_within_a_turn() {
                 for _ in 0..20 {
                     worker.step()?;
                 }
-                let part = take(worker, &told)?;
+                let part = take(worker, &recorder)?;
                 assert_eq!(part.objections(), []);
                 leave.set(true);
                 input.close();
@@ -372,7 +372,7 @@ fn a_loop_that_never_ends_drains_within_a_turn() {
 fn a_cut_waits_for_dataflows_that_are_being_built() {
     threads(1)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let told = told(worker, LONG);
+            let recorder = recorded(worker, LONG);
             let first = Input::<Batch>::new();
             worker.dataflow("first", 1, |scope| collect(&first.attach(scope)?))?;
             let (begun, second) = (worker.begin_dataflow("second", 1), Input::<Batch>::new());
@@ -381,10 +381,10 @@ fn a_cut_waits_for_dataflows_that_are_being_built() {
             for _ in 0..20 {
                 worker.step()?;
             }
-            assert!(told.parts.borrow().is_empty() && told.given_up.borrow().is_empty());
+            assert!(recorder.parts.borrow().is_empty() && recorder.given_up.borrow().is_empty());
             worker.install(&begun)?;
-            worker.step_while(|| told.parts.borrow().is_empty())?;
-            assert_eq!(told.parts.borrow()[0].dataflows.len(), 2);
+            worker.step_while(|| recorder.parts.borrow().is_empty())?;
+            assert_eq!(recorder.parts.borrow()[0].dataflows.len(), 2);
             Ok(())
         })
         .unwrap();
@@ -395,17 +395,17 @@ fn workers_that_have_dropped_different_dataflows_take_no_part() {
     let stage = AtomicUsize::new(0);
     threads(2)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let told = told(worker, LONG);
+            let recorder = recorded(worker, LONG);
             let (one, other) = (Input::<Batch>::new(), Input::<Batch>::new());
             worker.dataflow("kept", 1, |scope| collect(&one.attach(scope)?))?;
             worker.dataflow("dropped", 1, |scope| collect(&other.attach(scope)?))?;
             if worker.index() == 0 {
                 worker.drop_dataflow(1);
                 worker.request_cut();
-                while told.given_up.borrow().is_empty() {
+                while recorder.given_up.borrow().is_empty() {
                     worker.step()?;
                 }
-                assert!(told.given_up.borrow()[0].unlike);
+                assert!(recorder.given_up.borrow()[0].unlike);
                 stage.store(1, Ordering::SeqCst);
             } else {
                 while stage.load(Ordering::SeqCst) == 0 {
@@ -417,7 +417,7 @@ fn workers_that_have_dropped_different_dataflows_take_no_part() {
             while stage.load(Ordering::SeqCst) < 2 {
                 worker.step()?;
             }
-            let part = take(worker, &told)?;
+            let part = take(worker, &recorder)?;
             assert_eq!((part.begun, part.dataflows.len()), (2, 1));
             Ok(())
         })
@@ -441,13 +441,13 @@ fn three(worker: &Worker<Batch>) -> Result<[Rc<RefCell<Vec<u64>>>; 3], Error> {
 fn dataflows_that_had_ended_do_not_run_again() {
     let parts = threads(1)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let told = told(worker, LONG);
+            let recorder = recorded(worker, LONG);
             let [ends, dropped, last] = three(worker)?;
             for _ in 0..10 {
                 worker.step()?;
             }
             assert_eq!((ends.borrow().len(), dropped.borrow().len()), (3, 0));
-            let part = take(worker, &told)?;
+            let part = take(worker, &recorder)?;
             let before = last.borrow().len();
             worker.run()?;
             assert_eq!(last.borrow().len(), 40);
@@ -486,12 +486,12 @@ fn both(worker: &Worker<Batch>, most: [u64; 2]) -> Result<Rc<RefCell<Vec<u64>>>,
 fn an_operator_that_had_ended_does_not_run_again() {
     let part = threads(1)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let told = told(worker, LONG);
+            let recorder = recorded(worker, LONG);
             let seen = both(worker, [3, 40])?;
             for _ in 0..10 {
                 worker.step()?;
             }
-            let part = take(worker, &told)?;
+            let part = take(worker, &recorder)?;
             assert_eq!(seen.borrow().iter().filter(|&&x| x < 3).count(), 6);
             Ok(part)
         })
@@ -564,13 +564,13 @@ fn asks_itself(stream: &Stream<Batch>) -> Result<Stream<Batch>, Error> {
 fn an_operator_that_has_asked_for_itself_runs_after_the_cut_here_and_there() {
     let parts = threads(1)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let (told, input) = (told(worker, LONG), Input::new());
+            let (recorder, input) = (recorded(worker, LONG), Input::new());
             let seen = worker.dataflow("asks", 1, |scope| {
                 collect(&asks_itself(&input.attach(scope)?)?)
             })?;
             worker.step()?;
             input.send(vec![7, 8]).unwrap();
-            let part = take(worker, &told)?;
+            let part = take(worker, &recorder)?;
             assert!(seen.borrow().is_empty(), "it ran on while it was held");
             input.close();
             worker.run()?;
@@ -611,9 +611,9 @@ fn sources_wait_until_all_dataflows_of_a_cut_are_built() {
     };
     let parts = threads(1)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let told = told(worker, LONG);
+            let recorder = recorded(worker, LONG);
             let _open = two(worker, &|| Ok(()))?;
-            let part = take(worker, &told)?;
+            let part = take(worker, &recorder)?;
             worker.drop_dataflow(0);
             Ok(part)
         })
@@ -647,12 +647,12 @@ fn times_of_a_restored_computation_begin_where_they_were() {
     for shape in [threads(2), processes(2, 1)] {
         let parts = shape
             .run::<Batch, _>(Mode::Demand, |worker| {
-                let (told, input, probe) = (told(worker, LONG), Input::new(), Probe::new());
+                let (recorder, input, probe) = (recorded(worker, LONG), Input::new(), Probe::new());
                 program(worker, &input, &probe)?;
                 input.send(vec![1, 2]).unwrap();
                 input.advance_to(&Point::new(&[5 + worker.index() as u64]))?;
                 input.send(vec![3]).unwrap();
-                take(worker, &told)
+                take(worker, &recorder)
             })
             .unwrap();
         let shares = Share::of(parts);
@@ -694,10 +694,10 @@ fn only<P: Clone>(parts: &[P]) -> P {
 fn one(build: impl Fn(&Scope<Batch>, &Stream<Batch>) -> Result<(), Error> + Sync) -> Part<Batch> {
     let parts = threads(1)
         .run::<Batch, _>(Mode::Demand, |worker| {
-            let (told, input) = (told(worker, LONG), Input::new());
+            let (recorder, input) = (recorded(worker, LONG), Input::new());
             worker.dataflow("flow", 1, |scope| build(scope, &input.attach(scope)?))?;
             input.send(vec![1]).unwrap();
-            let part = take(worker, &told)?;
+            let part = take(worker, &recorder)?;
             worker.drop_dataflow(0); // an operator may hold a time for ever
             Ok(part)
         })

@@ -14,7 +14,7 @@ use pointstamp_progress::Mode;
 struct HangsUp {
     receiver: Mutex<Option<Arc<dyn Receive>>>,
     /// The first farewells that processes 0 and 2 received.
-    told: Mutex<[Option<Farewell>; 2]>,
+    sent: Mutex<[Option<Farewell>; 2]>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
@@ -40,7 +40,7 @@ impl Transport for HangsUp {
     }
 
     fn farewell(&self, how: Farewell) {
-        let first = self.told.lock().unwrap()[0].get_or_insert_with(|| how.clone()) == &how;
+        let first = self.sent.lock().unwrap()[0].get_or_insert_with(|| how.clone()) == &how;
         let receiver = self.receiver.lock().unwrap().clone().filter(|_| first);
         if let Some(receiver) = receiver {
             let (done, is_done) = mpsc::channel();
@@ -52,7 +52,7 @@ impl Transport for HangsUp {
             // As long as this thread might be kept from going on; it is not an error if the other waits for it.
             let _ = is_done.recv_timeout(Duration::from_millis(300));
         }
-        self.told.lock().unwrap()[1].get_or_insert(how);
+        self.sent.lock().unwrap()[1].get_or_insert(how);
     }
 
     fn close(&self) {
@@ -75,5 +75,5 @@ fn everybody_is_told_the_same() {
         origin: 1,
         reason: Reason::Raised("an interruption".to_owned()),
     });
-    assert_eq!(*transport.told.lock().unwrap(), [said.clone(), said]);
+    assert_eq!(*transport.sent.lock().unwrap(), [said.clone(), said]);
 }

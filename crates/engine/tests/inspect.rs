@@ -142,7 +142,7 @@ fn a_capability_that_is_kept_in_a_loop_is_found_on_every_worker() {
 
 #[test]
 fn what_is_not_read_is_found_where_it_waits() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let (input, probe) = (Input::new(), Probe::new());
         worker.dataflow("unread", 1, |scope| {
             let stream = input.attach(scope)?;
@@ -188,7 +188,7 @@ fn what_is_not_read_is_found_where_it_waits() {
         worker.drop_dataflow(0);
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 /// At every port: something holds each time of the frontier, and nothing holds an earlier one.
@@ -235,7 +235,7 @@ fn check(snapshot: &Snapshot, scope: &ScopeState) -> usize {
 
 #[test]
 fn what_holds_a_time_agrees_with_the_frontiers() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let (input, probe, kept) = (Input::new(), Probe::new(), Kept::default());
         leaky(worker, &input, &probe, &kept)?;
         let mut checked = 0;
@@ -255,5 +255,5 @@ fn what_holds_a_time_agrees_with_the_frontiers() {
         assert!(worker.inspect().dataflows.is_empty());
         Ok(checked)
     });
-    assert!(told.unwrap()[0] > 50);
+    assert!(outcome.unwrap()[0] > 50);
 }

@@ -25,7 +25,7 @@ fn settle(worker: &Worker<Batch>) -> Result<(), Error> {
 
 #[test]
 fn an_operator_hears_of_the_inputs_that_it_asked_about() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let (loud, mute) = (Input::new(), Input::new());
         let (runs, seen) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
         let (count, look) = (Rc::clone(&runs), Rc::clone(&seen));
@@ -55,12 +55,12 @@ fn an_operator_hears_of_the_inputs_that_it_asked_about() {
         assert_eq!(*seen.borrow(), [Point::new(&[4])]);
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn an_operator_that_holds_nothing_is_left_alone() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let input = Input::new();
         let (runs, sent) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
         let (count, out) = (Rc::clone(&runs), Rc::clone(&sent));
@@ -111,15 +111,15 @@ fn an_operator_that_holds_nothing_is_left_alone() {
         let before = runs.get();
         input.close();
         worker.run()?;
-        assert_eq!(runs.get(), before, "it ends without being told");
+        assert_eq!(runs.get(), before, "it ends without a notification");
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn work_that_no_frontier_shows_keeps_its_dataflow() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let input = Input::new();
         let busy = Rc::new(Cell::new(true));
         let state = Rc::clone(&busy);
@@ -146,5 +146,5 @@ fn work_that_no_frontier_shows_keeps_its_dataflow() {
         assert!(!worker.has_dataflows());
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }

@@ -33,7 +33,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn hear(&mut self, observation: &Observation<'_>) {
+    fn observe(&mut self, observation: &Observation<'_>) {
         match *observation {
             Observation::ScopeMade {
                 id, address, name, ..
@@ -102,9 +102,9 @@ impl Tally {
 
 /// Counts down in a loop, every number on the worker of its remainder, with the tally as the observer.
 fn countdown(worker: &Worker<Vec<u64>>, tally: &Rc<RefCell<Tally>>) -> Result<(), Error> {
-    let hears = Rc::clone(tally);
+    let observer = Rc::clone(tally);
     let observer: Rc<dyn Observer> =
-        Rc::new(move |said: &Observation<'_>| hears.borrow_mut().hear(said));
+        Rc::new(move |said: &Observation<'_>| observer.borrow_mut().observe(said));
     worker.observe(Rc::clone(&observer));
     let (input, probe) = (Input::new(), Probe::new());
     worker.dataflow("countdown", 1, |scope| {
@@ -158,13 +158,13 @@ fn countdown(worker: &Worker<Vec<u64>>, tally: &Rc<RefCell<Tally>>) -> Result<()
 #[test]
 fn what_is_told_adds_up() {
     for shape in common::SHAPES {
-        let told = shape.run(Mode::Demand, |worker| {
+        let outcome = shape.run(Mode::Demand, |worker| {
             let tally = Rc::default();
             countdown(worker, &tally)?;
             let tally = Rc::try_unwrap(tally).map_err(drop);
             Ok(tally.expect("the observer is gone").into_inner())
         });
-        let tallies = told.unwrap();
+        let tallies = outcome.unwrap();
         let peers = shape.peers();
         let (mut sent, mut received) = (BTreeMap::new(), BTreeMap::new());
         for tally in &tallies {
@@ -211,11 +211,11 @@ fn who_observes_nothing_costs_no_numbers() {
         let (_input, first, _stream) = begun?;
         assert_eq!(first.number(), 0);
         let count = Rc::new(Cell::new(0));
-        let hears = Rc::clone(&count);
+        let observer = Rc::clone(&count);
         worker.observe(Rc::new(move |said: &Observation<'_>| {
             if let Observation::CapabilityDropped { capability, .. } = said {
                 assert_eq!(*capability, 0, "made before there was an observer");
-                hears.set(hears.get() + 1);
+                observer.set(observer.get() + 1);
             }
         }));
         drop(first);

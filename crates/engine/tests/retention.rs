@@ -62,7 +62,7 @@ fn says(of: &Says, what: impl FnOnce(&Retention)) {
 
 #[test]
 fn what_is_needed_is_downstream_and_holds_up_no_frontier() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let (input, shown) = (Input::new(), Probe::new());
         let (mut probes, mut of) = (None, None);
         worker.dataflow("one keeper", 1, |scope| {
@@ -114,12 +114,12 @@ fn what_is_needed_is_downstream_and_holds_up_no_frontier() {
         assert!(retained.is_done());
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn what_results_were_made_of_is_needed_as_long_as_the_results() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let input = Input::new();
         let (mut probes, mut both) = (None, None);
         worker.dataflow("two keepers", 1, |scope| {
@@ -144,12 +144,12 @@ fn what_results_were_made_of_is_needed_as_long_as_the_results() {
         assert_eq!(retained.frontier().elements(), [at(16)]);
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn there_is_none_where_nobody_asks_and_in_nested_scopes() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let input = Input::<Batch>::new();
         let mut found = Vec::new();
         worker.dataflow("unasked", 1, |scope| {
@@ -173,12 +173,12 @@ fn there_is_none_where_nobody_asks_and_in_nested_scopes() {
         input.close();
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn an_operator_whose_input_has_ended_before_it_began_holds_nothing() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         worker.dataflow("empty", 1, |scope| {
             scope.acknowledges();
             let (_, empty) = scope.operator("empty")?.new_output()?;
@@ -202,12 +202,12 @@ fn an_operator_whose_input_has_ended_before_it_began_holds_nothing() {
         assert!(worker.installed_dataflows().is_empty(), "it ends");
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn on_a_cycle_there_is_none_and_what_is_downstream_of_it_comes_to_its_end() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let input = Input::new();
         let (mut probes, mut all, mut found) = (None, None, None);
         worker.dataflow("a loop", 1, |scope| {
@@ -241,12 +241,12 @@ fn on_a_cycle_there_is_none_and_what_is_downstream_of_it_comes_to_its_end() {
         assert!(retained.is_done());
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }
 
 #[test]
 fn of_many_messages_some_are_merged_and_more_is_needed_than_was_said() {
-    let told = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
+    let outcome = common::threads(1).run(Mode::Demand, |worker: &Worker<Batch>| {
         let input = Input::new();
         let (mut probes, mut of) = (None, None);
         worker.dataflow("one keeper", 1, |scope| {
@@ -287,5 +287,5 @@ fn of_many_messages_some_are_merged_and_more_is_needed_than_was_said() {
         assert!(needed > middle - 200, "{needed}");
         Ok(())
     });
-    told.unwrap();
+    outcome.unwrap();
 }

@@ -319,7 +319,7 @@ impl Forming {
                 address: self.address(process),
                 reason,
             }),
-            Report::Heard(number) => {
+            Report::Done(number) => {
                 self.gate.done(number);
                 Ok(())
             }

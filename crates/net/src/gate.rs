@@ -1,7 +1,7 @@
 //! The listener of a process while its cluster forms.
 //!
-//! Each stranger that connects is heard on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most.
-//! At most [`HEARD`] strangers are heard at once. Beyond that the oldest is closed, but not before it has had
+//! Each stranger that connects is handled on a thread of its own, for [`PATIENCE`](crate::handshake::PATIENCE) at most.
+//! At most [`INTRODUCTIONS`] strangers are handled at once. Beyond that the oldest is closed, but not before it has had
 //! [`GRACE`]: until then further ones wait in the operating system's queue, so that a flood makes legitimate peers
 //! wait, and does not make them fail. A peer that has proved the secret is no stranger, and is not closed; a greeting
 //! counts once, so that replays of it do not either. A stranger that has not introduced itself when the cluster has
@@ -22,8 +22,8 @@ use socket2::SockRef;
 use crate::handshake::{self, Admission, Failure, Local};
 use crate::report::{Log, Report};
 
-/// The number of strangers that are heard at once.
-const HEARD: usize = 64;
+/// The number of strangers that are handled at once.
+const INTRODUCTIONS: usize = 64;
 /// The time that each stranger has to prove the secret, however many there are.
 const GRACE: Duration = Duration::from_millis(200);
 /// Strangers that are logged one by one.
@@ -32,17 +32,17 @@ const LOGGED: usize = 20;
 const SUMMED: Duration = Duration::from_secs(10);
 
 /// A connection that is being introduced.
-struct Heard {
+struct Introduction {
     number: u64,
     since: Instant,
     socket: TcpStream,
     /// It has shown the secret: the connection is not the gate's to end any more.
     proved: Arc<AtomicBool>,
     /// A thread has seen to it that this stranger is logged.
-    told: Arc<AtomicBool>,
+    reported: Arc<AtomicBool>,
 }
 
-impl Heard {
+impl Introduction {
     fn is_stranger(&self) -> bool {
         !self.proved.load(Ordering::Acquire)
     }
@@ -143,7 +143,7 @@ pub(crate) struct Gate {
     local: Arc<Local>,
     events: Sender<Report>,
     strangers: Arc<Strangers>,
-    heard: VecDeque<Heard>,
+    introductions: VecDeque<Introduction>,
     next: u64,
     guests: Arc<Guests>,
 }
@@ -166,7 +166,7 @@ impl Gate {
             local,
             events,
             strangers: Arc::new(Strangers::new(log)),
-            heard: VecDeque::new(),
+            introductions: VecDeque::new(),
             next: 0,
             guests: Arc::new(Guests {
                 greetings: Mutex::default(),
@@ -180,7 +180,7 @@ impl Gate {
         while self.make_room() {
             match self.listener.accept() {
                 Ok((socket, _)) => {
-                    if let Err(error) = self.hear(socket) {
+                    if let Err(error) = self.introduce(socket) {
                         (self.strangers.log)(&format!("a connection could not be served: {error}"));
                     }
                 }
@@ -191,47 +191,56 @@ impl Gate {
         }
     }
 
-    /// Whether another connection can be heard: the oldest of too many strangers is closed, once its time is
+    /// Whether another connection can be handled: the oldest of too many strangers is closed, once its time is
     /// over.
     fn make_room(&mut self) -> bool {
-        let mut strangers = (0..self.heard.len()).filter(|&at| self.heard[at].is_stranger());
-        let Some(oldest) = strangers.next().filter(|_| strangers.count() + 1 >= HEARD) else {
+        let mut strangers =
+            (0..self.introductions.len()).filter(|&at| self.introductions[at].is_stranger());
+        let Some(oldest) = strangers
+            .next()
+            .filter(|_| strangers.count() + 1 >= INTRODUCTIONS)
+        else {
             return true;
         };
-        if self.heard[oldest].since.elapsed() < GRACE {
+        if self.introductions[oldest].since.elapsed() < GRACE {
             return false;
         }
-        if let Some(oldest) = self.heard.remove(oldest) {
+        if let Some(oldest) = self.introductions.remove(oldest) {
             self.send_away(&oldest, "it said nothing while others waited");
         }
         true
     }
 
-    fn send_away(&self, heard: &Heard, why: &str) {
+    fn send_away(&self, introduction: &Introduction, why: &str) {
         // Logged here: the log may have no listener any more when the thread finds the connection closed.
-        if !heard.told.swap(true, Ordering::AcqRel) {
-            self.strangers.turned_away(&origin(&heard.socket), why);
+        if !introduction.reported.swap(true, Ordering::AcqRel) {
+            self.strangers
+                .turned_away(&origin(&introduction.socket), why);
         }
-        let _ = heard.socket.shutdown(Shutdown::Both);
+        let _ = introduction.socket.shutdown(Shutdown::Both);
     }
 
     /// Removes a connection whose introduction has ended.
     pub(crate) fn done(&mut self, number: u64) {
-        self.heard.retain(|heard| heard.number != number);
+        self.introductions
+            .retain(|introduction| introduction.number != number);
     }
 
-    fn hear(&mut self, socket: TcpStream) -> io::Result<()> {
+    fn introduce(&mut self, socket: TcpStream) -> io::Result<()> {
         socket.set_nonblocking(false)?;
         let number = self.next;
         self.next += 1;
-        let heard = Heard {
+        let introduction = Introduction {
             number,
             since: Instant::now(),
             socket: socket.try_clone()?,
             proved: Arc::default(),
-            told: Arc::default(),
+            reported: Arc::default(),
         };
-        let (proved, told) = (Arc::clone(&heard.proved), Arc::clone(&heard.told));
+        let (proved, reported) = (
+            Arc::clone(&introduction.proved),
+            Arc::clone(&introduction.reported),
+        );
         let (local, events) = (Arc::clone(&self.local), self.events.clone());
         let (guests, strangers) = (Arc::clone(&self.guests), Arc::clone(&self.strangers));
         thread::Builder::new()
@@ -243,7 +252,7 @@ impl Gate {
                     proved: &proved,
                 };
                 let result = handshake::accept(socket, &local, &entry);
-                let _ = events.send(Report::Heard(number));
+                let _ = events.send(Report::Done(number));
                 match result {
                     Ok(established) => {
                         let _ = events.send(Report::Established(Box::new(established)));
@@ -256,22 +265,26 @@ impl Gate {
                     )) => {
                         if let Some(process) = process {
                             let _ = events.send(Report::Refused { process, reason });
-                        } else if !told.swap(true, Ordering::AcqRel) {
+                        } else if !reported.swap(true, Ordering::AcqRel) {
                             strangers.turned_away(&from, &reason);
                         }
                     }
                 }
             })?;
-        self.heard.push_back(heard);
+        self.introductions.push_back(introduction);
         Ok(())
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        for heard in self.heard.iter().filter(|heard| heard.is_stranger()) {
+        for introduction in self
+            .introductions
+            .iter()
+            .filter(|introduction| introduction.is_stranger())
+        {
             self.send_away(
-                heard,
+                introduction,
                 "it had not said who it is when the listener was closed",
             );
         }

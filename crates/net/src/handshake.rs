@@ -85,7 +85,7 @@ impl From<io::Error> for Failure {
             return Failure::Refused(match tls {
                 rustls::Error::InvalidMessage(_)
                 | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
-                    "this process was told to use TLS, and the other was not".to_owned()
+                    "this process is configured for TLS, and the other is not".to_owned()
                 }
                 other => format!("TLS failed: {other}"),
             });
@@ -242,7 +242,7 @@ fn answer(incoming: &mut Incoming) -> Result<Hello, Failure> {
     // The other side took the hello for a bad start of TLS.
     if !incoming.wire().is_under_tls() && bytes.starts_with(&TLS_ALERT) {
         return Err(Failure::Refused(
-            "it uses TLS, and this process was not told to".to_owned(),
+            "it uses TLS, and this process is not configured for it".to_owned(),
         ));
     }
     if len < HELLO {
@@ -350,5 +350,5 @@ fn not_ours(incoming: &mut Incoming, bytes: &[u8]) -> io::Result<String> {
     // It gets an answer in its own protocol, once it has sent its first bytes.
     let _ = incoming.read(&mut [0; 4096]);
     incoming.wire().write_all(&TLS_REFUSAL)?;
-    Ok("it speaks TLS, and this process was not told to".to_owned())
+    Ok("it speaks TLS, and this process is not configured for it".to_owned())
 }

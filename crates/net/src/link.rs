@@ -103,13 +103,13 @@ impl Unread {
     /// The reading thread.
     pub(crate) fn read(mut self, shared: &Shared, receiver: &dyn Receive) {
         let link = Arc::clone(&self.link);
-        let told = |tell: &mut dyn FnMut()| {
+        let unless_closed = |call: &mut dyn FnMut()| {
             if !shared.closed.load(Ordering::Acquire) {
-                tell();
+                call();
             }
         };
         let mut on_frame = |route: Recipient, body: &mut Bytes| {
-            told(&mut || receiver.frame(link.process, route, std::mem::take(body)));
+            unless_closed(&mut || receiver.frame(link.process, route, std::mem::take(body)));
         };
         match read_frames(&mut self.frames, &mut self.incoming, &mut on_frame) {
             Ok(how) => {
@@ -118,7 +118,7 @@ impl Unread {
                     Farewell::Failed { .. } => link.outbox.end(),
                 };
                 shared.written(dropped);
-                told(&mut || receiver.left(link.process, how.clone()));
+                unless_closed(&mut || receiver.left(link.process, how.clone()));
                 drain(&mut self.incoming);
             }
             Err(error) => {
@@ -126,7 +126,7 @@ impl Unread {
                 shared.written(link.outbox.end());
                 // Also after a failure: a process that waits for the others to leave must receive that this one has.
                 let why = link.why(&error);
-                told(&mut || receiver.lost(link.process, why.clone()));
+                unless_closed(&mut || receiver.lost(link.process, why.clone()));
             }
         }
     }
@@ -157,7 +157,7 @@ impl Link {
                 | io::ErrorKind::ConnectionAborted => {
                     "broke its connection off: it died or was killed".to_owned()
                 }
-                _ => format!("cannot be heard any more: {error}"),
+                _ => format!("sends nothing more: {error}"),
             },
         });
         format!("process {} ({}) {what}", self.process, self.address)

@@ -171,16 +171,16 @@ impl MessageLink {
     ) -> Result<Self, Refusal> {
         let broken = |error: io::Error| Refusal::from(Failure::from(error));
         let attempt = Arc::new(Attempt::default());
-        let (tell, told) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel();
         let (host, party, theirs) = (host.to_owned(), party.clone(), Arc::clone(&attempt));
         let trying = thread::Builder::new()
             .name("ptstamp-connect".to_owned())
             .spawn(move || {
-                let _abandoned = tell.send(Self::try_to_reach(&host, port, &party, &theirs));
+                let _abandoned = stop.send(Self::try_to_reach(&host, port, &party, &theirs));
             })
             .map_err(broken)?;
         let outcome = loop {
-            match told.recv_timeout(ASKED) {
+            match stopped.recv_timeout(ASKED) {
                 Ok(outcome) => break outcome,
                 Err(RecvTimeoutError::Timeout) => {
                     if let Err(error) = go_on() {

@@ -168,7 +168,7 @@ pub(crate) struct Outbox {
 #[derive(Debug)]
 pub(crate) enum End {
     /// It wrote a farewell, or was closed.
-    Told,
+    Complete,
     /// The other side takes nothing, or the connection broke.
     Broken(io::Error),
 }
@@ -292,7 +292,7 @@ impl Outbox {
         }
         written(self.batch().clear());
         self.wire.end_writing();
-        End::Told
+        End::Complete
     }
 
     /// Waits until there are bytes to write, and takes the role of the writer; false when there will be none

@@ -14,5 +14,5 @@ pub(crate) enum Report {
     /// Another process is there and cannot be in the same cluster.
     Refused { process: usize, reason: String },
     /// The gate is done with one connection.
-    Heard(u64),
+    Done(u64),
 }

@@ -20,8 +20,8 @@ impl<const KNOWN: u64> PartialOrder for Pair<KNOWN> {
         let mixed = numbers
             .iter()
             .fold(7, |mixed, number| mixed * 31 + number + (mixed >> 3));
-        let told = KNOWN > 0 && mixed % KNOWN == 0;
-        told.then(|| Pair(self.0.min(other.0), self.1.min(other.1)))
+        let is_known = KNOWN > 0 && mixed % KNOWN == 0;
+        is_known.then(|| Pair(self.0.min(other.0), self.1.min(other.1)))
     }
 }
 

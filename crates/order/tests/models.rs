@@ -52,7 +52,7 @@ where
     let mut subject = MutableAntichain::new();
     let mut single = MutableAntichain::new();
     let mut model = CountModel::new();
-    let mut told: BTreeSet<T> = BTreeSet::new();
+    let mut reported: BTreeSet<T> = BTreeSet::new();
     for batch in updates {
         for (time, diff) in batch {
             model.update(time.clone(), *diff);
@@ -60,9 +60,9 @@ where
             for (time, diff) in single.update(time.clone(), *diff) {
                 prop_assert_eq!(diff.abs(), 1);
                 let changed = if diff > 0 {
-                    told.insert(time)
+                    reported.insert(time)
                 } else {
-                    told.remove(&time)
+                    reported.remove(&time)
                 };
                 prop_assert!(changed);
             }
@@ -72,7 +72,10 @@ where
         let frontier = model.frontier();
         prop_assert_eq!(sorted(subject.frontier()), frontier.clone());
         prop_assert_eq!(sorted(single.frontier()), frontier.clone());
-        prop_assert_eq!(told.iter().cloned().collect::<Vec<_>>(), frontier.clone());
+        prop_assert_eq!(
+            reported.iter().cloned().collect::<Vec<_>>(),
+            frontier.clone()
+        );
 
         // Net changes, each once.
         let after: BTreeSet<T> = frontier.into_iter().collect();

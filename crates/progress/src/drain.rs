@@ -65,7 +65,7 @@ pub struct Counts {
 
 /// The consequence of an answer for the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Heard {
+pub enum Outcome {
     /// Nothing yet: other members have to answer.
     Nothing,
     /// An order to every member.
@@ -144,7 +144,7 @@ impl<S: PartialEq> Leader<S> {
     }
 
     /// Takes an answer. Answers to another attempt, or to an order that is not the last, are ignored.
-    pub fn hear(&mut self, attempt: u64, member: usize, answer: Answer<S>) -> Heard {
+    pub fn receive(&mut self, attempt: u64, member: usize, answer: Answer<S>) -> Outcome {
         let fits = match (&answer, self.ordered) {
             (Answer::Ready(_), Some(Order::Ready))
             | (Answer::Held(_), Some(Order::Hold))
@@ -155,14 +155,14 @@ impl<S: PartialEq> Leader<S> {
         };
         let known = self.answered.get(member).copied();
         if attempt != self.attempt || !fits || known != Some(false) {
-            return Heard::Nothing;
+            return Outcome::Nothing;
         }
         self.answered[member] = true;
         match answer {
             Answer::Ready(standing) | Answer::Held(standing) => match &self.common {
                 Some(common) if *common != standing => {
                     self.ordered = None;
-                    return Heard::Unlike;
+                    return Outcome::Unlike;
                 }
                 Some(_) => {}
                 None => self.common = Some(standing),
@@ -174,7 +174,7 @@ impl<S: PartialEq> Leader<S> {
             Answer::Taken => {}
         }
         if self.answered.contains(&false) {
-            return Heard::Nothing;
+            return Outcome::Nothing;
         }
         let balanced = self.sum.sent == self.sum.taken;
         let next = match self.ordered {
@@ -185,10 +185,10 @@ impl<S: PartialEq> Leader<S> {
             Some(Order::Count(round) | Order::Freeze(round)) => Order::Count(round + 1),
             None | Some(Order::Take | Order::GiveUp) => {
                 self.ordered = None;
-                return Heard::Complete;
+                return Outcome::Complete;
             }
         };
-        Heard::Order(self.enter(next))
+        Outcome::Order(self.enter(next))
     }
 
     /// Gives the attempt up: the order to every member. `None` where there is none to give up, or members are already
@@ -239,7 +239,7 @@ impl Member {
     }
 
     /// Takes an order. An order of a later attempt replaces one of an earlier attempt.
-    pub fn hear(&mut self, attempt: u64, order: Order) {
+    pub fn receive(&mut self, attempt: u64, order: Order) {
         if attempt < self.attempt {
             return;
         }
@@ -323,20 +323,20 @@ mod tests {
         members: &mut [Member],
         order: Order,
         counts: &[Counts],
-    ) -> Heard {
+    ) -> Outcome {
         let attempt = leader.attempt().unwrap();
-        let mut heard = Heard::Nothing;
+        let mut outcome = Outcome::Nothing;
         for (index, member) in members.iter_mut().enumerate() {
-            member.hear(attempt, order);
+            member.receive(attempt, order);
             let answer = match member.due() {
                 Due::Standing => member.stands(7),
                 Due::Counts => member.counts(counts[index]),
                 Due::Taking => member.takes(),
                 Due::Nothing => None,
             };
-            heard = leader.hear(attempt, index, answer.unwrap());
+            outcome = leader.receive(attempt, index, answer.unwrap());
         }
-        heard
+        outcome
     }
 
     #[test]
@@ -347,27 +347,33 @@ mod tests {
         let uneven = [EVEN, Counts { sent: 1, taken: 0 }];
         let even = [EVEN, EVEN];
         let mut next = |order, counts: &[Counts]| round(&mut leader, &mut members, order, counts);
-        assert_eq!(next(Order::Ready, &[]), Heard::Order(Order::Hold));
-        assert_eq!(next(Order::Hold, &[]), Heard::Order(Order::Count(1)));
+        assert_eq!(next(Order::Ready, &[]), Outcome::Order(Order::Hold));
+        assert_eq!(next(Order::Hold, &[]), Outcome::Order(Order::Count(1)));
         assert_eq!(
             next(Order::Count(1), &uneven),
-            Heard::Order(Order::Count(2))
+            Outcome::Order(Order::Count(2))
         );
-        assert_eq!(next(Order::Count(2), &even), Heard::Order(Order::Freeze(2)));
+        assert_eq!(
+            next(Order::Count(2), &even),
+            Outcome::Order(Order::Freeze(2))
+        );
         assert_eq!(
             next(Order::Freeze(2), &uneven),
-            Heard::Order(Order::Count(3))
+            Outcome::Order(Order::Count(3))
         );
-        assert_eq!(next(Order::Count(3), &even), Heard::Order(Order::Freeze(3)));
-        assert_eq!(next(Order::Freeze(3), &even), Heard::Order(Order::Take));
+        assert_eq!(
+            next(Order::Count(3), &even),
+            Outcome::Order(Order::Freeze(3))
+        );
+        assert_eq!(next(Order::Freeze(3), &even), Outcome::Order(Order::Take));
         assert!(
             members
                 .iter()
                 .all(|member| member.is_frozen() && member.is_held())
         );
         assert!(!leader.may_give_up() && leader.give_up().is_none());
-        let heard = round(&mut leader, &mut members, Order::Take, &[]);
-        assert_eq!(heard, Heard::Complete);
+        let outcome = round(&mut leader, &mut members, Order::Take, &[]);
+        assert_eq!(outcome, Outcome::Complete);
         assert!(
             !members
                 .iter()
@@ -380,9 +386,9 @@ mod tests {
     fn workers_that_have_built_other_dataflows_take_no_part() {
         let mut leader = Leader::new(2);
         leader.begin().unwrap();
-        assert_eq!(leader.hear(1, 0, Answer::Ready(1)), Heard::Nothing);
+        assert_eq!(leader.receive(1, 0, Answer::Ready(1)), Outcome::Nothing);
         assert_eq!(leader.missing().collect::<Vec<_>>(), [1]);
-        assert_eq!(leader.hear(1, 1, Answer::Ready(2)), Heard::Unlike);
+        assert_eq!(leader.receive(1, 1, Answer::Ready(2)), Outcome::Unlike);
         assert_eq!(leader.attempt(), None);
     }
 
@@ -390,18 +396,21 @@ mod tests {
     fn answers_that_come_late_or_twice_say_nothing() {
         let mut leader = Leader::new(2);
         leader.begin().unwrap();
-        assert_eq!(leader.hear(1, 0, Answer::Ready(1)), Heard::Nothing);
-        assert_eq!(leader.hear(1, 0, Answer::Ready(1)), Heard::Nothing);
+        assert_eq!(leader.receive(1, 0, Answer::Ready(1)), Outcome::Nothing);
+        assert_eq!(leader.receive(1, 0, Answer::Ready(1)), Outcome::Nothing);
         assert_eq!(leader.give_up(), Some(Order::GiveUp));
         leader.begin().unwrap();
-        assert_eq!(leader.hear(1, 1, Answer::Ready(1)), Heard::Nothing);
-        assert_eq!(leader.hear(2, 1, Answer::Counted(1, EVEN)), Heard::Nothing);
+        assert_eq!(leader.receive(1, 1, Answer::Ready(1)), Outcome::Nothing);
+        assert_eq!(
+            leader.receive(2, 1, Answer::Counted(1, EVEN)),
+            Outcome::Nothing
+        );
         assert_eq!(leader.missing().count(), 2);
         let mut member = Member::new();
-        member.hear(2, Order::Hold);
-        member.hear(1, Order::GiveUp);
+        member.receive(2, Order::Hold);
+        member.receive(1, Order::GiveUp);
         assert!(member.is_held());
-        member.hear(2, Order::GiveUp);
+        member.receive(2, Order::GiveUp);
         assert!(!member.is_held() && member.due() == Due::Nothing);
         assert_eq!(member.counts::<u8>(EVEN), None);
     }

@@ -58,7 +58,7 @@ pub type ProgressBatch<T> = Vec<((Location, T), i64)>;
 ///     workers.push(worker);
 /// }
 ///
-/// // Worker 0 advances its input to 5, which both hear; worker 1 still holds 0.
+/// // Worker 0 advances its input to 5, which both learn; worker 1 still holds 0.
 /// let output = Location::source(input, 0);
 /// workers[0].local().extend([((output, 0), -1), ((output, 5), 1)]);
 /// let batch = workers[0].take_outgoing().unwrap();
@@ -269,9 +269,9 @@ mod tests {
             .extend([((inlet, 4), -2), ((Location::target(1, 0), 4), 2)]);
         worker.local().update((outlet, 5), 1);
         assert!(worker.take_outgoing().is_some());
-        let mut heard = Vec::new();
-        worker.propagate(|location, time, diff| heard.push((location, time, diff)));
-        assert_eq!(heard, vec![(outlet, 5, 1), (inlet, 4, -2)]);
+        let mut changed = Vec::new();
+        worker.propagate(|location, time, diff| changed.push((location, time, diff)));
+        assert_eq!(changed, vec![(outlet, 5, 1), (inlet, 4, -2)]);
         assert_eq!(worker.tracker().pointstamps(inlet), vec![]);
         assert_eq!(
             worker.tracker().pointstamps(Location::target(1, 0)),

@@ -88,8 +88,8 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
         .graph()
         .build()
         .expect("the generator makes sound graphs");
-    let mut heard: BTreeMap<(Location, D::Time), i64> = BTreeMap::new();
-    let mut heard_outside: BTreeMap<(usize, D::Time), i64> = BTreeMap::new();
+    let mut reported: BTreeMap<(Location, D::Time), i64> = BTreeMap::new();
+    let mut reported_outside: BTreeMap<(usize, D::Time), i64> = BTreeMap::new();
     let last = steps.len() - 1;
     for (index, (location, time, diff, look)) in steps.iter().enumerate() {
         let (location, time) = counts.apply(*location, *time, *diff);
@@ -102,17 +102,17 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
         prop_assert!(!tracker.has_updates());
         for (change, diff) in tracker.drain_changes() {
             prop_assert!(diff != 0);
-            *heard.entry(change).or_insert(0) += diff;
+            *reported.entry(change).or_insert(0) += diff;
         }
-        heard.retain(|_, count| *count != 0);
+        reported.retain(|_, count| *count != 0);
         prop_assert!(
-            heard.values().all(|count| *count == 1),
+            reported.values().all(|count| *count == 1),
             "a frontier is a set"
         );
         for (change, diff) in tracker.drain_boundary_changes() {
-            *heard_outside.entry(change).or_insert(0) += diff;
+            *reported_outside.entry(change).or_insert(0) += diff;
         }
-        heard_outside.retain(|_, count| *count != 0);
+        reported_outside.retain(|_, count| *count != 0);
 
         let frontiers = reach.frontiers(counts.positive());
         let inner = counts
@@ -138,12 +138,12 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
                 location
             );
             questions_agree(&tracker, *location, &frontier, &counts)?;
-            let told = heard
+            let times = reported
                 .keys()
                 .filter(|(l, _)| l == location)
                 .map(|(_, time)| time.clone());
             prop_assert_eq!(
-                told.collect::<BTreeSet<_>>(),
+                times.collect::<BTreeSet<_>>(),
                 frontier.into_iter().collect()
             );
             if spec.boundary
@@ -152,10 +152,10 @@ fn tracker_agrees<D: Domain>(spec: &GraphSpec<D>, steps: &Steps) -> Result<(), T
             {
                 // Pointstamps at the outputs themselves have left, and those at the inputs are
                 // known outside.
-                let told = heard_outside.keys().filter(|(o, _)| *o == output);
-                let told = within(&counts.universe, told.map(|(_, time)| time.clone()));
+                let times = reported_outside.keys().filter(|(o, _)| *o == output);
+                let times = within(&counts.universe, times.map(|(_, time)| time.clone()));
                 let expected = inner_frontiers.get(location).cloned().unwrap_or_default();
-                prop_assert_eq!(told, expected, "{}", location);
+                prop_assert_eq!(times, expected, "{}", location);
             }
         }
         prop_assert_eq!(tracker.tracking_anything(), !counts.positive().is_empty());

@@ -104,10 +104,10 @@ impl Buffered {
     pub(crate) fn keep_ledger(&self, dims: usize, resume: Resume) {
         let mut ledger = self.ledger.borrow_mut();
         if ledger.is_none() {
-            let told = Rc::default();
+            let reported = Rc::default();
             self.input
-                .set_told(Rc::clone(&told), resume == Resume::Follow);
-            *ledger = Some(Ledger::new(Point::minimum(dims), told));
+                .report_to(Rc::clone(&reported), resume == Resume::Follow);
+            *ledger = Some(Ledger::new(Point::minimum(dims), reported));
         }
     }
 
@@ -547,7 +547,7 @@ impl Drop for Buffered {
             if !self.has_unsent(py) {
                 return;
             }
-            let _told = match self.input.check() {
+            let _sent = match self.input.check() {
                 Ok(()) => self.flush(py).map_err(BoxError::from),
                 Err(busy) => Err(self.lost(busy.into())), // there is no later
             };

@@ -22,7 +22,7 @@ use crate::gathering::Gathering;
 use crate::gil::{Held, attached, detached_here};
 use crate::observability::diagnostics::pass_on;
 use crate::observability::statistics::statistics;
-use crate::raised::{Raised, exception, told};
+use crate::raised::{Raised, describe_error, exception};
 use crate::recovery::Recording;
 
 /// The maximum time that the main thread sleeps before it checks for signals: only Python code can detect
@@ -89,14 +89,14 @@ impl PythonHost {
     }
 
     /// The current wait, while it is not reported.
-    fn untold_wait(&self) -> Option<Rc<Wait>> {
+    fn unreported_wait(&self) -> Option<Rc<Wait>> {
         let wait = self.wait.borrow();
         wait.as_ref().filter(|wait| !wait.is_over.get()).cloned()
     }
 
     /// Reports a wait that has lasted.
     fn tell_of_wait(&self, py: Python<'_>, due: Option<Instant>) -> PyResult<()> {
-        let Some(wait) = self.untold_wait() else {
+        let Some(wait) = self.unreported_wait() else {
             return Ok(());
         };
         let lasted = |since: Instant| since.elapsed() >= wait.after.get();
@@ -130,9 +130,9 @@ impl PythonHost {
     /// Runs the handlers of pending signals. An exception of one is passed to the listener that may add a note to it.
     fn check_signals(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals().inspect_err(|error| {
-            if let Some(hear) = &self.on_interruption {
-                let heard = hear.get().bind(py).call1((error.value(py),));
-                drop(heard); // whatever it raises, the interruption counts
+            if let Some(handler) = &self.on_interruption {
+                let handled = handler.get().bind(py).call1((error.value(py),));
+                drop(handled); // whatever it raises, the interruption counts
             }
         })
     }
@@ -167,7 +167,7 @@ impl PythonHost {
 impl Host for PythonHost {
     fn before_step(&self) -> Result<(), BoxError> {
         if !self.slept.take()
-            && let Some(wait) = self.untold_wait()
+            && let Some(wait) = self.unreported_wait()
         {
             wait.since.set(None); // something has happened
         }
@@ -207,7 +207,7 @@ impl Host for PythonHost {
 
     fn patience(&self) -> Option<Duration> {
         let signals = self.signals.then_some(SIGNAL_INTERVAL);
-        let wait = self.untold_wait().map(|wait| {
+        let wait = self.unreported_wait().map(|wait| {
             let now = Instant::now();
             let since = wait.since.get().unwrap_or(now);
             wait.since.set(Some(since));
@@ -246,8 +246,8 @@ impl Host for PythonHost {
         self.home.naming().form()
     }
 
-    fn told(&self, worker: usize, error: Error) -> (Error, String) {
-        attached(|py| told(py, worker, &error, self.cluster.processes() > 1))
+    fn describe_error(&self, worker: usize, error: Error) -> (Error, String) {
+        attached(|py| describe_error(py, worker, &error, self.cluster.processes() > 1))
     }
 
     fn ends(&self) {

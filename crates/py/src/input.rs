@@ -154,7 +154,7 @@ impl InputHandle {
                 driver.repeat(state)?;
             }
             if resume != Resume::Repeat && state.input.had_ended() {
-                state.input.close(); // main is told, and does not send again
+                state.input.close(); // main gets an error, and does not send again
             }
         }
         Ok(stream)

@@ -39,7 +39,7 @@ crossing! {
         InspectTime = "inspect_time",
         InspectBatch = "inspect_batch",
         MapInPlace = "map_in_place",
-        MapBatch = "map_batch",
+        MapBatches = "map_batches",
         /// Maps the columns of records at times of their own; other records are at their message's time.
         MapTimed = "map_timed",
         TryMap = "try_map",

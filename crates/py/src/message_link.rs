@@ -66,7 +66,7 @@ impl Signals {
     }
 
     /// Runs the handlers of pending signals; keeps the exception of one, and ends the wait.
-    fn heard(&mut self) -> io::Result<()> {
+    fn check(&mut self) -> io::Result<()> {
         if !self.on_main_thread {
             return Ok(());
         }
@@ -74,8 +74,8 @@ impl Signals {
             clippy::redundant_closure_for_method_calls,
             reason = "the method alone is for one lifetime"
         )]
-        let heard = attached(|py| py.check_signals());
-        heard.map_err(|error| {
+        let checked = attached(|py| py.check_signals());
+        checked.map_err(|error| {
             self.raised = Some(error);
             io::ErrorKind::Interrupted.into()
         })
@@ -102,7 +102,7 @@ impl MessageLink {
     ) -> PyResult<Self> {
         let mut signals = Signals::new(py)?;
         let link = begun(py, &secret, context, patience, |party| {
-            message_link::MessageLink::connect(host, port, party, &mut || signals.heard())
+            message_link::MessageLink::connect(host, port, party, &mut || signals.check())
         });
         signals.or(link)
     }
@@ -149,14 +149,14 @@ impl MessageLink {
     #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
     fn send(&self, py: Python<'_>, message: PyBackedBytes) -> PyResult<()> {
         let mut signals = Signals::new(py)?;
-        let sent = detached(py, || self.0.send(&[&message], &mut || signals.heard()));
+        let sent = detached(py, || self.0.send(&[&message], &mut || signals.check()));
         signals.or(sent)
     }
 
     /// The next message, of at most `most` bytes; None when the other end has closed.
     fn receive<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut signals = Signals::new(py)?;
-        let received = detached(py, || self.0.receive(most, &mut || signals.heard()));
+        let received = detached(py, || self.0.receive(most, &mut || signals.check()));
         let message = signals.or(received)?;
         Ok(message.map(|message| PyBytes::new(py, &message)))
     }

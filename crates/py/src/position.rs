@@ -41,12 +41,12 @@ pub(crate) struct Ledger {
     /// Whether it was closed where the repetition ends.
     was_closed: bool,
     /// The standing for checkpoints.
-    told: Rc<Cell<Standing>>,
+    reported: Rc<Cell<Standing>>,
 }
 
 impl Ledger {
     /// Creates the ledger of an input whose times begin here.
-    pub(crate) fn new(time: Point, told: Rc<Cell<Standing>>) -> Self {
+    pub(crate) fn new(time: Point, reported: Rc<Cell<Standing>>) -> Self {
         Ledger {
             time,
             sent: 0,
@@ -54,7 +54,7 @@ impl Ledger {
             is_own: true,
             until: None,
             was_closed: false,
-            told,
+            reported,
         }
     }
 
@@ -65,7 +65,7 @@ impl Ledger {
         standing: Standing,
         compare: Option<Box<dyn Fn(u64, u64)>>,
     ) -> PyResult<()> {
-        self.told.set(standing);
+        self.reported.set(standing);
         self.was_closed = standing.is_closed;
         if let Some(compare) = compare {
             self.until = Some(Until {
@@ -146,7 +146,7 @@ impl Ledger {
 
     /// Updates the standing for checkpoints.
     fn tell(&self) {
-        self.told.set(Standing {
+        self.reported.set(Standing {
             sent: self.sent,
             digest: self.digest,
             is_own: self.is_own,

@@ -156,7 +156,12 @@ pub(crate) fn exception_of(py: Python<'_>, cause: BoxError) -> PyErr {
 
 /// Converts the error that ends the computation to an exception with a note of the operator that raised it,
 /// and to the text for other processes, if there are any.
-pub(crate) fn told(py: Python<'_>, worker: usize, error: &Error, others: bool) -> (Error, String) {
+pub(crate) fn describe_error(
+    py: Python<'_>,
+    worker: usize,
+    error: &Error,
+    others: bool,
+) -> (Error, String) {
     let (error, operator) = exception(py, error);
     add_note(py, &error, worker, operator.as_deref());
     let reason = if others {

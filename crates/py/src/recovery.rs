@@ -209,8 +209,8 @@ impl Recording {
     }
 
     /// Has an operator run whenever a checkpoint is covered.
-    fn hear(&self, activator: &Activator) -> PyResult<()> {
-        self.recording.get()?.hear(activator.engine()?);
+    fn subscribe(&self, activator: &Activator) -> PyResult<()> {
+        self.recording.get()?.subscribe(activator.engine()?);
         Ok(())
     }
 

@@ -268,7 +268,7 @@ impl Drop for Opened {
             if let Err(error) = self.0.flush(py)
                 && self.0.has_unsent(py)
             {
-                let _told = self.0.port.fail(Raised::here(error)); // it was not sent, and there is no later
+                let _sent = self.0.port.fail(Raised::here(error)); // it was not sent, and there is no later
             }
         });
     }

@@ -170,8 +170,8 @@ impl Host for SimulatedHost {
         self.inner.renames(name)
     }
 
-    fn told(&self, worker: usize, error: Error) -> (Error, String) {
-        self.inner.told(worker, error)
+    fn describe_error(&self, worker: usize, error: Error) -> (Error, String) {
+        self.inner.describe_error(worker, error)
     }
 
     fn ends(&self) {

@@ -30,7 +30,7 @@ use crate::observability::graph::{Collector, Installed};
 use crate::observability::inquiry::Answer;
 use crate::observability::receiver_threads::ReceiverThreads;
 use crate::observability::record::Recorder;
-use crate::raised::{Raised, exception, told};
+use crate::raised::{Raised, describe_error, exception};
 use crate::recovery::{Checkpoints, Recording};
 use crate::scope::Scope;
 use crate::simulation::Simulation;
@@ -393,7 +393,7 @@ impl Cluster {
         let worker = self.engine.process() * self.threads.len() + index;
         let cause = Raised::here(PyErr::from_value(error.clone()));
         let others = self.engine.processes() > 1;
-        let (error, reason) = told(py, worker, &Error::Host { cause }, others);
+        let (error, reason) = describe_error(py, worker, &Error::Host { cause }, others);
         detached(py, || {
             self.engine.ending().fail_because(worker, error, reason);
         });
@@ -477,18 +477,18 @@ impl Cluster {
     }
 
     /// Calls a function with each message of another process, and its number, on a thread of its own.
-    fn listen(&self, hear: Py<PyAny>) {
-        let hear = Arc::new(Held::new(hear));
+    fn listen(&self, handler: Py<PyAny>) {
+        let handler = Arc::new(Held::new(handler));
         let receiver_threads = Arc::clone(&self.receiver_threads);
         self.engine.listen(Box::new(move |from, what| {
-            let hear = Arc::clone(&hear);
-            let heard = ReceiverThreads::begin(&receiver_threads);
+            let handler = Arc::clone(&handler);
+            let running = ReceiverThreads::begin(&receiver_threads);
             std::thread::spawn(move || {
                 // Where the interpreter has ended, no question comes any more.
-                let _heard =
-                    Python::try_attach(|py| hear.get().bind(py).call1((from, what)).map(drop));
-                drop(hear); // attached, for the last time
-                drop(heard);
+                let _running =
+                    Python::try_attach(|py| handler.get().bind(py).call1((from, what)).map(drop));
+                drop(handler); // attached, for the last time
+                drop(running);
             });
         }));
     }

@@ -162,7 +162,7 @@ impl Leader {
         self.phase = Phase::Idle;
     }
 
-    pub(crate) fn hear(&mut self, from: usize, word: Word) -> Result<(), Error> {
+    pub(crate) fn receive(&mut self, from: usize, word: Word) -> Result<(), Error> {
         match word {
             Word::Wanted(request) => {
                 self.requests.entry(from).or_default().1 = request;

@@ -194,7 +194,7 @@ impl<P: Payload> Writing<P> {
             let done = match job {
                 Ok(Job::End { whole, reply }) => {
                     let ended = match (&mut self.leader, self.failed.take()) {
-                        // The workers had come to their end before they heard of it.
+                        // The workers had come to their end before they received it.
                         (_, Some(failed)) if whole => Err(Error::Malformed(failed)),
                         (Some(leader), None) if whole => leader.end(&self.location),
                         _ => Ok(()),
@@ -254,10 +254,10 @@ impl<P: Payload> Writing<P> {
                 }
                 Ok(())
             }
-            Job::Hear(from, word) => self
+            Job::Receive(from, word) => self
                 .leader
                 .as_mut()
-                .map_or(Ok(()), |leader| leader.hear(from, word)),
+                .map_or(Ok(()), |leader| leader.receive(from, word)),
             Job::Settled { number, rewrites } => self.settled(number, rewrites),
             Job::End { .. } => Ok(()),
         }
@@ -308,7 +308,7 @@ impl<P: Payload> Writing<P> {
             Err(error) => return Err(error),
         };
         if let Some(leader) = &mut self.leader {
-            return leader.hear(worker, word);
+            return leader.receive(worker, word);
         }
         self.shared.cluster.say_to(worker, 0, word.to_bytes());
         Ok(())

@@ -32,7 +32,7 @@ pub struct Recording<P: Payload> {
     covered: Cell<u64>,
     sinks: RefCell<Vec<Weak<Sink<P>>>>,
     /// Operators that run when a checkpoint is covered.
-    hears: RefCell<Vec<Activator>>,
+    subscribers: RefCell<Vec<Activator>>,
     /// The number of inputs that have a number.
     inputs: Cell<u64>,
     asked: Cell<u64>,
@@ -86,7 +86,7 @@ impl<P: Payload> Recording<P> {
             shown: Cell::default(),
             covered: Cell::default(),
             sinks: RefCell::default(),
-            hears: RefCell::default(),
+            subscribers: RefCell::default(),
             inputs: Cell::default(),
             asked: Cell::default(),
             answered: Cell::default(),
@@ -143,8 +143,8 @@ impl<P: Payload> Recording<P> {
     }
 
     /// Has an operator run whenever a checkpoint is covered.
-    pub fn hear(&self, activator: Activator) {
-        self.hears.borrow_mut().push(activator);
+    pub fn subscribe(&self, activator: Activator) {
+        self.subscribers.borrow_mut().push(activator);
     }
 
     /// Registers an operator that shows the results that checkpoints cover.
@@ -228,7 +228,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
         Ok(())
     }
 
-    fn hears(&self, from: usize, what: Vec<u8>) -> UserResult<()> {
+    fn receive(&self, from: usize, what: Vec<u8>) -> UserResult<()> {
         let word: Word = postcard::from_bytes(&what).map_err(Error::from)?;
         match word {
             Word::Begun(begun) => self.shared.begin(begun),
@@ -260,7 +260,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
             Word::Covered { number, answers } => {
                 self.covered.set(number);
                 self.answered.set(answers);
-                for activator in &*self.hears.borrow() {
+                for activator in &*self.subscribers.borrow() {
                     activator.activate();
                 }
             }
@@ -271,7 +271,7 @@ impl<P: Payload> Cuts<P> for Recording<P> {
             | Word::Packed { .. }
             | Word::Failed { .. }
             | Word::Shown { .. } => {
-                self.shared.give(Job::Hear(from, word));
+                self.shared.give(Job::Receive(from, word));
             }
         }
         Ok(())

@@ -22,7 +22,7 @@ pub(crate) enum Job<P: Payload> {
     /// On the leader: an attempt came to nothing.
     GivenUp(GivenUp),
     /// A message for the leader, of a worker.
-    Hear(usize, Word),
+    Receive(usize, Word),
     /// The leader's decision about an attempt, to all processes: the set of known pieces changes.
     Settled { number: Option<u64>, rewrites: bool },
     /// The workers have ended.
@@ -85,7 +85,7 @@ impl<P: Payload> Shared<P> {
     /// Says something to the leader, from a worker of this process.
     pub(crate) fn tell_leader(&self, from: usize, word: Word) {
         if self.cluster.process() == 0 {
-            self.give(Job::Hear(from, word));
+            self.give(Job::Receive(from, word));
         } else {
             self.cluster.say_to(from, 0, word.to_bytes());
         }

@@ -40,7 +40,7 @@ impl Transport for Link {
     }
 
     fn start(&self, receiver: Arc<dyn Receive>) {
-        self.world.hears(self.process, receiver);
+        self.world.set_receiver(self.process, receiver);
     }
 
     fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {

@@ -329,7 +329,7 @@ impl World {
 
 impl World {
     /// Registers the receiver of a process.
-    pub(crate) fn hears(&self, process: usize, receiver: Arc<dyn Receive>) {
+    pub(crate) fn set_receiver(&self, process: usize, receiver: Arc<dyn Receive>) {
         self.state.lock().receivers[process] = Some(receiver);
     }
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
-from pointstamp._core import How, InputHandle, PactKind
+from pointstamp._core import InputHandle, PactKind
 from pointstamp._validation import (
     column_name,
     count_of,
@@ -21,6 +21,7 @@ from pointstamp._validation import (
     several,
     stream_given,
     suggesting,
+    warn_usage,
 )
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.column_arguments import Aggregates, key_names, part_name
@@ -34,13 +35,14 @@ from pointstamp.expr.windows import Count, Session
 from pointstamp.logic.event_time import event_times
 from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.logic.in_time_order import root_only
-from pointstamp.logic.join_inputs import left_or_inner, pairs_of
+from pointstamp.logic.join_kinds import check_how, left_or_inner, outer_sides
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.rows import limited, sorted_per_time
 from pointstamp.pacts import Gather, Pipeline
 from pointstamp.plan import columns as kinds
 from pointstamp.plan import records, shape
+from pointstamp.plan.least_time import never_meet
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from pointstamp.event_time.units import Unit
     from pointstamp.expr.windows import WindowKind
     from pointstamp.logic.declared_state import Waiting
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.logic.state import KeyedState
     from pointstamp.plan.node import Kind, Node, Read
     from pointstamp.types import Time
@@ -71,8 +74,9 @@ Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool
 ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
 
-JOINS = (How.INNER, How.LEFT, How.RIGHT, How.FULL, How.SEMI, How.ANTI)
-"""The joins of rows of one time."""
+JOINS = {"inner": _core.How.INNER, "left": _core.How.LEFT, "right": _core.How.RIGHT}
+JOINS |= {"full": _core.How.FULL, "semi": _core.How.SEMI, "anti": _core.How.ANTI}
+"""The extension's names of the joins of rows of one time."""
 
 OWN_TIME = "own time"
 """The column for the times of rows that have none: no column of a program's own."""
@@ -427,7 +431,7 @@ class ArrowStream(ColumnOperators):
         other: ArrowStream,
         on: str | Sequence[str],
         *,
-        how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
+        how: How | OneSided = "inner",
         suffix: str = "_right",
         name: str | None = None,
     ) -> ArrowStream:
@@ -454,6 +458,10 @@ class ArrowStream(ColumnOperators):
             GraphError: If there is no such column, it cannot be hashed, its type differs between the sides,
                 or the result would have two columns of one name.
 
+        Warns:
+            UsageWarning: If all rows of one side are at the least time, as far as the plan shows, and those
+                of the other have times of their own.
+
         Examples:
             >>> import pyarrow as pa
             >>> import pointstamp as ps
@@ -468,10 +476,14 @@ class ArrowStream(ColumnOperators):
             >>> without_sun.extract()
             [(0, [{'city': 'Bonn', 'mm': 5}])]
         """
-        joins = {str(each.label): each for each in JOINS}
-        if how not in joins:
-            raise ValueError(f"how is one of {', '.join(map(repr, joins))}, not {how!r}")
-        return self._joined_by_key(kinds.JOIN, other, on, joins[how], suffix, name)
+        check_how(how)
+        made = self._joined_by_key(kinds.JOIN, other, on, JOINS[how], suffix, name)
+        if reason := never_meet(self._output, other._output):
+            warn_usage(
+                f"{reason}, so there are no pairs: join_so_far pairs rows across times, and table_join has "
+                "the row that is valid at a row's time"
+            )
+        return made
 
     def join_so_far(
         self, other: ArrowStream, on: str | Sequence[str], *, suffix: str = "_right", name: str | None = None
@@ -501,14 +513,14 @@ class ArrowStream(ColumnOperators):
             >>> ps.example(build).extract()
             [(1, [{'city': 'Ulm', 'day': 1, 'hours': 2}])]
         """
-        return self._joined_by_key(kinds.JOIN_SO_FAR, other, on, How.INNER, suffix, name)
+        return self._joined_by_key(kinds.JOIN_SO_FAR, other, on, _core.How.INNER, suffix, name)
 
     def _joined_by_key(
         self,
         kind: Kind,
         other: ArrowStream,
         on: str | Sequence[str],
-        how: How,
+        how: _core.How,
         suffix: str,
         name: str | None,
     ) -> ArrowStream:
@@ -837,7 +849,7 @@ class ArrowStream(ColumnOperators):
         *,
         lower: Any,
         upper: Any,
-        how: Literal["inner", "left", "right", "full"] = "inner",
+        how: How = "inner",
         suffix: str = "_right",
         joined_at: str = "joined_at",
         column: str | tuple[str, str] | None = None,
@@ -884,7 +896,7 @@ class ArrowStream(ColumnOperators):
         low, high = unit.span("lower", lower), unit.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
-        given = _terms(self, other, on, times, pairs_of(how), suffix, joined_at)
+        given = _terms(self, other, on, times, outer_sides(how), suffix, joined_at)
         kernel = _core.Kernel.interval_join(given, low, high)
         made = (kinds.INTERVAL_JOIN, name, self, other, given[2], kernel, times, joined_at, _both, 2, state)
         return _joined(*made, lower=low, upper=high)
@@ -895,7 +907,7 @@ class ArrowStream(ColumnOperators):
         on: str | Sequence[str],
         window: WindowKind,
         *,
-        how: Literal["inner", "left", "right", "full"] = "inner",
+        how: How = "inner",
         suffix: str = "_right",
         column: str | tuple[str, str] | None = None,
         state: KeyedState[Any, Any] | None = None,
@@ -946,7 +958,7 @@ class ArrowStream(ColumnOperators):
             )
         silence = unit.span("gap", window.gap) if isinstance(window, Session) else 0
         layout = None if isinstance(window, Session) else layout_of(window, unit)
-        given = _terms(self, other, on, times, pairs_of(how), suffix, None)
+        given = _terms(self, other, on, times, outer_sides(how), suffix, None)
         kernel = _core.Kernel.window_join(given, layout, silence)
         made = (kinds.WINDOW_JOIN, name, self, other, given[2], kernel, times, None, _both, 2, state)
         return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)

@@ -20,24 +20,23 @@ from pointstamp.api.collection_nodes import (
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError, PointstampError
 from pointstamp.expr.expressions import record
+from pointstamp.logic.join_kinds import check_join, one_sided
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
-    from typing import TypeAlias
 
     from typing_extensions import Self
 
     from pointstamp.api.scope import Scope
     from pointstamp.api.stream import Stream
     from pointstamp.capture.events import EventWriter
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.plan.node import Kind
     from pointstamp.plan.plan import PlanScope
     from pointstamp.types import Time
-
-    How: TypeAlias = Literal["inner", "left", "right", "full"]
 
 __all__ = ["Collection"]
 
@@ -386,6 +385,15 @@ class Collection(Multiset, Generic[T]):
     def join(
         self: Collection[tuple[K, V]],
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: None = None,
+        *,
+        how: OneSided,
+        name: str | None = None,
+    ) -> Collection[tuple[K, V]]: ...
+    @overload
+    def join(
+        self: Collection[tuple[K, V]],
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: Callable[[K, V, V2], U],
         *,
         how: How = "inner",
@@ -401,7 +409,12 @@ class Collection(Multiset, Generic[T]):
         name: str | None = None,
     ) -> Collection[Any]: ...
     def join(
-        self: Collection[Any], other: Any, fn: Any = None, *, how: How = "inner", name: str | None = None
+        self: Collection[Any],
+        other: Any,
+        fn: Any = None,
+        *,
+        how: How | OneSided = "inner",
+        name: str | None = None,
     ) -> Collection[Any]:
         """Pairs of records with equal keys, of two collections of pairs ``(key, value)``.
 
@@ -415,13 +428,16 @@ class Collection(Multiset, Generic[T]):
                 not fail.
             how: The sides whose records without a match are in the result, with None in place of the other
                 value: this side (``"left"``), the other (``"right"``), both (``"full"``), or none
-                (``"inner"``).
+                (``"inner"``). ``"semi"`` returns this side's records ``(key, value)`` that have a match, as
+                often as they are there, and ``"anti"`` those that have none. Where the other side has keys
+                without values, call `semijoin` or `antijoin`.
             name: The operator's name.
 
         Raises:
             GraphError: If `other` is of another scope.
             ValueError: If `how` is none of these.
-            TypeError: When the dataflow runs, for a record that is not a pair.
+            TypeError: If `how` is ``"semi"`` or ``"anti"`` and `fn` is given; when the dataflow runs, for a
+                record that is not a pair.
 
         Examples:
             >>> import pointstamp as ps
@@ -440,7 +456,9 @@ class Collection(Multiset, Generic[T]):
     def semijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
     ) -> Collection[tuple[K, V]]:
-        """The records ``(key, value)`` whose key is in the other collection, whatever its count there.
+        """The records ``(key, value)`` whose key is in a collection of keys, whatever its count there.
+
+        ``join(other, how="semi")`` is the same for another collection of pairs.
 
         Examples:
             >>> import pointstamp as ps
@@ -452,13 +470,14 @@ class Collection(Multiset, Generic[T]):
         """
         check_scope("semijoin", self.scope, keys, Collection)
         there = distinct_keys(self.scope, keys._output, named_part(name, "keys"))
-        kind, result = collections.SEMIJOIN, JoinKind.LEFT
-        return Collection(self.scope, joined(self.scope, kind, self._output, there, result, name=name))
+        return Collection(self.scope, _one_sided(self, there, True, name))
 
     def antijoin(
         self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
     ) -> Collection[tuple[K, V]]:
-        """The records ``(key, value)`` whose key is not in the other collection.
+        """The records ``(key, value)`` whose key is not in a collection of keys.
+
+        ``join(other, how="anti")`` is the same for another collection of pairs.
 
         Examples:
             >>> import pointstamp as ps
@@ -468,8 +487,9 @@ class Collection(Multiset, Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(('ann', 41), 1)])]
         """
-        met = self.semijoin(keys, name=named_part(name, "semijoin")).negate(name=named_part(name, "negate"))
-        return self.concat(met, name=name)
+        check_scope("antijoin", self.scope, keys, Collection)
+        there = distinct_keys(self.scope, keys._output, named_part(name, "keys"))
+        return Collection(self.scope, _one_sided(self, there, False, name))
 
     def map_groups(
         self: Collection[tuple[K, V]],
@@ -1004,6 +1024,15 @@ class Arranged(Generic[K, V]):
     def join(
         self,
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
+        fn: None = None,
+        *,
+        how: OneSided,
+        name: str | None = None,
+    ) -> Collection[tuple[K, V]]: ...
+    @overload
+    def join(
+        self,
+        other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: Callable[[K, V, V2], U],
         *,
         how: How = "inner",
@@ -1023,7 +1052,7 @@ class Arranged(Generic[K, V]):
         other: Collection[tuple[K, V2]] | Arranged[K, V2],
         fn: Callable[[K, V, V2], Any] | Expr | tuple[Any, ...] | None = None,
         *,
-        how: How = "inner",
+        how: How | OneSided = "inner",
         name: str | None = None,
     ) -> Collection[Any]:
         """Joins as `Collection.join`; the other side is an arrangement, or is arranged.
@@ -1345,15 +1374,18 @@ def joined_with(
     left: Collection[Any] | Arranged[Any, Any],
     other: Collection[Any] | Arranged[Any, Any],
     f: Callable[[Any, Any, Any], Any] | Expr | tuple[Any, ...] | None,
-    how: How,
+    how: How | OneSided,
     name: str | None,
 ) -> Output:
     """Appends a join of pairs ``(key, value)``; see `Collection.join`.
 
     An outer join is the inner join, and joins of a side with the keys that only it has, whose value is None.
+    A one-sided join reads the other side's keys, each once.
     """
     check_scope("join", left.scope, other, (Arranged, Collection))
-    check_how(how, ("inner", "left", "right", "full"))
+    check_join(how, f)
+    if one_sided(how):
+        return _one_sided(left, _keys_of(other, name), how == "semi", name)
     result = JoinKind.PAIRS
     if isinstance(f, (Expr, tuple)):
         _core.check_join_fields(f)
@@ -1377,6 +1409,24 @@ def joined_with(
     return concatenated(scope, parts, name=name)
 
 
+def _one_sided(
+    left: Collection[Any] | Arranged[Any, Any], keys: tuple[Output, Form], met: bool, name: str | None
+) -> Output:
+    """Appends a semijoin or an antijoin of pairs with distinct keys.
+
+    An antijoin is all pairs without those of the semijoin.
+    """
+    scope, kind = left.scope, collections.SEMIJOIN
+    part = name if met else named_part(name, "semijoin")
+    found = joined(scope, kind, left._output, keys, JoinKind.LEFT, name=part)
+    if met:
+        return found
+    if isinstance(left, Arranged):
+        left = left.to_collection(name=named_part(name, "to_collection"))
+    away = one(scope, collections.NEGATE, found, name=named_part(name, "negate"))
+    return concatenated(scope, [left._output, away], name=name)
+
+
 def _keys_of(side: Collection[Any] | Arranged[Any, Any], name: str | None) -> tuple[Output, Form]:
     """Each key of a side once."""
     if isinstance(side, Arranged):
@@ -1391,16 +1441,6 @@ def _without_value(
     """Pairs of None and each key of one side that the other does not have."""
     alone, _ = unmatched_keys(scope, keys, others, name)
     return one(scope, collections.PROJECT, alone, name=named_part(name, "map"), fields=(record, None))
-
-
-def check_how(how: Any, kinds: tuple[str, ...]) -> None:
-    """Refuses a join that is none of some kinds.
-
-    Raises:
-        ValueError: If it is none of them.
-    """
-    if how not in kinds:
-        raise ValueError(f"how is one of {', '.join(map(repr, kinds))}, not {how!r}")
 
 
 def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce as fold
 from operator import or_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp._core import Expr, Reduction
@@ -15,7 +15,6 @@ from pointstamp.api.collection import (
     Collection,
     Multiset,
     check_columns,
-    check_how,
     check_scope,
     iterated,
 )
@@ -42,6 +41,7 @@ from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
 from pointstamp.expr.batch_functions import is_foreign
 from pointstamp.expr.expressions import record
+from pointstamp.logic.join_kinds import check_how, one_sided, outer_sides
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
@@ -54,13 +54,11 @@ if TYPE_CHECKING:
     from pointstamp.api.arrow_stream import ArrowStream
     from pointstamp.api.scope import Scope
     from pointstamp.capture.events import EventWriter
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.plan.node import Kind
     from pointstamp.types import Time
 
 __all__ = ["ColumnCollection"]
-
-
-_HOW = ("inner", "left", "right", "full", "semi", "anti")
 
 
 @suggesting
@@ -311,8 +309,12 @@ class ColumnCollection(Multiset):
         once = reduced(self.scope, kind, self._output, reduction, schema=self._columns, name=name)
         return ColumnCollection(self.scope, once)
 
-    def value_counts(self, column: str = "count", *, name: str | None = None) -> ColumnCollection:
+    def value_counts(self, into: str = "count", *, name: str | None = None) -> ColumnCollection:
         """Each row with its count, in one more column.
+
+        Args:
+            into: The name of the column.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is a column of that name.
@@ -327,7 +329,7 @@ class ColumnCollection(Multiset):
         """
         schema = self.schema
         flat = tuple(record[0][index] for index in range(len(schema)))
-        columns = [*((field.name, field.type) for field in schema), (column, "int64")]
+        columns = [*((field.name, field.type) for field in schema), (into, "int64")]
         counted = reduced(self.scope, collections.COUNT, self._output, Reduction.COUNT, name=name)
         return self._flat((*flat, record[1]), counted, _typed(schema, columns), name)
 
@@ -338,7 +340,7 @@ class ColumnCollection(Multiset):
         other: ColumnCollection,
         on: str | Sequence[str],
         *,
-        how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
+        how: How | OneSided = "inner",
         suffix: str = "_right",
         nulls_equal: bool = False,
         name: str | None = None,
@@ -376,15 +378,16 @@ class ColumnCollection(Multiset):
             {'name': 'ann', 'age': 41, 'town': 'Ulm', 'diff': 1}
             {'name': 'bob', 'age': 7, 'town': None, 'diff': 1}
         """
-        check_how(how, _HOW)
+        check_how(how)
         by = self._same_key("join", other, on)
         joins = ColumnJoin(self, other, by, name, nulls_equal=nulls_equal)
-        if how in {"semi", "anti"}:
+        if one_sided(how):
             met = joins.semi(name if how == "semi" else named_part(name, "semijoin"))
             if how == "semi":
                 return met
             return self.concat(met.negate(name=named_part(name, "negate")), name=name)
-        return joins.pairs(suffix, left=how in {"left", "full"}, right=how in {"right", "full"})
+        left, right = outer_sides(how)
+        return joins.pairs(suffix, left=left, right=right)
 
     def min(
         self, of: str | Sequence[str], *, by: str | Sequence[str], name: str | None = None
@@ -438,7 +441,7 @@ class ColumnCollection(Multiset):
         *,
         by: str | Sequence[str],
         descending: bool | Sequence[bool] = True,
-        nulls_first: bool | Sequence[bool] | None = None,
+        nulls_first: bool | Sequence[bool] = False,
         offset: int = 0,
         others: str | Sequence[str] = (),
         name: str | None = None,
@@ -453,8 +456,8 @@ class ColumnCollection(Multiset):
             order: The columns that the rows are ordered by.
             by: The key's column, or columns; an empty list takes all rows together.
             descending: Whether the greatest values come first, of all columns of the order or of each.
-            nulls_first: Whether nulls come before all values, of all columns of the order or of each. By
-                default a null is less than all values.
+            nulls_first: Whether nulls come before all values, of all columns of the order or of each; by
+                default they come last, whatever the direction.
             offset: The number of rows that are skipped first.
             others: Further columns that the result has.
             name: The operator's name.
@@ -482,10 +485,7 @@ class ColumnCollection(Multiset):
             raise ValueError(f"top_k skips a number of rows that is 0 or more, not {offset!r}")
         columns = self._key(order)
         downward = _for_each("descending", descending, columns)
-        if nulls_first is None:
-            nulls = [not one for one in downward]
-        else:
-            nulls = _for_each("nulls_first", nulls_first, columns)
+        nulls = _for_each("nulls_first", nulls_first, columns)
         places = [*zip(range(len(columns)), downward, nulls, strict=True)]
         values = [*columns, *(self._key(others) if key_names(others) else [])]
         keys = self._key(by) if key_names(by) else []
@@ -536,9 +536,14 @@ class ColumnCollection(Multiset):
         return self._reduced(collections.MEAN, of, by, name, made=made)
 
     def count(
-        self, by: str | Sequence[str], column: str = "count", *, name: str | None = None
+        self, by: str | Sequence[str], into: str = "count", *, name: str | None = None
     ) -> ColumnCollection:
         """Counts the rows of each key: the key's columns, and the count.
+
+        Args:
+            by: The key's column, or columns.
+            into: The name of the column of counts.
+            name: The operator's name.
 
         Raises:
             GraphError: If there is no such column, or the key has one of the count's name.
@@ -553,7 +558,7 @@ class ColumnCollection(Multiset):
         """
         keys = self._key(by)
         flat = (*columns_of(record[0], keys), record[1])
-        schema = self._keyed(keys, [(column, "int64")])
+        schema = self._keyed(keys, [(into, "int64")])
         pairs = self._pairs(keys, [], name)
         counted = reduced(self.scope, collections.COUNT_BY_KEY, pairs, Reduction.COUNT_BY_KEY, name=name)
         return self._flat(flat, counted, schema, name)

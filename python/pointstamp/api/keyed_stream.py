@@ -16,7 +16,8 @@ from pointstamp.api.windowed_stream import WindowedStream
 from pointstamp.event_time.clock import clock_of
 from pointstamp.logic import stateful
 from pointstamp.logic.in_time_order import in_time_order
-from pointstamp.logic.join_inputs import both_sides, check_sides, left_or_inner, pairs_of
+from pointstamp.logic.join_inputs import both_sides, check_sides
+from pointstamp.logic.join_kinds import check_join, left_or_inner, outer_sides
 from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import KeyContext, Process
 from pointstamp.logic.state import KeyedState, claimed
@@ -26,11 +27,11 @@ from pointstamp.logic.timed import map_timed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pointstamp.api.collection import How
     from pointstamp.api.scope import Scope
     from pointstamp.api.stream import Stream
     from pointstamp.expr.windows import WindowKind
     from pointstamp.logic.in_time_order import Logic
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.logic.timed_rows import Keyed, Times
     from pointstamp.plan.node import Output
 
@@ -57,9 +58,9 @@ class KeyedStream(Generic[K, T]):
 
     It works in any scope. Where times have several coordinates, such as in loops, the first is the event time
     and the others count turns. Operators whose results come at their records' times (`scan`, `running`,
-    `state_machine`, `dedup`, `top_k`, `asof_join`, `table_join`) see all turns of one event time before the
-    next. Operators that send at later event times (`window`, `interval_join`, `process`) see each turn by
-    itself. `state=` is for times of one coordinate.
+    `state_machine`, `dedup`, `top_k_so_far`, `asof_join`, `table_join`) see all turns of one event time
+    before the next. Operators that send at later event times (`window`, `interval_join`, `process`) see each
+    turn by itself. `state=` is for times of one coordinate.
 
     Attributes:
         scope: The scope that the stream is in.
@@ -272,6 +273,15 @@ class KeyedStream(Generic[K, T]):
     def join(
         self,
         other: KeyedStream[K, U],
+        fn: None = None,
+        *,
+        how: OneSided,
+        name: str | None = None,
+    ) -> Stream[tuple[K, T]]: ...
+    @overload
+    def join(
+        self,
+        other: KeyedStream[K, U],
         fn: Callable[[K, T, U], R],
         *,
         how: How = "inner",
@@ -282,7 +292,7 @@ class KeyedStream(Generic[K, T]):
         other: KeyedStream[K, U],
         fn: Callable[[K, T, U], Any] | None = None,
         *,
-        how: How = "inner",
+        how: How | OneSided = "inner",
         name: str | None = None,
     ) -> Stream[Any]:
         """Per time, pairs of both streams' records with one key: ``(key, (ours, theirs))``.
@@ -292,10 +302,13 @@ class KeyedStream(Generic[K, T]):
             fn: Called with the key and the two records; returns the result. None: ``(key, (ours, theirs))``.
             how: The sides whose records without a match are sent, with None in place of the other: this
                 stream (``"left"``), the other (``"right"``), both (``"full"``), or none (``"inner"``).
+                ``"semi"`` sends this stream's records that have a match, each once, and ``"anti"`` those
+                that have none: ``(key, record)``.
             name: The operator's name.
 
         Raises:
             ValueError: If `how` is another text.
+            TypeError: If `how` is ``"semi"`` or ``"anti"`` and `fn` is given.
             GraphError: If `other` is of another scope.
 
         Examples:
@@ -309,7 +322,7 @@ class KeyedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(0, ["ann (7, 'Ulm')", 'bob (9, None)'])]
         """
-        outer = pairs_of(how)
+        check_join(how, fn)
         if fn is not None:
             function_of("join", fn)
         check_sides(self, other)
@@ -317,7 +330,7 @@ class KeyedStream(Generic[K, T]):
             ours, theirs = (stream_of(self.scope, side._output) for side in (self, other))
             return ours.join(theirs, fn, how=how, name=name)  # type: ignore[no-any-return]
         both = both_sides(self, other, name)
-        made = in_time_order(self.scope, both, name or "join", lambda _: stateful.Joined(fn, outer))
+        made = in_time_order(self.scope, both, name or "join", lambda _: stateful.Joined(fn, how))
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ state
@@ -356,7 +369,7 @@ class KeyedStream(Generic[K, T]):
 
     def running(
         self,
-        fn: Literal["count", "sum", "min", "max", "mean"],
+        kind: Literal["count", "sum", "min", "max", "mean"],
         of: Callable[[T], Any] | None = None,
         *,
         ttl: Any = None,
@@ -366,7 +379,7 @@ class KeyedStream(Generic[K, T]):
         """Accumulates each key's records, with a result after each of them; as `scan`, without a closure.
 
         Args:
-            fn: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
+            kind: ``"count"``, ``"sum"``, ``"min"``, ``"max"`` or ``"mean"``; of equals, the first is the
                 least and the greatest.
             of: Returns the value of a record; None: the record.
             ttl: As in `scan`.
@@ -381,18 +394,18 @@ class KeyedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(0, [('cup', 5), ('pen', 3), ('pen', 3)])]
         """
-        if fn not in _RUNNING:
-            raise ValueError(f"a running function is one of {', '.join(_RUNNING)}, not {fn!r}")
+        if kind not in _RUNNING:
+            raise ValueError(f"running takes one of {', '.join(_RUNNING)}, not {kind!r}")
         if of is not None:
             function_of("running", of)
-        kind = _RUNNING[fn]
+        reduction = _RUNNING[kind]
         return self._stateful(
             "running",
             name,
-            lambda kept: stateful.Running(kept, kind, of),
+            lambda kept: stateful.Running(kept, reduction, of),
             state,
             ttl,
-            function=fn,
+            function=kind,
         )
 
     def state_machine(
@@ -453,7 +466,7 @@ class KeyedStream(Generic[K, T]):
         """
         return self._stateful("dedup", name, stateful.Dedup, state, ttl)
 
-    def top_k(
+    def top_k_so_far(
         self,
         n: int,
         order: Callable[[T], Any] | None = None,
@@ -479,12 +492,14 @@ class KeyedStream(Generic[K, T]):
             >>> import pointstamp as ps
             >>> def build(scope):
             ...     bids = scope.to_stream([("pen", 3), ("pen", 9), ("pen", 4)])
-            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).top_k(2).capture()
+            ...     return bids.key_by(lambda bid: bid[0], lambda bid: bid[1]).top_k_so_far(2).capture()
             >>> ps.example(build).extract()
             [(0, [('pen', [9, 4])])]
         """
-        n = count_of("top_k takes a number of records", n)
-        return self._stateful("top_k", name, lambda kept: stateful.Largest(kept, n, order), state, ttl, n=n)
+        n = count_of("top_k_so_far takes a number of records", n)
+        return self._stateful(
+            "top_k_so_far", name, lambda kept: stateful.Largest(kept, n, order), state, ttl, n=n
+        )
 
     def process(
         self,
@@ -515,13 +530,13 @@ class KeyedStream(Generic[K, T]):
             >>> def build(scope):
             ...     beats = scope.to_stream([("a", 1), ("a", 3), ("b", 9)])
             ...     on_time, late = beats.event_time(lambda beat: beat[1])
-            ...     def heard(context, beat):
+            ...     def on_beat(context, beat):
             ...         context.cancel_timer((context.state or 0) + 5)
             ...         context.state = beat[1]
             ...         context.set_timer(beat[1] + 5)
             ...     def silence(context):
             ...         context.emit(f"{context.key} is silent")
-            ...     return on_time.key_by(lambda beat: beat[0]).process(heard, silence).capture()
+            ...     return on_time.key_by(lambda beat: beat[0]).process(on_beat, silence).capture()
             >>> ps.example(build).extract()
             [(8, ['a is silent']), (14, ['b is silent'])]
         """
@@ -545,7 +560,7 @@ class KeyedStream(Generic[K, T]):
         *,
         lower: Any,
         upper: Any,
-        how: Literal["inner", "left", "right", "full"] = "inner",
+        how: How = "inner",
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
     ) -> Stream[tuple[K, tuple[Any, Any]]]:
@@ -577,7 +592,7 @@ class KeyedStream(Generic[K, T]):
         low, high = self._clock.span("lower", lower), self._clock.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
-        outer = pairs_of(how)
+        outer = outer_sides(how)
         return self._joined(
             other,
             "interval_join",

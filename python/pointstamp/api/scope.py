@@ -392,7 +392,7 @@ class Scope(Drawable):
             [(0, [0, 1, 2])]
         """
         given: list[Any] = list(streams)
-        if given and hasattr(given[0], "map_batches"):  # a stream of columns, which few programs have
+        if given and hasattr(given[0], "join_so_far"):  # a stream of columns, which few programs have
             first, *others = given
             self._plan_scope.check_reads(first._output, name or "concatenate")
             columns: Any = first.concat(*others, name=name)
@@ -746,22 +746,24 @@ class Scope(Drawable):
         terms: Any = {"past_state": acknowledge_past_state, "durable": durable}
         if event_time is not None:
             times, units, unit = times_of(event_time, lateness, source.schema)
-            timing: Timing = EventTime(times, units, idle, apart=True)
-            reading = Reading(name, source, offsets or {}, timing, **terms)
+            apart = EventTime(times, units, idle, apart=True)
+            reading = Reading(name, source, offsets or {}, apart, **terms)
             read = reading.install(self, columns)
             column = None if columns is None else str(event_time)
             made = late_apart(self, read, times, unit, column)
             on_time, late = (stream_of(self, output) for output in made)
             return several("read", "on_time, late", (on_time, late))
-        timing = Timing()
+        timing: Timing | None = None
         if time is not None:
             timing = EventTime(time, lateness, idle)
         elif every is not None:
             timing = Arrival(every)
         elif source.time_of is not None:
             timing = EventTime(source.time_of, lateness, idle, own=True)
-        reading = Reading(name, source, offsets or {}, timing, **terms)
-        return stream_of(self, reading.install(self, columns))
+        reading = Reading(name, source, offsets or {}, timing or Timing(), **terms)
+        read = reading.install(self, columns)
+        read.at_least_time = timing is None
+        return stream_of(self, read)
 
     @overload
     def new_collection(

@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp._nan_order import key_function
-from pointstamp._validation import count_of, function_of, probe_of, several, stream_given
+from pointstamp._validation import count_of, function_of, probe_of, several, stream_given, warn_usage
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.typed import RecordOperators
 from pointstamp.errors import GraphError
 from pointstamp.logic.accumulate import accumulate, combined
 from pointstamp.logic.aggregate import aggregate
+from pointstamp.logic.join_kinds import check_join
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.state_machine import state_machine
@@ -19,6 +20,7 @@ from pointstamp.logic.timed import OVER_COLUMNS, map_timed
 from pointstamp.logic.to_arrow import to_arrow
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Gather, Pipeline, pact_of
 from pointstamp.plan import records, shape
+from pointstamp.plan.least_time import never_meet
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
@@ -29,12 +31,13 @@ if TYPE_CHECKING:
 
     from pointstamp._core import ProbeHandle
     from pointstamp.api.arrow_stream import ArrowStream
-    from pointstamp.api.collection import Collection, How
+    from pointstamp.api.collection import Collection
     from pointstamp.api.keyed_stream import KeyedStream
     from pointstamp.api.loops import LoopHandle
     from pointstamp.api.scope import Scope
     from pointstamp.api.windowed_stream import WindowedStream
     from pointstamp.expr.windows import WindowKind
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.logic.state import KeyedState
     from pointstamp.pacts import Pact
     from pointstamp.plan.node import Kind
@@ -148,17 +151,17 @@ class Stream(RecordOperators[T]):
         """
         return self._stage(records.MAP_IN_PLACE, fn, name)[0]
 
-    def map_batch(self, fn: Callable[[list[T]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
+    def map_batches(self, fn: Callable[[list[T]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
         """Each batch of records through a function. Batches are of any size, as the stream carries them.
 
         Examples:
             >>> import pointstamp as ps
             >>> def build(scope):
-            ...     return scope.to_stream(range(5)).map_batch(lambda numbers: [sum(numbers)]).capture()
+            ...     return scope.to_stream(range(5)).map_batches(lambda numbers: [sum(numbers)]).capture()
             >>> ps.example(build).extract()
             [(0, [10])]
         """
-        return self._stage(records.MAP_BATCH, fn, name)[0]
+        return self._stage(records.MAP_BATCHES, fn, name)[0]
 
     def try_map(
         self, fn: Callable[[T], U], *, name: str | None = None
@@ -670,7 +673,7 @@ class Stream(RecordOperators[T]):
             [(0, ['a', 'b', 'n'])]
         """
         # One of each record in a batch is enough to travel.
-        once = self._stage(records.MAP_BATCH, _unique, name or "distinct")[0]
+        once = self._stage(records.MAP_BATCHES, _unique, name or "distinct")[0]
         return once._one(records.DISTINCT, name)
 
     def value_counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
@@ -1000,6 +1003,15 @@ class Stream(RecordOperators[T]):
     def join(
         self: Stream[tuple[K, V]],
         other: Stream[tuple[K, U]],
+        fn: None = None,
+        *,
+        how: OneSided,
+        name: str | None = None,
+    ) -> Stream[tuple[K, V]]: ...
+    @overload
+    def join(
+        self: Stream[tuple[K, V]],
+        other: Stream[tuple[K, U]],
         fn: Callable[[K, V, U], R],
         *,
         how: How = "inner",
@@ -1010,7 +1022,7 @@ class Stream(RecordOperators[T]):
         other: Stream[tuple[K, U]],
         fn: Callable[[K, V, U], Any] | None = None,
         *,
-        how: How = "inner",
+        how: How | OneSided = "inner",
         name: str | None = None,
     ) -> Stream[Any]:
         """Per time, pairs of both streams' ``(key, value)`` records of one key: ``(key, (ours, theirs))``.
@@ -1023,11 +1035,18 @@ class Stream(RecordOperators[T]):
             fn: Called with the key and the two values; returns the result. None: ``(key, (ours, theirs))``.
             how: The sides whose records without a match are sent, with None in place of the other value: this
                 stream (``"left"``), the other (``"right"``), both (``"full"``), or none (``"inner"``).
+                ``"semi"`` sends this stream's records ``(key, value)`` that have a match, each once, and
+                ``"anti"`` those that have none.
             name: The operator's name.
 
         Raises:
             ValueError: If `how` is another text.
-            TypeError: When the dataflow runs, for a record that is no pair.
+            TypeError: If `how` is ``"semi"`` or ``"anti"`` and `fn` is given; when the dataflow runs, for a
+                record that is no pair.
+
+        Warns:
+            UsageWarning: If all records of one side are at the least time, as far as the plan shows, and
+                those of the other have times of their own.
 
         Examples:
             >>> import pointstamp as ps
@@ -1041,14 +1060,19 @@ class Stream(RecordOperators[T]):
             [(0, [('ann', (7, 'Ulm')), ('bob', (9, None))])]
         """
         from pointstamp.logic.join_and_sort import BothSides, join_per_time
-        from pointstamp.logic.join_inputs import pairs_of
 
-        outer = pairs_of(how)
+        check_join(how, fn)
         if fn is not None:
             function_of("join", fn)
-        inputs = [(self._output, ByKey()), (stream_given("join", other)._output, ByKey())]
+        theirs = stream_given("join", other)._output
+        if reason := never_meet(self._output, theirs):
+            warn_usage(
+                f"{reason}, so there are no pairs: to_collection().join pairs records that stay, and "
+                "key_by(...).table_join has the row that is valid at a record's time"
+            )
+        inputs = [(self._output, ByKey()), (theirs, ByKey())]
         state = BothSides()
-        build = partial(join_per_time, state, fn, outer)
+        build = partial(join_per_time, state, fn, how)
         made = single_output(self.scope, name or "join", inputs, build, notify=True, state=state)
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 

@@ -6,7 +6,7 @@ Owns `WindowedStream`. Its methods each make one operator, whose results are sen
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from pointstamp._validation import count_of, function_of, unknown_attribute
 from pointstamp.api.classes import stream_of
@@ -15,7 +15,8 @@ from pointstamp.expr import reducers
 from pointstamp.expr.windows import Count
 from pointstamp.logic.assigning import assigner, in_units
 from pointstamp.logic.in_time_order import in_time_order
-from pointstamp.logic.join_inputs import both_sides, pairs_of
+from pointstamp.logic.join_inputs import both_sides
+from pointstamp.logic.join_kinds import check_join, one_sided, outer_sides
 from pointstamp.logic.state import claimed
 from pointstamp.logic.state_settings import settings_of
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pointstamp.api.stream import Stream
     from pointstamp.expr.reducers import Reducer
     from pointstamp.expr.windows import Window, WindowKind
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.logic.state import KeyedState
     from pointstamp.plan.node import Output
 
@@ -349,7 +351,7 @@ class WindowedStream(Generic[K, T]):
         other: WindowedStream[K, U],
         fn: Callable[[K, Any, Any], Any] | None = None,
         *,
-        how: Literal["inner", "left", "right", "full"] = "inner",
+        how: How | OneSided = "inner",
         name: str | None = None,
     ) -> Stream[tuple[K, Window, Any]]:
         """Every pair of both streams' records with one key and window: ``(key, Window, (ours, theirs))``.
@@ -360,12 +362,16 @@ class WindowedStream(Generic[K, T]):
             other: Cut into the same windows.
             fn: Called with the key and the two records; returns the value that replaces ``(ours, theirs)``.
                 For windows over all records the key is None.
-            how: The sides whose records without any on the other side are sent, with None in its place.
+            how: The sides whose records without a match are sent, with None in place of the other record:
+                this stream (``"left"``), the other (``"right"``), both (``"full"``), or none (``"inner"``).
+                ``"semi"`` sends this stream's records that have a match, each once, and ``"anti"`` those
+                that have none: ``(key, Window, record)``.
             name: The operator's name.
 
         Raises:
-            ValueError: If the windows differ, `how` is none of the four, a side has early results, or the
-                right one a state: there is one for both, of the left side.
+            ValueError: If the windows differ, `how` is another text, a side has early results, or the right
+                one a state: there is one for both, of the left side.
+            TypeError: If `how` is ``"semi"`` or ``"anti"`` and `fn` is given.
 
         Examples:
             >>> import pointstamp as ps
@@ -378,7 +384,7 @@ class WindowedStream(Generic[K, T]):
             >>> ps.example(build).extract()
             [(9, [('ann', Window(start=0, end=10), (1, 5))])]
         """
-        left, right = pairs_of(how)
+        check_join(how, fn)
         if fn is not None:
             function_of("join", fn)
         sides = both_sides(self, other, name)
@@ -392,9 +398,11 @@ class WindowedStream(Generic[K, T]):
 
         def matched(result: tuple[K, Window, list[tuple[int, Any]]]) -> list[Any]:
             key, window, values = result
-            ours = [value for side, value in values if side == 0] or [None] * right
-            theirs = [value for side, value in values if side == 1] or [None] * left
-            pairs = [(a, b) for a in ours for b in theirs]
+            ours, theirs = ([value for of, value in values if of == side] for side in (0, 1))
+            if one_sided(how):
+                return [(key, window, value) for value in ours if bool(theirs) == (how == "semi")]
+            left, right = outer_sides(how)
+            pairs = [(a, b) for a in ours or [None] * right for b in theirs or [None] * left]
             return [(key, window, pair if fn is None else fn(key, *pair)) for pair in pairs]
 
         together = both._reduced("join", name, reducers.Collect(None))

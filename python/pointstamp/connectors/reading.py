@@ -377,7 +377,7 @@ class Reading:
             self._share_out(kept)
             self._take_back(kept)
             core.core.keeps("groups", self._taken)
-            self._recording.hear(self.info.activator)
+            self._recording.subscribe(self.info.activator)
         core.build(self._run, lambda _: (output,), notify=False, start=True)
         if beats is not None:
             scope._watch(beats, self._beats, self.info.activator)

@@ -52,14 +52,14 @@ def _cure(given: Any) -> str:
 class _Kind:
     """The common knowledge of clocks that have come together."""
 
-    __slots__ = ("clocks", "datetimes", "length", "lengths", "tellers", "unit")
+    __slots__ = ("clocks", "datetimes", "length", "lengths", "origins", "unit")
 
-    def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None, teller: str) -> None:
+    def __init__(self, clock: Clock, datetimes: bool | None, unit: Unit | None, origin: str) -> None:
         self.clocks = [clock]
         self.datetimes = datetimes
         self.unit = unit
         # The source of the times: records, columns of timestamps, or nothing.
-        self.tellers = {teller}
+        self.origins = {origin}
         # The length that fixed the kind, where no record has.
         self.length = ""
         # Lengths that were given as ints, whose unit the first time may contradict.
@@ -73,7 +73,7 @@ class Clock:
         datetimes: Whether they are datetimes; None until the first record, or a length, decides.
         unit: The unit of the times where they are datetimes: so many microseconds, or the first of so many
             parts of them.
-        teller: The source of the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where
+        origin: The source of the times: ``"records"``, ``"columns"`` of timestamps, or ``"nothing"``, where
             they are the times of the stream itself.
         lengths: The lengths that were given as ints beside the times; None for none so far.
     """
@@ -84,11 +84,11 @@ class Clock:
         self,
         datetimes: bool | None = None,
         unit: Unit = (1, 1),
-        teller: Literal["records", "columns", "nothing"] = "records",
+        origin: Literal["records", "columns", "nothing"] = "records",
         *,
         lengths: Lengths | None = None,
     ) -> None:
-        self._kind = _Kind(self, datetimes, unit, teller)
+        self._kind = _Kind(self, datetimes, unit, origin)
         if lengths is not None:
             self._kind.lengths = lengths
 
@@ -129,7 +129,7 @@ class Clock:
         known = {kind.datetimes for kind in (ours, theirs)} - {None}
         if len(known) > 1:
             raise TypeError("streams that come together need event times of one kind, ints or datetimes")
-        if {"columns", "nothing"} <= (tellers := ours.tellers | theirs.tellers):
+        if {"columns", "nothing"} <= (origins := ours.origins | theirs.origins):
             raise TypeError(
                 "streams that come together need event times of one kind: one has them in a column of "
                 "timestamps, and another has none, so that its records would be of 1970: take that one "
@@ -141,7 +141,7 @@ class Clock:
             ours.unit = None
         ours.datetimes = next(iter(known), None)
         ours.length = ours.length or theirs.length
-        ours.tellers = tellers
+        ours.origins = origins
         ours.lengths.join(theirs.lengths)
         ours.clocks += theirs.clocks
         for clock in theirs.clocks:
@@ -352,7 +352,7 @@ def clock_of(output: Output) -> Clock:
     """
     clocks = output.clocks or ()
     if not clocks:
-        return Clock(False, teller="nothing")
+        return Clock(False, origin="nothing")
     for other in clocks[1:]:
         clocks[0].join(other)
     return clocks[0]

@@ -83,7 +83,7 @@ def frame_to_stream(scope: BuildingScope, frame: Any, name: str | None) -> Outpu
 
         return logic
 
-    return single_output(
+    made = single_output(
         scope,
         name or "to_stream",
         (),
@@ -93,6 +93,8 @@ def frame_to_stream(scope: BuildingScope, frame: Any, name: str | None) -> Outpu
         schema=_core.Schema(schema),
         state=sent,
     )
+    made.at_least_time = True
+    return made
 
 
 class Sent:

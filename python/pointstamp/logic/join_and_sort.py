@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
+from pointstamp.logic.join_kinds import one_sided, outer_sides
 from pointstamp.logic.per_time import NOTHING, PerTime, at_closing
 from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Exchange, Pipeline
@@ -48,17 +49,22 @@ def matched(
     ours: dict[Any, list[Any]],
     theirs: dict[Any, list[Any]],
     fn: Callable[[Any, Any, Any], Any] | None,
-    outer: tuple[bool, bool],
+    how: str,
 ) -> Iterator[Any]:
-    """Makes a result of each pair of records with one key, and of each record without a match.
+    """Makes the results of a join of records by key.
 
     Args:
         ours: The values of the left side, by key.
         theirs: The values of the right side.
         fn: Makes a result of a key and two values; None for ``(key, (ours, theirs))``.
-        outer: Whether the left, and the right, come without a match, too: with None in its place.
+        how: The kind of the join, as in `Stream.join`.
     """
-    left, right = outer
+    if one_sided(how):
+        for key, values in ours.items():
+            if (key in theirs) == (how == "semi"):
+                yield from ((key, value) for value in values)
+        return
+    left, right = outer_sides(how)
     missing = [None] if left else []
     pairs = ((key, a, b) for key, values in ours.items() for a in values for b in theirs.get(key, missing))
     alone = ((key, None, b) for key, values in theirs.items() if right and key not in ours for b in values)
@@ -69,7 +75,7 @@ def matched(
 def join_per_time(
     times: BothSides,
     fn: Callable[[Any, Any, Any], Any] | None,
-    outer: tuple[bool, bool],
+    how: str,
     capability: Capability,
     _info: Any,
 ) -> Callable[..., None]:
@@ -84,7 +90,7 @@ def join_per_time(
                     by_key.setdefault(key, []).append(value)
         for cap, (ours, theirs) in times.closed(left.frontier, right.frontier):
             with output.session(cap) as session:
-                session.give_all(matched(ours, theirs, fn, outer))
+                session.give_all(matched(ours, theirs, fn, how))
 
     return logic
 

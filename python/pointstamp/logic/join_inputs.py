@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pointstamp.logic.timed_rows import Keyed, Times
     from pointstamp.lowering.scope import BuildingScope
 
-__all__ = ["both_sides", "check_sides", "left_or_inner", "pairs_of"]
+__all__ = ["both_sides", "check_sides"]
 
 
 def both_sides(left: Any, right: Any, name: str | None) -> Output:
@@ -90,30 +90,3 @@ def _tag(side: int) -> Any:
         return times, keys, [(side, value) for value in values]
 
     return tag
-
-
-def pairs_of(how: str) -> tuple[bool, bool]:
-    """Whether the left and the right side's records come also where they match nothing.
-
-    Raises:
-        ValueError: If there is no such join.
-    """
-    kinds = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
-    if how not in kinds:
-        raise ValueError(f"how is one of {', '.join(map(repr, kinds))}, not {how!r}")
-    return kinds[how]
-
-
-def left_or_inner(join: str, how: str) -> bool:
-    """Whether the left side's records come also where they match nothing, of a join that looks things up.
-
-    Raises:
-        ValueError: If it is neither ``"left"`` nor ``"inner"``.
-    """
-    left, right = pairs_of(how)
-    if right:
-        raise ValueError(
-            f"{join} looks up a record of the right side for each of the left: how is 'left' or 'inner', not "
-            f"{how!r}. For records of the right side without a match use interval_join or a window join"
-        )
-    return left

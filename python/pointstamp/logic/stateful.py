@@ -268,15 +268,15 @@ class Aggregated(PerTime):
 
 
 class Joined(PerTime):
-    """Pairs of the records of two sides of each key and time; a record is ``(side, value)``."""
+    """Joins the records of two sides of each key and time; a record is ``(side, value)``."""
 
-    def __init__(self, fn: Callable[[Any, Any, Any], Any] | None, outer: tuple[bool, bool]) -> None:
+    def __init__(self, fn: Callable[[Any, Any, Any], Any] | None, how: str) -> None:
         self._fn = fn
-        self._outer = outer
+        self._how = how
 
     def results(self, keys: list[Any], values: list[Any]) -> list[Any]:
         """See `PerTime`."""
         sides: tuple[dict[Any, list[Any]], dict[Any, list[Any]]] = ({}, {})
         for key, (side, value) in zip(keys, values, strict=True):
             sides[side].setdefault(key, []).append(value)
-        return list(matched(*sides, self._fn, self._outer))
+        return list(matched(*sides, self._fn, self._how))

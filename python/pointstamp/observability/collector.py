@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pointstamp import _core
     from pointstamp.observability.statistics import Silent, Statistics
 
-__all__ = ["Collector", "teller"]
+__all__ = ["Collector", "answer_of"]
 
 PATIENCE = 1.0
 """Seconds that a worker of this process has to answer."""
@@ -87,7 +87,7 @@ class Collector:
             seconds: The time that the workers of this process have to answer.
             distance: The additional seconds for workers of other processes.
         """
-        return [teller(one) for one in self.data(worker, seconds, distance)]
+        return [answer_of(one) for one in self.data(worker, seconds, distance)]
 
     def data(
         self, worker: _core.Worker | None = None, seconds: float = PATIENCE, distance: float = DISTANCE
@@ -178,7 +178,7 @@ def resident() -> int:
         return 0
 
 
-def teller(data: dict[str, Any]) -> Statistics | Silent:
+def answer_of(data: dict[str, Any]) -> Statistics | Silent:
     """Reads one worker's answer from data."""
     from pointstamp.observability.statistics import (  # asking takes more modules than running
         Silent,

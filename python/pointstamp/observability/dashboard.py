@@ -28,6 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pointstamp.config import written_address
 from pointstamp.errors import ConfigError
+from pointstamp.observability.metrics import prometheus
 from pointstamp.runtime.bootstrap.gate import PAUSE, Gate
 from pointstamp.runtime.threads import Helper, join
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from pointstamp.runtime.bootstrap.gate import Guest
 
-__all__ = ["Answers", "Page", "announce", "as_json", "document"]
+__all__ = ["Answers", "Page", "announce", "as_json", "document", "live_answers"]
 
 Answers = dict[str, Callable[[dict[str, str]], tuple[str, str]]]
 """By path, the answer: a function of the query that returns a kind of content and a text."""
@@ -81,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = _Bounded(self.rfile)  # type: ignore[assignment]
 
     def do_GET(self) -> None:
-        if not self.server.heard(self.request):
+        if not self.server.admitted(self.request):
             _send(self, 503, "text/plain", "Too many requests are being answered: try again.\n")
         else:
             self.server.answer(self)
@@ -151,7 +152,7 @@ class _Server(ThreadingHTTPServer):
         super().service_actions()
         self._gate.send_away_older(PATIENCE)
 
-    def heard(self, request: Any) -> bool:
+    def admitted(self, request: Any) -> bool:
         """Notes that a connection has sent its request; returns whether it is answered."""
         self._guests[request].proved = True
         with self._lock:
@@ -317,6 +318,21 @@ def _send(
 def as_json(value: Any) -> tuple[str, str]:
     """An answer of JSON."""
     return "application/json", json.dumps(value)
+
+
+def live_answers(state: Callable[[], dict[str, Any]], explanation: Callable[[], str]) -> Answers:
+    """The answers of the page of a computation that runs.
+
+    Args:
+        state: Returns the state of its dataflows, workers and processes.
+        explanation: Returns the reasons why its dataflows wait.
+    """
+    return {
+        "/about": lambda query: as_json({"moments": 0}),
+        "/state": lambda query: as_json(state()),
+        "/explain": lambda query: ("text/plain", explanation()),
+        "/metrics": lambda query: ("text/plain; version=0.0.4", prometheus(state())),
+    }
 
 
 def announce(url: str) -> None:

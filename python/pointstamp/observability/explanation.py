@@ -121,7 +121,7 @@ class Explanation:
 
 
 def explain(
-    tellers: Sequence[Statistics | Silent],
+    answers: Sequence[Statistics | Silent],
     own: int,
     *,
     at: Iterable[Place] | None = None,
@@ -132,7 +132,7 @@ def explain(
     """Explains why times are possible at places, or, without places, why all dataflows wait.
 
     Args:
-        tellers: The answer of each worker, and the workers without one.
+        answers: The answer of each worker, and the workers without one.
         own: The worker whose view of outstanding pointstamps counts.
         at: The places.
         before: Times less than it are explained. None explains the frontier.
@@ -140,8 +140,8 @@ def explain(
         beyond: Times at or after one of these are not explained; all others are, with or without `before` and
             a frontier.
     """
-    said = {teller.worker: teller for teller in tellers if isinstance(teller, Statistics)}
-    silent = [teller for teller in tellers if isinstance(teller, Silent)]
+    said = {answer.worker: answer for answer in answers if isinstance(answer, Statistics)}
+    silent = [answer for answer in answers if isinstance(answer, Silent)]
     places = None if at is None else list(at)
     asked = _asked(before, frontier, beyond)
     causes: list[Holder] = []

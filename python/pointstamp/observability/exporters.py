@@ -75,10 +75,10 @@ class Exporters:
             self._stack.push(writer)
             writer.__enter__()
         if self._config.dashboard is not None and self._config.process == 0:
-            from pointstamp.observability.dashboard import Page, announce
+            from pointstamp.observability.dashboard import Page, announce, live_answers
 
             host, port = self._config.dashboard
-            page = Page(host, port, self._answers())
+            page = Page(host, port, live_answers(self._state, self._explanation))
             self._stack.push(page)
             page.__enter__()
             announce(page.url)
@@ -93,18 +93,7 @@ class Exporters:
     def _state(self) -> dict[str, Any]:
         return self._steady.state()  # type: ignore[no-any-return]  # watchers share one
 
-    def _answers(self) -> Any:
-        from pointstamp.observability.dashboard import as_json
-        from pointstamp.observability.metrics import prometheus
-
-        def waits(_: dict[str, str]) -> tuple[str, str]:
-            tellers = self.collector.everyone()
-            own = next((one.worker for one in tellers if isinstance(one, Statistics)), -1)
-            return "text/plain", explain(tellers, own).text(2)
-
-        return {
-            "/about": lambda query: as_json({"moments": 0}),
-            "/state": lambda query: as_json(self._state()),
-            "/explain": waits,
-            "/metrics": lambda query: ("text/plain; version=0.0.4", prometheus(self._state())),
-        }
+    def _explanation(self) -> str:
+        answers = self.collector.everyone()
+        own = next((one.worker for one in answers if isinstance(one, Statistics)), -1)
+        return explain(answers, own).text(2)

@@ -81,11 +81,11 @@ def explained(
     from pointstamp.observability.graph import Place
     from pointstamp.observability.statistics import Statistics
 
-    tellers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds)
-    own = next((one for one in tellers if isinstance(one, Statistics)), None)
+    answers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds)
+    own = next((one for one in answers if isinstance(one, Statistics)), None)
     if worker is not None:
         own = next(
-            (one for one in tellers if isinstance(one, Statistics) and one.worker == worker.index), own
+            (one for one in answers if isinstance(one, Statistics) and one.worker == worker.index), own
         )
     number = -1 if own is None else own.worker
     explanations = []
@@ -93,11 +93,11 @@ def explained(
         addresses = [own.numbers.get(place) for place in probe._places()] if own is not None else []
         places = [Place(address, False, 0) for address in addresses if address is not None]
         frontier = list(probe.frontier)
-        explanations.append(explain(tellers, number, at=places, before=time, frontier=frontier))
+        explanations.append(explain(answers, number, at=places, before=time, frontier=frontier))
     if len(explanations) == 1:
         return explanations[0]
     held = next((explanation for explanation in explanations if explanation), None)
-    return held if held is not None else explain(tellers, number)
+    return held if held is not None else explain(answers, number)
 
 
 class Awaited(NamedTuple):
@@ -128,14 +128,14 @@ def what_holds(
     from pointstamp.observability.graph import Place
     from pointstamp.observability.statistics import Statistics
 
-    tellers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds, seconds)
-    stats = [one for one in tellers if isinstance(one, Statistics)]
+    answers = collector.everyone(worker) if seconds is None else collector.everyone(worker, seconds, seconds)
+    stats = [one for one in answers if isinstance(one, Statistics)]
     own = stats[0].worker if stats else -1
     if awaited is None:
-        return explain(tellers, own)
+        return explain(answers, own)
     numbers = stats[0].numbers if stats else {}
     places = [Place(numbers[place], False, 0) for place in awaited.places if place in numbers]
-    return explain(tellers, own, at=places, beyond=awaited.times)
+    return explain(answers, own, at=places, beyond=awaited.times)
 
 
 def probes_of(condition: Callable[[], Any]) -> Asked:
@@ -291,17 +291,17 @@ class Report:
         said = False
         idle: set[int] = set()
         while not ended.wait(seconds / 4):
-            tellers = self._collector.everyone(seconds=min(seconds / 4, PATIENCE))
-            now = standing(tellers, idle)
+            answers = self._collector.everyone(seconds=min(seconds / 4, PATIENCE))
+            now = standing(answers, idle)
             if now != before:
                 before, since, said = now, monotonic(), False
             elif now and not said and monotonic() - since >= seconds:
                 said = True
-                own = next((one.worker for one in tellers if isinstance(one, Statistics)), -1)
-                say(f"nothing has moved for {seconds:g} s. {explain(tellers, own)}")
+                own = next((one.worker for one in answers if isinstance(one, Statistics)), -1)
+                say(f"nothing has moved for {seconds:g} s. {explain(answers, own)}")
 
 
-def standing(tellers: Sequence[Statistics | Silent], idle: set[int]) -> object:
+def standing(answers: Sequence[Statistics | Silent], idle: set[int]) -> object:
     """Returns a value that changes whenever something moves; it is empty where nothing is outstanding.
 
     A worker that does not answer counts as stalled while it is at one line. Its outstanding pointstamps are
@@ -309,13 +309,13 @@ def standing(tellers: Sequence[Statistics | Silent], idle: set[int]) -> object:
     answer.
 
     Args:
-        tellers: The answer of each worker, and the workers without one.
+        answers: The answer of each worker, and the workers without one.
         idle: The workers that had nothing outstanding when they last answered; kept up to date.
     """
     from pointstamp.observability.statistics import Statistics
 
     parts: list[object] = []
-    for one in tellers:
+    for one in answers:
         if isinstance(one, Statistics):
             idle.add(one.worker)
             for number, dataflow in one.dataflows.items():

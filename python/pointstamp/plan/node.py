@@ -88,11 +88,23 @@ class Output:
         clocks: The outputs that know the unit of its times, through any operators.
         time_column: For columns at their event times, the column with these times.
         time_type: Of results of windows, the type of a column that their times would make.
+        at_least_time: Of a source that reads: whether all its rows are at the least time; None where another
+            node than the source decides.
         node: The node that makes it.
         port: Its number among the node's outputs.
     """
 
-    __slots__ = ("clocks", "form", "node", "placed", "port", "schema", "time_column", "time_type")
+    __slots__ = (
+        "at_least_time",
+        "clocks",
+        "form",
+        "node",
+        "placed",
+        "port",
+        "schema",
+        "time_column",
+        "time_type",
+    )
 
     node: Node
     port: int
@@ -112,6 +124,7 @@ class Output:
         self.placed = None if placed is None else list(placed)
         self.time_column = time_column
         self.time_type = time_type
+        self.at_least_time: bool | None = None
         self.clocks: tuple[Clock, ...] | None = None if clock is None else (clock,)
 
     def like(self) -> Output:

@@ -214,8 +214,8 @@ def _run(
     def run() -> list[R | None]:
         ident = threading.get_ident()
         try:
-            heard = weakly(report.on_interruption)
-            result = cluster.run(0, wrap, main, ident, signals, heard, checkpoints=checkpoints)
+            handler = weakly(report.on_interruption)
+            result = cluster.run(0, wrap, main, ident, signals, handler, checkpoints=checkpoints)
             early.warn()
             return [result]
         finally:

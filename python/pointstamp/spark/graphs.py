@@ -81,7 +81,7 @@ def bfs(
     """
     given = _nodes(roots)
 
-    def build(pairs: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
+    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.bfs(pairs, _once(pairs.scope, given))
 
     columns = {"node": None, "hops": "int64"}
@@ -122,7 +122,7 @@ def shortest_paths(
     """
     given = _nodes(roots)
 
-    def build(weighted: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
+    def build(weighted: ps.Collection[Any]) -> ps.Collection[Any]:
         lengths = graphs.shortest_paths(weighted, _once(weighted.scope, given))
         return lengths.map(lambda pair: (pair[0], float(pair[1])))
 
@@ -254,7 +254,7 @@ def pagerank(
         )
     columns = {"node": None, "rank": "float64"}
 
-    def build(pairs: ps.Collection[Any], nodes: ps.Collection[Any] | None) -> ps.Collection[Any]:
+    def build(pairs: ps.Collection[Any], nodes: ps.Collection[Any] | None = None) -> ps.Collection[Any]:
         if tolerance:
             raise GraphError(
                 "graphs.pagerank: a tolerance needs nodes that are integers or strings: cast the columns "
@@ -301,7 +301,7 @@ def label_propagation(
         [(1, 1), (2, 1), (3, 1)]
     """
 
-    def build(pairs: ps.Collection[Any], nodes: ps.Collection[Any] | None) -> ps.Collection[Any]:
+    def build(pairs: ps.Collection[Any], nodes: ps.Collection[Any] | None = None) -> ps.Collection[Any]:
         return graphs.label_propagation(pairs, nodes, iterations=iterations)
 
     columns = {"node": None, "label": None}
@@ -371,7 +371,7 @@ def triangles(
 
     columns = {"a": None, "b": None, "c": None}
 
-    def build(pairs: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
+    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.triangles(pairs)
 
     return _call("triangles", edges, build, columns, _changes(changes, time), num_workers, batch=batch)
@@ -402,7 +402,7 @@ def k_core(
     """
     columns = {"src": None, "dst": None}
 
-    def build(pairs: ps.Collection[Any], _nodes: None) -> ps.Collection[Any]:
+    def build(pairs: ps.Collection[Any]) -> ps.Collection[Any]:
         return graphs.k_core(pairs, k)
 
     return _call("k_core", edges, build, columns, _changes(changes, time), num_workers)
@@ -490,7 +490,7 @@ def _schema(node: pa.DataType, columns: Mapping[str, str | None]) -> pa.Schema:
 def _call(
     title: str,
     edges: DataFrame,
-    function: Callable[[Any, Any], ps.Collection[Any]],
+    function: Callable[..., ps.Collection[Any]],
     columns: Mapping[str, str | None],
     changes: _Changes | None,
     num_workers: int | None,
@@ -504,8 +504,8 @@ def _call(
     Args:
         title: The name of the function.
         edges: The edges.
-        function: Computes the result on collections, from the edges and the nodes that are there also without
-            one, or None.
+        function: Computes the result on collections, from the edges and, where they are given, the nodes that
+            are there also without one.
         columns: The columns of the result; columns without a type have the type of the nodes.
         changes: The columns of changes, or None.
         num_workers: As for `run`.
@@ -529,7 +529,6 @@ def _call(
         numbers = weight is None or _number(rows.schema.field(weight).type)
         if changes is None and batch is not None and numbers and _plain(node):
             return batch(rows, node)
-        more: ps.Collection[Any] | None = None
         if changes is None and weight is None and all(_plain(kind) for kind in rows.schema.types):
             pairs: ps.Collection[Any] = rows.to_collection().to_records()
         else:
@@ -541,10 +540,13 @@ def _call(
                 pairs = records.map(lambda row: (_edge(row, weight), _times(row, diff))).to_collection(
                     diffs=True
                 )
+        given = [pairs]
         if with_nodes:
-            more = pairs.filter(lambda edge: edge[1] is None).map(record[0])
-            pairs = pairs.filter(lambda edge: edge[1] is not None)
-        updates = function(pairs, more).consolidate().updates()
+            given = [
+                pairs.filter(lambda edge: edge[1] is not None),
+                pairs.filter(lambda edge: edge[1] is None).map(record[0]),
+            ]
+        updates = function(*given).consolidate().updates()
         schema = _schema(node, columns)
         if changes is None:
             return updates.map(lambda update: update[0]).to_arrow(schema)

@@ -41,7 +41,7 @@ impl Inbound {
     /// A word of another process to this one.
     fn control(&self, fabric: &Fabric, from: usize, body: &Bytes) {
         let made_sense = match body.first() {
-            Some(&PRESSURE) => fabric.pressure.hear(from, &body[1..]),
+            Some(&PRESSURE) => fabric.pressure.receive(from, &body[1..]),
             Some(&COMPUTATION) => {
                 if let Some(overseer) = self.overseer() {
                     overseer.control(from, body.slice(1..));

@@ -276,7 +276,7 @@ impl Worker {
     fn run(mut self, parks: fn(&Fabric, usize) -> Option<std::time::Instant>) {
         for number in 0..MESSAGES {
             self.fabric.step_begins(self.index);
-            self.hear();
+            self.receive();
             self.out.push(Said(vec![10 * self.index as u8 + number]));
             self.fabric.step_ended(self.index);
         }
@@ -284,7 +284,7 @@ impl Worker {
         loop {
             self.fabric.step_begins(self.index);
             let all = self.finished.load(Ordering::SeqCst) == 2;
-            self.hear();
+            self.receive();
             self.fabric.step_ended(self.index);
             let deadline = parks(&self.fabric, self.index);
             // Asleep for ever: no more events come.
@@ -298,7 +298,7 @@ impl Worker {
         }
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         while self.mailbox.next().is_some() {
             self.receiver.acknowledge();
             while self.receiver.pop().unwrap().is_some() {}

@@ -139,7 +139,7 @@ impl<P: Payload> Draft<P> {
         let notify: Vec<_> = (0..inputs)
             .map(|port| named(port).unwrap_or(self.notify))
             .collect();
-        let hears = notify.iter().any(|notify| *notify != Notify::Never);
+        let is_notified = notify.iter().any(|notify| *notify != Notify::Never);
         Ok(Description {
             name: self.name.clone(),
             inputs,
@@ -164,7 +164,7 @@ impl<P: Payload> Draft<P> {
                     .collect(),
                 inputs: std::mem::take(&mut self.inputs),
                 site: Rc::clone(&self.site),
-                notify: hears,
+                notify: is_notified,
                 logic: self.logic.take(),
                 keeper: Box::new(Keeper {
                     tray: Rc::clone(&self.tray),

@@ -131,7 +131,7 @@ impl Retention {
         let covered = taken
             .iter()
             .skip(at)
-            .take_while(|&&(_, told)| told <= latest);
+            .take_while(|&&(_, needed)| needed <= latest);
         let covered = covered.count();
         taken.drain(at..at + covered);
         taken.insert(at, (time, latest));

@@ -155,7 +155,7 @@ impl Ending {
         }
         let worker = None;
         if let Reason::Disagreed(why) = reason {
-            let error = self.disagree(&Disagreement::Told(why));
+            let error = self.disagree(&Disagreement::Reported(why));
             self.keep(Failure { worker, error });
             return;
         }
@@ -207,7 +207,7 @@ impl Stops for Ending {
     }
 
     fn disagree(&self, why: &Disagreement) {
-        let _told = Ending::disagree(self, why);
+        let _first = Ending::disagree(self, why);
     }
 
     fn fail(&self, worker: usize, error: Error, reason: String) {

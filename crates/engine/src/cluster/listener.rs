@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 /// A listener, called with the number of a process and its message.
-pub type Hear = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
+pub type Handler = Box<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 
 /// The number of messages that are kept until a listener is registered.
 const KEPT: usize = 256;
@@ -19,7 +19,7 @@ pub(super) struct MessageListener(Mutex<State>);
 enum State {
     /// No listener is registered yet: the messages so far.
     Kept(Vec<(usize, Vec<u8>)>),
-    Listening(Arc<Hear>),
+    Listening(Arc<Handler>),
 }
 
 impl Default for MessageListener {
@@ -31,23 +31,25 @@ impl Default for MessageListener {
 impl MessageListener {
     /// Registers the listener, which gets the messages so far and all later ones. Only the first registration
     /// has an effect.
-    pub(super) fn register(&self, hear: Hear) {
-        let hear = Arc::new(hear);
+    pub(super) fn register(&self, handler: Handler) {
+        let handler = Arc::new(handler);
         let kept = match &mut *self.0.lock() {
             State::Listening(_) => return,
-            state @ State::Kept(_) => std::mem::replace(state, State::Listening(Arc::clone(&hear))),
+            state @ State::Kept(_) => {
+                std::mem::replace(state, State::Listening(Arc::clone(&handler)))
+            }
         };
         if let State::Kept(kept) = kept {
             for (from, what) in kept {
-                hear(from, what); // without the lock
+                handler(from, what); // without the lock
             }
         }
     }
 
     /// Takes a message of a process.
     pub(super) fn receive(&self, from: usize, what: Vec<u8>) {
-        let hear = match &mut *self.0.lock() {
-            State::Listening(hear) => Arc::clone(hear),
+        let handler = match &mut *self.0.lock() {
+            State::Listening(handler) => Arc::clone(handler),
             State::Kept(kept) => {
                 if kept.len() < KEPT {
                     kept.push((from, what));
@@ -55,7 +57,7 @@ impl MessageListener {
                 return;
             }
         };
-        hear(from, what);
+        handler(from, what);
     }
 }
 
@@ -65,20 +67,20 @@ mod tests {
 
     #[test]
     fn what_was_said_before_anyone_listened_is_heard_once() {
-        let (listener, heard) = (MessageListener::default(), Arc::new(Mutex::new(Vec::new())));
+        let (listener, received) = (MessageListener::default(), Arc::new(Mutex::new(Vec::new())));
         listener.receive(1, vec![1]);
         listener.receive(2, vec![2]);
         let register = |number: usize| {
-            let heard = Arc::clone(&heard);
+            let received = Arc::clone(&received);
             listener.register(Box::new(move |from, what| {
-                heard.lock().push((number, from, what));
+                received.lock().push((number, from, what));
             }));
         };
         register(0);
         register(1);
         listener.receive(1, vec![3]);
         assert_eq!(
-            *heard.lock(),
+            *received.lock(),
             [(0, 1, vec![1]), (0, 2, vec![2]), (0, 1, vec![3])]
         );
     }

@@ -70,7 +70,7 @@ pub enum Disagreement {
     },
     /// A difference that another process found, in its words.
     #[error("{0}")]
-    Told(String),
+    Reported(String),
 }
 
 fn part(line: Option<&str>) -> &str {

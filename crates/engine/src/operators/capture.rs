@@ -51,24 +51,24 @@ pub fn capture_from<P: Payload, E: From<Error>>(
     builder.notify();
     builder.start();
     let minimum = Point::minimum(scope.dims());
-    let mut told = begin(&builder)?;
+    let mut announced = begin(&builder)?;
     builder.build(move || {
         let mut changes = ChangeBatch::new();
-        if told.is_none() {
+        if announced.is_none() {
             changes.update(minimum.clone(), 1);
             sink(Event::Progress(changes.drain().collect()))?;
-            told = Some(vec![minimum.clone()]);
+            announced = Some(vec![minimum.clone()]);
         }
         while let Some((capability, data)) = input.next()? {
             sink(Event::Messages(capability.time().clone(), data))?;
         }
         let frontier = input.frontier().frontier().to_vec();
-        if let Some(told) = &mut told
-            && *told != frontier
+        if let Some(announced) = &mut announced
+            && *announced != frontier
         {
-            changes.extend(told.drain(..).map(|time| (time, -1)));
+            changes.extend(announced.drain(..).map(|time| (time, -1)));
             changes.extend(frontier.iter().map(|time| (time.clone(), 1)));
-            *told = frontier;
+            *announced = frontier;
             let changes: Vec<_> = changes.drain().collect();
             if !changes.is_empty() {
                 sink(Event::Progress(changes))?;

@@ -84,7 +84,7 @@ impl Standing {
 
 /// The standing of an input whose operator has ended.
 struct LentStanding {
-    told: Rc<Cell<Standing>>,
+    reported: Rc<Cell<Standing>>,
     place: Rc<RefCell<Place>>,
     peers: usize,
     /// Whether the first worker sends all records.
@@ -98,7 +98,7 @@ impl Lends for LentStanding {
 
     /// Every worker of another number is given the state of all, for the time.
     fn take(&mut self) -> UserResult<Kept> {
-        let mut bytes = self.told.get().to_bytes(self.peers);
+        let mut bytes = self.reported.get().to_bytes(self.peers);
         let place = self.place.borrow();
         bytes.extend(u64::from(place.is_closed).to_le_bytes());
         let coords = place.time.as_ref().map_or(&[][..], Point::coords);
@@ -112,7 +112,7 @@ impl Lends for LentStanding {
     }
 
     fn position(&self) -> Option<u64> {
-        Some(self.told.get().sent)
+        Some(self.reported.get().sent)
     }
 }
 
@@ -137,7 +137,7 @@ struct State<P: Payload> {
     /// were sent at it.
     resumed: Option<(Point, Standing)>,
     /// The standing for checkpoints, where the program counts records itself; whether the first worker sends all.
-    told: Option<(Rc<Cell<Standing>>, bool)>,
+    reported: Option<(Rc<Cell<Standing>>, bool)>,
     outlets: Vec<(OutputPort<P>, Capability)>,
     /// A dataflow that it was to feed has been given up while it was built.
     unbuilt: bool,
@@ -200,7 +200,7 @@ impl<P: Payload> Input<P> {
             place: Rc::default(),
             records: 0,
             resumed: None,
-            told: None,
+            reported: None,
             outlets: Vec::new(),
             unbuilt: false,
             served: false,
@@ -215,8 +215,8 @@ impl<P: Payload> Input<P> {
     ///
     /// `leads` says that the first worker sends all records, and the others follow its time: then any number of workers can
     /// resume at any time.
-    pub fn set_told(&self, told: Rc<Cell<Standing>>, leads: bool) {
-        self.0.borrow_mut().told = Some((told, leads));
+    pub fn report_to(&self, reported: Rc<Cell<Standing>>, leads: bool) {
+        self.0.borrow_mut().reported = Some((reported, leads));
     }
 
     /// Connects the input to a scope, from its current time on.
@@ -240,18 +240,18 @@ impl<P: Payload> Input<P> {
         let (output, stream, mut capability) = builder.new_held_output()?;
         let own = Rc::downgrade(&self.0);
         let peers = scope.worker().peers();
-        let told = self.0.borrow().told.clone();
-        if let Some((told, leads)) = told {
-            let position = Rc::clone(&told);
+        let reported = self.0.borrow().reported.clone();
+        if let Some((reported, leads)) = reported {
+            let position = Rc::clone(&reported);
             builder.set_position(move || position.get().sent);
             builder.lends(LentStanding {
-                told: Rc::clone(&told),
+                reported: Rc::clone(&reported),
                 place: Rc::clone(&self.0.borrow().place),
                 peers,
                 leads,
             });
             builder.keeps(move || {
-                let state = vec![told.get().to_bytes(peers).into()];
+                let state = vec![reported.get().to_bytes(peers).into()];
                 Ok(if leads {
                     Kept::Workers(state)
                 } else {

@@ -51,7 +51,7 @@ impl Failing {
                 if let Error::Disagreement(why) = &error {
                     self.cluster.disagree(why);
                 }
-                let (error, reason) = self.host.told(self.worker, error);
+                let (error, reason) = self.host.describe_error(self.worker, error);
                 let error = Arc::new(error);
                 let kept = Error::Fatal(Arc::clone(&error));
                 self.cluster.fail(self.worker, kept, reason);

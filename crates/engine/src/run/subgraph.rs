@@ -352,7 +352,7 @@ impl Subgraph {
                 }
             }
             if let Port::Target(port) = location.port {
-                child.hear(port, time, diff);
+                child.frontier_changed(port, time, diff);
             }
         }
         self.view.drain_boundary_changes(&mut |output, time, diff| {

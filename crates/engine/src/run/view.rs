@@ -27,7 +27,7 @@ pub(crate) trait View {
     /// Appends the changes that [`Tracker::drain_changes`](pointstamp_progress::Tracker::drain_changes)
     /// yields.
     fn drain_changes(&mut self, changes: &mut Vec<Change>);
-    fn drain_boundary_changes(&mut self, hear: &mut dyn FnMut(usize, Point, i64));
+    fn drain_boundary_changes(&mut self, report: &mut dyn FnMut(usize, Point, i64));
     fn contains(&self, location: Location) -> bool;
     fn tracking_anything(&self) -> bool;
 
@@ -158,9 +158,9 @@ impl<T: Time> View for Protocol<T> {
         changes.extend(drained.map(|((at, time), diff)| ((at, time.point()), diff)));
     }
 
-    fn drain_boundary_changes(&mut self, hear: &mut dyn FnMut(usize, Point, i64)) {
+    fn drain_boundary_changes(&mut self, report: &mut dyn FnMut(usize, Point, i64)) {
         for ((output, time), diff) in self.tracker_mut().drain_boundary_changes() {
-            hear(output, time.point(), diff);
+            report(output, time.point(), diff);
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
                 view.receive(vec![((input, time(1)), -3), ((output, time(7)), 1)]);
             }
             said.push(format!("sends {:?}", view.take_outgoing()));
-            view.propagate(&mut |at, time, diff| said.push(format!("hears {at} {time} {diff}")));
+            view.propagate(&mut |at, time, diff| said.push(format!("receives {at} {time} {diff}")));
             let mut changes = Vec::new();
             view.drain_changes(&mut changes);
             said.push(format!("{changes:?} {:?}", view.frontier(input)));
@@ -276,7 +276,7 @@ mod tests {
             assert_eq!(summary, same);
             let said = story(ours, dims);
             assert!(said.iter().any(|line| line.starts_with("tells")));
-            assert!(said.iter().any(|line| line.starts_with("hears")));
+            assert!(said.iter().any(|line| line.starts_with("receives")));
             assert_eq!(said, story(points, dims));
         }
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pointstamp_progress::drain::{Answer, Counts, Due, Heard, Order};
+use pointstamp_progress::drain::{Answer, Counts, Due, Order, Outcome};
 
 use super::Worker;
 use crate::cluster::LEADER;
@@ -48,16 +48,16 @@ impl<P: Payload> Worker<P> {
         while let Some((from, message)) = self.cluster().next_cut_message(self.index()) {
             match message {
                 CutMessage::Wanted => self.begin_cut(),
-                CutMessage::Order(attempt, order) => self.hear_order(attempt, order),
+                CutMessage::Order(attempt, order) => self.receive_order(attempt, order),
                 CutMessage::Answer(attempt, answer) => {
                     let mut leader = self.0.cutting.leader.borrow_mut();
-                    let heard = leader.hear(attempt, from, answer);
+                    let outcome = leader.receive(attempt, from, answer);
                     drop(leader);
-                    self.proceed(attempt, heard);
+                    self.proceed(attempt, outcome);
                 }
                 CutMessage::Said(what) => {
                     if let Some(cuts) = self.0.cutting.cuts() {
-                        cuts.hears(from, what)
+                        cuts.receive(from, what)
                             .map_err(|cause| Error::Host { cause })?;
                     }
                 }
@@ -103,16 +103,16 @@ impl<P: Payload> Worker<P> {
     }
 
     /// Continues as the leader, after an answer.
-    fn proceed(&self, attempt: u64, heard: Heard) {
+    fn proceed(&self, attempt: u64, outcome: Outcome) {
         let cutting = &self.0.cutting;
-        match heard {
-            Heard::Nothing => {}
-            Heard::Order(order) => self.order(attempt, order),
-            Heard::Unlike => {
+        match outcome {
+            Outcome::Nothing => {}
+            Outcome::Order(order) => self.order(attempt, order),
+            Outcome::Unlike => {
                 cutting.verdict.replace((Vec::new(), true));
                 self.order(attempt, Order::GiveUp);
             }
-            Heard::Complete => {
+            Outcome::Complete => {
                 tracing::debug!(attempt, "every worker has taken its part");
                 cutting.unanswered.set(0);
                 if let Some(cuts) = cutting.cuts() {
@@ -162,7 +162,7 @@ impl<P: Payload> Worker<P> {
             busy.sort();
             busy.dedup();
         }
-        cutting.member.borrow_mut().hear(attempt, Order::GiveUp);
+        cutting.member.borrow_mut().receive(attempt, Order::GiveUp);
         self.0.holding.set_drains(false);
         if let Some(cuts) = cutting.cuts() {
             cuts.given_up(GivenUp {
@@ -174,7 +174,7 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    fn hear_order(&self, attempt: u64, order: Order) {
+    fn receive_order(&self, attempt: u64, order: Order) {
         let cutting = &self.0.cutting;
         if attempt < cutting.member.borrow().attempt() {
             return;
@@ -189,7 +189,7 @@ impl<P: Payload> Worker<P> {
             Order::Count(_) => self.0.holding.counts(),
             Order::Ready | Order::Freeze(_) | Order::Take => {}
         }
-        cutting.member.borrow_mut().hear(attempt, order);
+        cutting.member.borrow_mut().receive(attempt, order);
     }
 
     /// Performs the duties of the current attempt, after operators have run.

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::support::{LIMIT, Told, cluster, cluster_with, recorders, with_one_by_hand};
+use super::support::{Event, LIMIT, cluster, cluster_with, recorders, with_one_by_hand};
 use crate::frame::{Kind, Manner, ReadError, header};
 use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
 
 const CALM: Duration = Duration::from_secs(30);
 
 /// The reason for which process 1 is reported lost.
-fn loss(told: Told) -> String {
-    match told {
-        Told::Lost(1, why) => why,
+fn loss(event: Event) -> String {
+    match event {
+        Event::Lost(1, why) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -156,8 +156,8 @@ fn a_failure_jumps_the_queue() {
     recorder.wait_written(queued);
     drop(hand);
     assert!(
-        matches!(recorder.next(), Told::Lost(1, _)),
-        "who waits for the others hears that they have gone, after a failure, too"
+        matches!(recorder.next(), Event::Lost(1, _)),
+        "a process that waits for the others learns that they have gone, after a failure, too"
     );
     transport.close();
 }
@@ -173,16 +173,16 @@ fn a_failure_is_told_with_its_origin_and_reason() {
     transports[1].farewell(failed.clone());
     transports[1].close();
     for recorder in [&recorders[0], &recorders[2]] {
-        let told = recorder.next();
-        let Told::Left(
+        let event = recorder.next();
+        let Event::Left(
             1,
             Farewell::Failed {
                 origin: 2,
                 reason: Reason::Disagreed(reason),
             },
-        ) = told
+        ) = event
         else {
-            panic!("{told:?}")
+            panic!("{event:?}")
         };
         assert_eq!(reason.len(), 1 << 20, "a reason is cut at its limit");
         assert!(reason.ends_with("Trace") || reason.starts_with("Traceback: ü"));
@@ -205,10 +205,10 @@ fn a_receiver_may_close() {
         fn written(&self, _: usize) {}
     }
     let transports = cluster(2);
-    let (sender, told) = std::sync::mpsc::sync_channel(1);
+    let (sender, event) = std::sync::mpsc::sync_channel(1);
     let receiver = Arc::new(Closes(std::sync::OnceLock::new(), sender));
     let _ = receiver.0.set(Arc::clone(&transports[0]));
     transports[0].start(receiver);
     transports[1].close();
-    assert!(told.recv_timeout(LIMIT).unwrap().starts_with("process 1"));
+    assert!(event.recv_timeout(LIMIT).unwrap().starts_with("process 1"));
 }

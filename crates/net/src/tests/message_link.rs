@@ -137,16 +137,16 @@ fn messages_of_many_threads_stay_whole() {
 #[test]
 fn a_sender_that_waits_is_asked_whether_to_go_on_and_loses_nothing() {
     for (client, server) in pairs() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel();
         let sending = thread::spawn(move || {
             let message: Vec<u8> = (0..=250).cycle().take(20 << 20).collect();
             client.send(&[&message], &mut || {
-                let _nobody = tell.send(());
+                let _nobody = stop.send(());
                 Ok(())
             })
         });
         for _ in 0..3 {
-            told.recv().unwrap();
+            stopped.recv().unwrap();
         }
         let message = next(&server).unwrap().unwrap();
         assert_eq!(message.len(), 20 << 20);

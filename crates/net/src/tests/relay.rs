@@ -9,7 +9,7 @@ use std::thread;
 use bytes::Bytes;
 use pointstamp_channels::{Recipient, Transport};
 
-use super::support::{Recorder, Told, error, joined, listeners, member, recorders, spawn};
+use super::support::{Event, Recorder, error, joined, listeners, member, recorders, spawn};
 use crate::FormError;
 
 /// The changes that the relay makes to bytes from the accepting side.
@@ -96,7 +96,7 @@ fn a_man_in_the_middle_who_passes_on_everything_is_a_wire() {
     transports[0].send(1, Recipient::Control, vec![body.clone()]);
     assert_eq!(
         recorders[1].next(),
-        Told::Frame(0, Recipient::Control, body)
+        Event::Frame(0, Recipient::Control, body)
     );
 }
 
@@ -120,8 +120,8 @@ fn what_is_changed_repeated_left_out_put_in_or_reflected_ends_the_connection() {
         }
         if let Meddling::Drops = meddling {
             // An omitted record is noticed by the next one.
-            let told = recorders[0].next();
-            assert!(matches!(told, Told::Frame(1, ..)), "{told:?}");
+            let event = recorders[0].next();
+            assert!(matches!(event, Event::Frame(1, ..)), "{event:?}");
             thread::sleep(std::time::Duration::from_millis(50));
             between.after.store(usize::MAX, Ordering::SeqCst);
             transports[0].send(1, Recipient::Control, vec![Bytes::from_static(&[2; 100])]);
@@ -141,8 +141,8 @@ fn lost(recorder: &Recorder) -> (String, Vec<Bytes>) {
     let mut frames = Vec::new();
     loop {
         match recorder.next() {
-            Told::Frame(0, _, body) => frames.push(body),
-            Told::Lost(0, why) => return (why, frames),
+            Event::Frame(0, _, body) => frames.push(body),
+            Event::Lost(0, why) => return (why, frames),
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::support::{CHANNEL, Told, cluster, recorders};
+use super::support::{CHANNEL, Event, cluster, recorders};
 use pointstamp_channels::{Farewell, Recipient};
 
 fn text(text: &str) -> Vec<Bytes> {
@@ -27,15 +27,15 @@ fn messages_arrive_where_they_are_sent_as_they_were_sent() {
         }
     }
     for (to, recorder) in recorders.iter().enumerate() {
-        let told = recorder.take(6);
+        let events = recorder.take(6);
         for from in (0..3).filter(|&from| from != to) {
             let expected: Vec<_> = routes
                 .iter()
-                .map(|&route| Told::Frame(from, route, Bytes::from(format!("{from} to {to}"))))
+                .map(|&route| Event::Frame(from, route, Bytes::from(format!("{from} to {to}"))))
                 .collect();
-            let of_this: Vec<_> = told
+            let of_this: Vec<_> = events
                 .iter()
-                .filter(|told| matches!(told, Told::Frame(process, ..) if *process == from))
+                .filter(|event| matches!(event, Event::Frame(process, ..) if *process == from))
                 .cloned()
                 .collect();
             assert_eq!(of_this, expected);
@@ -51,11 +51,12 @@ fn all_say_farewell_and_nobody_is_lost() {
         transport.farewell(Farewell::Done);
     }
     for (process, recorder) in recorders.iter().enumerate() {
-        let mut told = recorder.take(2);
-        told.sort_by_key(|told| matches!(told, Told::Left(from, _) if *from == 2));
+        let mut events = recorder.take(2);
+        events.sort_by_key(|event| matches!(event, Event::Left(from, _) if *from == 2));
         assert!(
-            told.iter()
-                .all(|told| matches!(told, Told::Left(from, Farewell::Done) if *from != process))
+            events.iter().all(
+                |event| matches!(event, Event::Left(from, Farewell::Done) if *from != process)
+            )
         );
     }
     for transport in &transports {
@@ -71,11 +72,11 @@ fn who_goes_without_a_farewell_is_lost() {
     transports[1].send(0, Recipient::Control, text("the last"));
     let address = transports[0].address(1);
     transports[1].close();
-    let told = recorders[0].next();
-    assert!(matches!(told, Told::Frame(..)), "{told:?}");
-    let told = recorders[0].next();
-    let Told::Lost(1, why) = told else {
-        panic!("{told:?}")
+    let event = recorders[0].next();
+    assert!(matches!(event, Event::Frame(..)), "{event:?}");
+    let event = recorders[0].next();
+    let Event::Lost(1, why) = event else {
+        panic!("{event:?}")
     };
     assert!(
         why.starts_with(&format!("process 1 ({address}) ended its connection")),
@@ -121,11 +122,11 @@ fn large_and_tiny_messages_stay_in_order_and_in_line() {
         }
     }
     transports[0].farewell(Farewell::Done);
-    let told = recorders[1].take(50_002);
+    let events = recorders[1].take(50_002);
     let mut numbers = 0..50_000;
-    for told in &told[..50_001] {
-        let Told::Frame(0, route, body) = told else {
-            panic!("{told:?}")
+    for event in &events[..50_001] {
+        let Event::Frame(0, route, body) = event else {
+            panic!("{event:?}")
         };
         assert_eq!(body.as_ptr().align_offset(16), 0);
         if *route == Recipient::Control {
@@ -135,7 +136,7 @@ fn large_and_tiny_messages_stay_in_order_and_in_line() {
             assert!(*body == large);
         }
     }
-    assert_eq!(told[50_001], Told::Left(0, Farewell::Done));
+    assert_eq!(events[50_001], Event::Left(0, Farewell::Done));
 }
 
 #[test]
@@ -164,9 +165,9 @@ fn several_threads_send_at_once_and_each_stays_in_order() {
             .sum();
     });
     let mut expected = [0_u32; 4];
-    for told in recorders[1].take(4 * EACH as usize) {
-        let Told::Frame(0, Recipient::Worker(_, thread), body) = told else {
-            panic!("{told:?}")
+    for event in recorders[1].take(4 * EACH as usize) {
+        let Event::Frame(0, Recipient::Worker(_, thread), body) = event else {
+            panic!("{event:?}")
         };
         let next = &mut expected[thread as usize];
         assert_eq!(body[..], next.to_le_bytes());
@@ -181,12 +182,12 @@ fn a_message_that_is_too_long_ends_the_connection() {
     let recorders = recorders(&transports);
     let part = Bytes::from(vec![0; 1 << 20]);
     transports[0].send(1, Recipient::Control, vec![part; 2048]);
-    let told = recorders[0].next();
+    let event = recorders[0].next();
     assert!(
-        matches!(&told, Told::Lost(1, why) if why.contains("too long")),
-        "{told:?}"
+        matches!(&event, Event::Lost(1, why) if why.contains("too long")),
+        "{event:?}"
     );
-    assert!(matches!(recorders[1].next(), Told::Lost(0, _)));
+    assert!(matches!(recorders[1].next(), Event::Lost(0, _)));
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn what_goes_to_somebody_who_left_goes_nowhere() {
     let transports = cluster(2);
     let recorders = recorders(&transports);
     transports[1].farewell(Farewell::Done);
-    assert_eq!(recorders[0].next(), Told::Left(1, Farewell::Done));
+    assert_eq!(recorders[0].next(), Event::Left(1, Farewell::Done));
     assert_eq!(
         transports[0].send(1, Recipient::Control, vec![Bytes::from(vec![0; 1 << 20])]),
         0
@@ -206,7 +207,7 @@ fn what_goes_to_somebody_who_left_goes_nowhere() {
     transports[0].farewell(Farewell::Done);
     assert_eq!(
         recorders[1].next(),
-        Told::Left(0, Farewell::Done),
+        Event::Left(0, Farewell::Done),
         "a farewell still arrives"
     );
 }
@@ -217,7 +218,7 @@ fn closing_twice_or_not_at_all_is_fine() {
     let recorders = recorders(&transports);
     transports[0].close();
     transports[0].close();
-    assert!(matches!(recorders[1].next(), Told::Lost(0, _)));
+    assert!(matches!(recorders[1].next(), Event::Lost(0, _)));
     drop(transports);
     cluster(3); // and never started
 }

@@ -133,7 +133,7 @@ fn a_flood_of_strangers_lets_members_through_and_is_logged_in_sums() {
     while come.load(Ordering::Relaxed) < 300 {
         thread::yield_now();
     }
-    // In the middle of it a member connects, and is heard.
+    // In the middle of it a member connects, and is handled.
     let third = spawn(member(2, &addresses), late);
     for forming in [first, second, third] {
         joined(forming).unwrap();
@@ -171,7 +171,7 @@ fn a_member_that_has_shown_the_secret_is_not_sent_away_for_others() {
     let mut answer = [0; HELLO];
     socket.read_exact(&mut answer).unwrap();
     assert_ne!(Hello::parse(&answer).unwrap().message, 0, "it was believed");
-    // More strangers than are heard at once, all of whom have had their time.
+    // More strangers than are handled at once, all of whom have had their time.
     let crowd: Vec<_> = (0..150)
         .map(|_| TcpStream::connect(&addresses[0]).unwrap())
         .collect();
@@ -298,7 +298,7 @@ fn who_listens_has_to_know_the_secret_too() {
             .contains("could not prove that it knows the secret"),
         "{refused}"
     );
-    assert!(joined(thread).is_empty(), "it was told who this process is");
+    assert!(joined(thread).is_empty(), "it learned who this process is");
 }
 
 #[test]

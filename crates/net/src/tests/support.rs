@@ -119,7 +119,7 @@ pub(super) fn error(thread: thread::JoinHandle<Formed>) -> FormError {
 
 /// A call of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Event {
     Frame(usize, Recipient, Bytes),
     Left(usize, Farewell),
     Lost(usize, String),
@@ -127,7 +127,7 @@ pub(super) enum Told {
 
 #[derive(Default)]
 struct Notes {
-    told: Vec<Told>,
+    events: Vec<Event>,
     written: usize,
 }
 
@@ -152,18 +152,20 @@ impl Recorder {
                 return found;
             }
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "nothing came; so far {:?}", notes.told);
+            assert!(!left.is_zero(), "nothing came; so far {:?}", notes.events);
             notes = self.changed.wait_timeout(notes, left).unwrap().0;
         }
     }
 
     /// Returns and forgets the recorded calls, once there are `count`.
-    pub(super) fn take(&self, count: usize) -> Vec<Told> {
-        self.wait(|notes| (notes.told.len() >= count).then(|| notes.told.drain(..count).collect()))
+    pub(super) fn take(&self, count: usize) -> Vec<Event> {
+        self.wait(|notes| {
+            (notes.events.len() >= count).then(|| notes.events.drain(..count).collect())
+        })
     }
 
     /// The next call.
-    pub(super) fn next(&self) -> Told {
+    pub(super) fn next(&self) -> Event {
         self.take(1).remove(0)
     }
 
@@ -172,21 +174,21 @@ impl Recorder {
     }
 
     pub(super) fn is_silent(&self) -> bool {
-        self.notes.lock().unwrap().told.is_empty()
+        self.notes.lock().unwrap().events.is_empty()
     }
 }
 
 impl Receive for Recorder {
     fn frame(&self, from: usize, route: Recipient, body: Bytes) {
-        self.note(|notes| notes.told.push(Told::Frame(from, route, body)));
+        self.note(|notes| notes.events.push(Event::Frame(from, route, body)));
     }
 
     fn left(&self, from: usize, how: Farewell) {
-        self.note(|notes| notes.told.push(Told::Left(from, how)));
+        self.note(|notes| notes.events.push(Event::Left(from, how)));
     }
 
     fn lost(&self, from: usize, why: String) {
-        self.note(|notes| notes.told.push(Told::Lost(from, why)));
+        self.note(|notes| notes.events.push(Event::Lost(from, why)));
     }
 
     fn written(&self, bytes: usize) {

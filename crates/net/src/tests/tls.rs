@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use super::support::{
-    CHANNEL, Lines, Told, cluster_with, error, listeners, member, recorders, spawn, spawn_logged,
+    CHANNEL, Event, Lines, cluster_with, error, listeners, member, recorders, spawn, spawn_logged,
 };
 use crate::noise::VERSION;
 use crate::{FormError, Tls};
@@ -54,21 +54,22 @@ fn messages_cross_a_cluster_under_tls() {
     // Both ways at once.
     transports[1].send(0, Recipient::Control, vec![large.clone()]);
     transports[0].farewell(Farewell::Done);
-    for (message, told) in (0..1000_u32).zip(recorders[1].take(1000)) {
+    for (message, event) in (0..1000_u32).zip(recorders[1].take(1000)) {
         let body = Bytes::copy_from_slice(&message.to_le_bytes());
-        assert_eq!(told, Told::Frame(0, Recipient::Everyone(CHANNEL), body));
+        assert_eq!(event, Event::Frame(0, Recipient::Everyone(CHANNEL), body));
     }
-    assert!(recorders[1].next() == Told::Frame(0, Recipient::Control, large.clone()));
-    assert_eq!(recorders[1].next(), Told::Left(0, Farewell::Done));
-    assert!(recorders[0].next() == Told::Frame(1, Recipient::Control, large));
+    assert!(recorders[1].next() == Event::Frame(0, Recipient::Control, large.clone()));
+    assert_eq!(recorders[1].next(), Event::Left(0, Farewell::Done));
+    assert!(recorders[0].next() == Event::Frame(1, Recipient::Control, large));
     recorders[0].wait_written(queued);
     transports[1].farewell(Farewell::Done);
     transports[2].farewell(Farewell::Done);
-    let told = recorders[0].take(2);
+    let event = recorders[0].take(2);
     assert!(
-        told.iter()
-            .all(|told| matches!(told, Told::Left(_, Farewell::Done))),
-        "{told:?}"
+        event
+            .iter()
+            .all(|event| matches!(event, Event::Left(_, Farewell::Done))),
+        "{event:?}"
     );
     for transport in &transports {
         transport.close();
@@ -130,12 +131,12 @@ fn with_and_without_tls_do_not_go_together() {
     let tls = authority("127.0.0.1");
     let (why, _) = refused(Some(tls.clone()), None);
     assert!(
-        why.contains("it uses TLS, and this process was not told to"),
+        why.contains("it uses TLS, and this process is not configured for it"),
         "{why}"
     );
     let (why, lines) = refused(None, Some(tls));
     assert!(
-        why.contains("this process was told to use TLS, and the other was not"),
+        why.contains("this process is configured for TLS, and the other is not"),
         "{why}"
     );
     assert!(lines.contains("it speaks TLS"), "{lines}");

@@ -36,9 +36,9 @@ fn run(worker: &Worker<Vec<u64>>, name: &str) -> Result<(), Error> {
 
 fn observed(recorder: &Arc<Recorder>, names: &[&str]) {
     let results = execute(1, Mode::Demand, |worker: &Worker<Vec<u64>>| {
-        let told = Arc::clone(recorder);
+        let sink = Arc::clone(recorder);
         worker.observe(Rc::new(move |observation: &Observation<'_>| {
-            told.observe(observation);
+            sink.observe(observation);
         }));
         for name in names {
             run(worker, name)?;

@@ -35,7 +35,7 @@ pub fn delay(stream: &Typed<RecordBatch>, column: usize) -> Result<Typed<RecordB
     Ok(moved)
 }
 
-/// Adds the time of each row, in the one column of the schema `told`, after the other columns.
+/// Adds the time of each row, in the one column of the schema `times`, after the other columns.
 ///
 /// # Errors
 ///
@@ -43,10 +43,10 @@ pub fn delay(stream: &Typed<RecordBatch>, column: usize) -> Result<Typed<RecordB
 pub fn with_own_times(
     stream: &Typed<RecordBatch>,
     schema: &SchemaRef,
-    told: &SchemaRef,
+    times: &SchemaRef,
 ) -> Result<Typed<RecordBatch>, Error> {
-    let types: Vec<_> = told.fields().iter().cloned().collect();
-    let result = own_times_schema(schema, told);
+    let types: Vec<_> = times.fields().iter().cloned().collect();
+    let result = own_times_schema(schema, times);
     let unary = Unary::new(stream, "own times", Pact::Pipeline)?;
     let mut outbox = Outbox::new(0);
     Ok(unary.on_messages(move |input: &Input<RecordBatch>, to| {
@@ -68,8 +68,8 @@ pub fn with_own_times(
 }
 
 /// Returns the schema of the result of [`with_own_times`].
-pub fn own_times_schema(schema: &SchemaRef, told: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().chain(told.fields().iter());
+pub fn own_times_schema(schema: &SchemaRef, times: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().chain(times.fields().iter());
     Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()))
 }
 

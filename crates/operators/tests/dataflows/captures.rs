@@ -149,7 +149,7 @@ fn written(dims: usize, form: Form, input: &[Sent]) -> Vec<u8> {
         captured.expect("the beginning is written");
     });
     let written = target.0.lock().expect("no test panics with it");
-    assert!(written.1, "the target is told of the end");
+    assert!(written.1, "the target is notified of the end");
     written.0.clone()
 }
 

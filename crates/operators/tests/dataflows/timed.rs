@@ -55,9 +55,9 @@ proptest! {
 
     #[test]
     fn rows_tell_the_times_that_they_are_at(shape in shapes(), input in sent(1)) {
-        let told = Arc::new(Schema::new(vec![Field::new("told", DataType::Int64, false)]));
+        let times = Arc::new(Schema::new(vec![Field::new("time", DataType::Int64, false)]));
         let made = run(shape, 1, slice::from_ref(&input), |streams| {
-            Ok(vec![with_own_times(&streams[0], &schema(), &told)?])
+            Ok(vec![with_own_times(&streams[0], &schema(), &times)?])
         });
         let expected = all(&input).map(|(time, &(key, value, at))| {
             (time[0], vec![key, Some(value), Some(at), i64::try_from(time[0]).ok()])

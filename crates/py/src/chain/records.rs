@@ -182,7 +182,7 @@ impl<'py> Message<'_, 'py> {
                 function.call1((time, copy(list)))?;
                 return Ok(Made::One(batch.into_batch()));
             }
-            StageKind::MapBatch => {
+            StageKind::MapBatches => {
                 let results = function.call1((batch.into_list(py),))?;
                 Giver::Function(&stage.name).check(&results)?;
                 return Ok(one(tools.list(&results)?));

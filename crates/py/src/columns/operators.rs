@@ -178,17 +178,17 @@ pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> 
     stream.made(columns::delay(&stream.typed()?, column))
 }
 
-/// Adds the time of each row, in a column after the others: the one of the schema `told`.
+/// Adds the time of each row, in a column after the others: the one of the schema `times`.
 #[pyfunction]
-pub(crate) fn with_own_times(stream: &Stream, schema: &Schema, told: &Schema) -> PyResult<Stream> {
-    let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &told.schema);
+pub(crate) fn with_own_times(stream: &Stream, schema: &Schema, times: &Schema) -> PyResult<Stream> {
+    let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &times.schema);
     stream.made(timed)
 }
 
 /// Returns the schema of the result of `with_own_times`.
 #[pyfunction]
-pub(crate) fn own_times_schema(schema: &Schema, told: &Schema) -> Schema {
-    Schema::new(columns::own_times_schema(&schema.schema, &told.schema))
+pub(crate) fn own_times_schema(schema: &Schema, times: &Schema) -> Schema {
+    Schema::new(columns::own_times_schema(&schema.schema, &times.schema))
 }
 
 /// Returns the schema of the result of `window_columns`.

@@ -34,34 +34,34 @@ pub(crate) fn statistics(
         let form = Form::new(py, notes, &mut addresses);
         dataflows.append((root.id.dataflow, form.dataflow(root)?))?;
     }
-    let told = PyDict::new(py);
-    told.set_item("worker", home.worker())?;
-    told.set_item("process", engine.cluster().process())?;
-    told.set_item("dataflows", dataflows)?;
+    let report = PyDict::new(py);
+    report.set_item("worker", home.worker())?;
+    report.set_item("process", engine.cluster().process())?;
+    report.set_item("dataflows", dataflows)?;
     let numbers = PyList::empty(py);
     for (id, address) in &addresses {
         numbers.append((id.dataflow, id.operator, PyTuple::new(py, address)?))?;
     }
-    told.set_item("numbers", numbers)?;
-    told.set_item("capabilities", capabilities(py, notes, &addresses)?)?;
+    report.set_item("numbers", numbers)?;
+    report.set_item("capabilities", capabilities(py, notes, &addresses)?)?;
     let (inputs, ran, kept) = operators(py, notes, &snapshot, &addresses)?;
-    told.set_item("kept", kept)?;
-    told.set_item("inputs", inputs)?;
-    told.set_item("ran", ran)?;
-    told.set_item("busy", engine.has_work())?;
-    told.set_item("in_flight", snapshot.in_flight)?;
-    told.set_item("high_water", engine.high_water())?;
+    report.set_item("kept", kept)?;
+    report.set_item("inputs", inputs)?;
+    report.set_item("ran", ran)?;
+    report.set_item("busy", engine.has_work())?;
+    report.set_item("in_flight", snapshot.in_flight)?;
+    report.set_item("high_water", engine.high_water())?;
     if let Some(budget) = engine.resource::<Budget>() {
         let traffic = budget.traffic();
-        let told_budget = PyDict::new(py);
-        told_budget.set_item("limit", budget.limit())?;
-        told_budget.set_item("used", budget.used())?;
-        told_budget.set_item("cached", budget.cached())?;
-        told_budget.set_item("written", traffic.written)?;
-        told_budget.set_item("read", traffic.read)?;
-        told_budget.set_item("hits", traffic.hits)?;
-        told_budget.set_item("misses", traffic.misses)?;
-        told.set_item("budget", told_budget)?;
+        let budget_report = PyDict::new(py);
+        budget_report.set_item("limit", budget.limit())?;
+        budget_report.set_item("used", budget.used())?;
+        budget_report.set_item("cached", budget.cached())?;
+        budget_report.set_item("written", traffic.written)?;
+        budget_report.set_item("read", traffic.read)?;
+        budget_report.set_item("hits", traffic.hits)?;
+        budget_report.set_item("misses", traffic.misses)?;
+        report.set_item("budget", budget_report)?;
     }
     if let Some(recorder) = home.recorder().get() {
         let (totals, parked) = recorder.totals();
@@ -80,10 +80,10 @@ pub(crate) fn statistics(
                 ))?;
             }
         }
-        told.set_item("totals", list)?;
-        told.set_item("parked", parked)?;
+        report.set_item("totals", list)?;
+        report.set_item("parked", parked)?;
     }
-    Ok(told.into_any().unbind())
+    Ok(report.into_any().unbind())
 }
 
 type Addresses = FxHashMap<OperatorId, Vec<usize>>;

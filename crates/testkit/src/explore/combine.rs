@@ -49,13 +49,13 @@ pub(super) fn frame(
         ends[*worker].0.push(Batch(batch.clone()));
     }
     for (worker, (_, inbox)) in ends.iter().enumerate() {
-        let heard = std::iter::from_fn(|| inbox.pop().expect("a batch of this process"));
+        let received = std::iter::from_fn(|| inbox.pop().expect("a batch of this process"));
         let others = said.iter().filter(|(other, _)| *other != worker);
         assert!(
-            heard
+            received
                 .map(|Batch(batch)| batch)
                 .eq(others.map(|(_, batch)| batch.clone())),
-            "worker {worker} did not hear what the others of its process said"
+            "worker {worker} did not receive what the others of its process said"
         );
     }
     fabric.flush();

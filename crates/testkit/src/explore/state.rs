@@ -30,7 +30,7 @@ struct Worker {
     /// The protocol of each scope.
     views: Vec<Protocol<Point>>,
     /// The nested scope's reports about its output.
-    told: MutableAntichain<Point>,
+    reported: MutableAntichain<Point>,
     /// The report that the nested scope has delayed, under a flaw.
     late: Batch,
     held: Bag,
@@ -76,7 +76,7 @@ impl State {
             views[0].initial(model.input, start.clone());
             Worker {
                 views,
-                told: MutableAntichain::new(),
+                reported: MutableAntichain::new(),
                 late: Batch::new(),
                 held: vec![((0, model.input.into()), start.clone())],
                 inbox: Bag::new(),
@@ -101,7 +101,10 @@ impl State {
     /// Brings the views of a worker up to date, and the scopes to each other.
     fn settle(&mut self, model: &Model, worker: usize) {
         let Worker {
-            views, told, late, ..
+            views,
+            reported,
+            late,
+            ..
         } = &mut self.workers[worker];
         let mut overdue = std::mem::take(late);
         loop {
@@ -132,7 +135,7 @@ impl State {
             });
             inner.tracker_mut().drain_changes().for_each(drop);
             for ((output, time), diff) in inner.tracker_mut().drain_boundary_changes() {
-                for (time, diff) in told.update(time.truncate(1), diff) {
+                for (time, diff) in reported.update(time.truncate(1), diff) {
                     new.push(((Location::source(node, output), time), diff));
                 }
             }
@@ -189,7 +192,7 @@ impl State {
             next.workers[to].views[scope].receive(batch);
             next.settle(model, to);
             steps.push((
-                format!("says: {to} hears of scope {scope} from {from}"),
+                format!("says: {to} receives of scope {scope} from {from}"),
                 next,
             ));
         }

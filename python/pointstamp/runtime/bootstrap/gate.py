@@ -1,6 +1,6 @@
 """The connections at a listener whose other end has not proved its identity, bounded in number and in time.
 
-At most `HEARD` such guests are heard at once. Beyond that the oldest is closed, but not before it has had
+At most `GUESTS` such guests are handled at once. Beyond that the oldest is closed, but not before it has had
 `GRACE`: until then further ones wait in the operating system's queue. So a flood of strangers makes
 legitimate peers wait, and does not make them fail. A guest that has proved its identity is not closed. Closed
 guests are logged: the first ones one by one, then in sums.
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Gate", "Guest"]
 
-HEARD = 64
-"""Strangers that are heard at once; more wait in the operating system's queue."""
+GUESTS = 64
+"""Strangers that are handled at once; more wait in the operating system's queue."""
 
 GRACE = 0.2
 """Seconds that each of them has to prove itself, however many there are."""
@@ -80,11 +80,11 @@ class Gate:
         self._closed = False
 
     def make_room(self) -> bool:
-        """Waits until another guest can be heard; closes the oldest of too many. False at the end."""
+        """Waits until another guest can be handled; closes the oldest of too many. False at the end."""
         with self._changed:
             while not self._closed:
                 strangers = [guest for guest in self.guests if not guest.proved]
-                if len(strangers) < HEARD:
+                if len(strangers) < GUESTS:
                     return True
                 left = strangers[0].since + GRACE - time.monotonic()
                 if left <= 0:

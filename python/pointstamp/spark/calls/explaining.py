@@ -57,10 +57,10 @@ def explain(*, session: SparkSession | None = None, timeout: float = 10.0) -> st
         raise ConfigError(
             "over Spark Connect the driver is on the server, and cannot be asked what dataflows wait for"
         )
-    heard = monitor_server.explanations(timeout)
-    texts = [*heard.values(), *_resident(timeout)]
+    reported = monitor_server.explanations(timeout)
+    texts = [*reported.values(), *_resident(timeout)]
     if session is not None:
-        texts += waiting(session, heard)
+        texts += waiting(session, reported)
         texts += computing(session)
     return "\n\n".join(texts) or "no dataflow runs in Spark, and none waits for slots"
 

@@ -163,7 +163,7 @@ def run(
     pickled = packed(plan)
     listen(session)
     answer_signals(session)
-    notes = notes_of(session, stages.hear)
+    notes = notes_of(session, stages.take_note)
     unwatched = num_workers is None and not progress and stall_report is None and checkpoint is None
     if place is not InPlace.NO and unwatched and len(named) == 1 and plan.declared.single:
         [df], [column], [rows] = named.values(), times, schemas.values()

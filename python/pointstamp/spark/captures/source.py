@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from pointstamp.spark.captures.filters import Condition, conditions
 from pointstamp.spark.captures.reading import Captures, Reach
 from pointstamp.spark.captures.writing import CaptureWriter
-from pointstamp.spark.packing.exceptions import adopt, told
+from pointstamp.spark.packing.exceptions import adopt, raising_in_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ class CaptureSource(DataSource):
 
     def schema(self) -> StructType:
         """Returns the schema of the first capture."""
-        with told():
+        with raising_in_text():
             return self.captures().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -76,7 +76,7 @@ class CaptureSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a folder of captures."""
-        with told():
+        with raising_in_text():
             captures = self.captures()
             return CaptureWriter(self.signing, captures.path, schema, captures.time_column, overwrite)
 
@@ -98,13 +98,13 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         adopt(self._signing)
-        with told():
+        with raising_in_text():
             return [_Part(Reach(path, None, None)) for path in self._captures.paths()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         adopt(self._signing)
-        with told():
+        with raising_in_text():
             yield from self._captures.read(partition.reach, self._schema, self._conditions)
 
 
@@ -130,7 +130,7 @@ class _StreamReader(DataSourceStreamReader):
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Returns the end of each capture now, from where the last micro-batch ended."""
         adopt(self._signing)
-        with told():
+        with raising_in_text():
             before = self._latest if start is None else start
             latest = dict(before)
             for path in self._captures.paths(missing=True):
@@ -151,7 +151,7 @@ class _StreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         adopt(self._signing)
-        with told():
+        with raising_in_text():
             yield from self._captures.read(partition.reach, self._schema)
 
 

@@ -21,7 +21,7 @@ from pointstamp.errors import GraphError, TimeError
 from pointstamp.runtime.execution import execute
 from pointstamp.spark import compat
 from pointstamp.spark.packing.batches import Packed, checked
-from pointstamp.spark.packing.exceptions import adopt, told
+from pointstamp.spark.packing.exceptions import adopt, raising_in_text
 from pointstamp.spark.packing.merging import in_order
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class CaptureWriter(DataSourceArrowWriter):
         adopt(self._signing)
         context = TaskContext.get()
         assert context is not None
-        with told():
+        with raising_in_text():
             batches = (batch for batch in iterator if batch.num_rows)
             first = next(batches, None)
             if first is None and context.partitionId():
@@ -143,7 +143,7 @@ class CaptureWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Gives the captures of the attempts that count their place."""
         adopt(self._signing)
-        with told():
+        with raising_in_text():
             names = {message.name for message in messages if isinstance(message, _Written)} - {None}
             try:
                 self._publish({name for name in names if name is not None})

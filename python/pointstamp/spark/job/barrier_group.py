@@ -64,16 +64,18 @@ def gather(
     listener, address = listening("127.0.0.1" if len(set(tasks)) == 1 else tasks[process], or_all=True)
     mine = f"{context.taskAttemptId()} {address} {ready:d} {word}"
     messages = _met(context, secret, mine) or context.allGather(mine)
-    told = [message.split() for message in messages]
-    attempt = min(int(number) for number, *_ in told)
+    members = [message.split() for message in messages]
+    attempt = min(int(number) for number, *_ in members)
     config = Config(
         workers=workers,
-        processes=len(told),
+        processes=len(members),
         process=process,
-        addresses=[address for _, address, *_ in told],
+        addresses=[address for _, address, *_ in members],
         secret=hmac.digest(secret, str(attempt).encode(), hashlib.sha256),
     )
-    return BarrierGroup(config, listener, all(int(other) for _, _, other, _ in told), attempt, told[0][3])
+    return BarrierGroup(
+        config, listener, all(int(other) for _, _, other, _ in members), attempt, members[0][3]
+    )
 
 
 def _met(context: BarrierTaskContext, secret: bytes, mine: str) -> list[str] | None:

@@ -7,7 +7,6 @@ ordinary stage of Spark. No row is packed, and none is shuffled.
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from pointstamp.runtime.execution import execute
 from pointstamp.spark.job.daemon_restarts import outliving_the_daemon
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
+from pointstamp.spark.job.task_threads import outputs_of
 from pointstamp.spark.monitoring.accumulator import Ran
 from pointstamp.spark.packing.batches import Packed, checked
 from pointstamp.spark.packing.merging import in_order
@@ -149,24 +149,10 @@ def _run(
             feed.stop()
             drain.end()
 
-    # The reader cannot be interrupted while Spark sends nothing: it is a daemon, and ends with its input.
-    reader = threading.Thread(
-        target=lambda: feed.fill(in_order(rows(), [time if ordered else None])),
-        name="pointstamp-input",
-        daemon=True,
-    )
-    runner = threading.Thread(target=engine, name="pointstamp-dataflow", daemon=True)
-    reader.start()
-    runner.start()
-    try:
-        yield from drain.batches()
-    finally:
-        drain.stop()
-        feed.stop()
-        runner.join()  # No limit: the dataflow processes the rest, or was stopped.
+    pieces = in_order(rows(), [time if ordered else None])
+    yield from outputs_of(engine, feed, pieces, drain, drain.batches(), failures)
     if failures:
         raise failures[0]
-    reader.join()  # No limit: it has read all, as the dataflow could not have ended before.
     context = TaskContext.get()
     if notes is not None and context is not None:
         notes.add([Ran(plan.named, context.stageId(), context.attemptNumber(), 0, [])])

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["computing", "waiting"]
 
 
-def waiting(session: SparkSession, heard: Container[int]) -> list[str]:
+def waiting(session: SparkSession, reporting: Container[int]) -> list[str]:
     """Describes the stages of a dataflow that have no slots yet, or whose tasks are about to begin.
 
     Args:
         session: The session with the stages.
-        heard: The stages whose dataflows report their reasons themselves.
+        reporting: The stages whose dataflows report their reasons themselves.
     """
     context = session.sparkContext
     tracker = context.statusTracker()
@@ -30,7 +30,7 @@ def waiting(session: SparkSession, heard: Container[int]) -> list[str]:
     texts = []
     for stage in compat.barrier_stages(session):
         found = BARRIER.search(stage.plan)
-        if found is None or stage.number in heard:
+        if found is None or stage.number in reporting:
             continue
         there = compat.slots(context)
         name = found[0].removeprefix("pointstamp ").partition(" [")[0]

@@ -74,10 +74,10 @@ def _takes(own: socket.socket, name: bytes) -> bool:
 
 def _first(own: socket.socket, message: bytes, count: int, until: float) -> list[str] | None:
     """Receives the lines of all the others, and then sends all lines to each of them."""
-    heard = {_number(message): message}
+    received = {_number(message): message}
     others: list[socket.socket] = []
     try:
-        while len(heard) < count:
+        while len(received) < count:
             own.settimeout(max(until - time.monotonic(), 0.001))
             other, _ = own.accept()
             if not _is_ours(other):
@@ -85,12 +85,12 @@ def _first(own: socket.socket, message: bytes, count: int, until: float) -> list
                 continue
             others.append(other)
             said = _line(other, until)
-            heard[_number(said)] = said
-        told = b"".join(heard[number] for number in sorted(heard))
+            received[_number(said)] = said
+        combined = b"".join(received[number] for number in sorted(received))
         for other in others:
             other.settimeout(max(until - time.monotonic(), 0.001))
-            other.sendall(told)
-        return _messages(told)
+            other.sendall(combined)
+        return _messages(combined)
     finally:
         for other in others:
             other.close()
@@ -101,10 +101,10 @@ def _other(own: socket.socket, message: bytes, until: float) -> list[str] | None
     if not _is_ours(own):
         return None
     own.sendall(message)
-    told = b""
+    combined = b""
     while data := _received(own, until):
-        told += data
-    return _messages(told) or None
+        combined += data
+    return _messages(combined) or None
 
 
 def _line(other: socket.socket, until: float) -> bytes:
@@ -133,5 +133,5 @@ def _number(message: bytes) -> int:
     return int(message.split(b" ", 1)[0])
 
 
-def _messages(told: bytes) -> list[str]:
-    return [line.split(" ", 1)[1] for line in told.decode().splitlines()]
+def _messages(combined: bytes) -> list[str]:
+    return [line.split(" ", 1)[1] for line in combined.decode().splitlines()]

@@ -12,7 +12,6 @@ be raised again: such a task ends well, and sends the exception in place of outp
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,8 +25,9 @@ from pointstamp.spark.job.daemon_restarts import outliving_the_daemon
 from pointstamp.spark.job.draining import Drain, Stopped
 from pointstamp.spark.job.feeding import Feed
 from pointstamp.spark.job.stage_checkpoints import KeptFeed, KeptOutputs, StageFolder
+from pointstamp.spark.job.task_threads import outputs_of
 from pointstamp.spark.monitoring.accumulator import Packed, Ran
-from pointstamp.spark.monitoring.reporter import Teller, Watched
+from pointstamp.spark.monitoring.reporter import Reporter, Watched
 from pointstamp.spark.packing import batches as packing
 from pointstamp.spark.packing.batches import failed, read
 from pointstamp.spark.packing.merging import in_order
@@ -97,21 +97,21 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     word = "-"
     if job.checkpoint is not None:
         word = StageFolder(job.checkpoint, job.secret, context.stageId()).word
-    gang = gather(context, job.secret, word=word)
-    if not gang.ready:
+    group = gather(context, job.secret, word=word)
+    if not group.ready:
         return  # another task says why
     assert plan.declared is not None
-    schemas, workers = list(plan.inputs.values()), gang.config.workers
+    schemas, workers = list(plan.inputs.values()), group.config.workers
     folder = None
     drain: Drain | KeptOutputs
     if job.checkpoint is None:
         feed = Feed(schemas, workers)
         drain = Drain(plan.declared, context.partitionId())
     else:
-        folder = StageFolder(job.checkpoint, job.secret, context.stageId(), gang.word)
+        folder = StageFolder(job.checkpoint, job.secret, context.stageId(), group.word)
         feed = KeptFeed(schemas, workers)
         drain = KeptOutputs(plan.declared, folder, context.partitionId(), job.tasks)
-        gang = gang._replace(config=dataclasses.replace(gang.config, checkpoint=folder.checkpoint))
+        group = group._replace(config=dataclasses.replace(group.config, checkpoint=folder.checkpoint))
     failures: list[BaseException] = []
     recorders: list[_core.Recorder] = []
     stage = context.stageId()
@@ -119,17 +119,17 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     def watched(worker: Worker) -> AbstractContextManager[object]:
         if job.watched is None or worker.index:
             return nullcontext()
-        return Teller(job.watched, plan.named, stage, worker._collector)
+        return Reporter(job.watched, plan.named, stage, worker._collector)
 
-    gathering = Gathering(plan.named.number, str(gang.attempt), context.partitionId() == 0)
+    gathering = Gathering(plan.named.number, str(group.attempt), context.partitionId() == 0)
 
     def engine() -> None:
         try:
             with gathering.current():
                 if folder is not None and folder.complete:
-                    if gang.listener is not None:
-                        gang.listener.close()
-                elif not _execute(plan, gang, feed, drain, recorders, watched):
+                    if group.listener is not None:
+                        group.listener.close()
+                elif not _execute(plan, group, feed, drain, recorders, watched):
                     return
                 gathering.publish()
                 if folder is not None and isinstance(drain, KeptOutputs):
@@ -145,22 +145,11 @@ def _run(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     pieces = in_order(read(batches, digests=folder is not None), job.times)
     if isinstance(feed, KeptFeed):
         pieces = feed.unsent(pieces)
-    # The reader cannot be interrupted while Spark sends nothing: it is a daemon, and ends with its input.
-    reader = threading.Thread(target=lambda: feed.fill(pieces), name="pointstamp-input", daemon=True)
-    runner = threading.Thread(target=engine, name="pointstamp-dataflow", daemon=True)
-    reader.start()
-    runner.start()
-    try:
-        yield from drain.rows()
-    finally:
-        drain.stop()
-        feed.stop()
-        runner.join()  # No limit: the dataflow processes the rest, or was stopped.
+    yield from outputs_of(engine, feed, pieces, drain, drain.rows(), failures)
     if not failures:
-        reader.join()  # No limit: it has read all, as the dataflow could not have ended before.
         if job.notes is not None:
             totals = [operator for recorder in recorders for operator in recorder.take_totals()]
-            job.notes.add([Ran(plan.named, stage, gang.attempt, job.tasks, totals)])
+            job.notes.add([Ran(plan.named, stage, group.attempt, job.tasks, totals)])
         if folder is not None:
             context.barrier()  # all have read the files that they hand to Spark
             if context.partitionId() == 0:
@@ -237,7 +226,7 @@ def _expect(tasks: int, wanted: int) -> None:
 
 def _execute(
     plan: Plan,
-    gang: BarrierGroup,
+    group: BarrierGroup,
     feed: Feed,
     drain: Drain | KeptOutputs,
     recorders: list[_core.Recorder],
@@ -255,7 +244,7 @@ def _execute(
             worker.run()
 
     try:
-        execute(main, config=gang.config, listener=gang.listener, stall_report=False)
+        execute(main, config=group.config, listener=group.listener, stall_report=False)
     except Stopped:
         return False  # Spark wants no more of the output
     return True

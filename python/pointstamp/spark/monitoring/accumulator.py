@@ -58,8 +58,8 @@ class Ran(NamedTuple):
 class Notes:
     """The accumulator's parameter: notes are collected in a task, and delivered in the driver."""
 
-    def __init__(self, hear: Callable[[Any], None] | None = None) -> None:
-        self._hear = hear
+    def __init__(self, take: Callable[[Any], None] | None = None) -> None:
+        self._take = take
 
     def __reduce__(self) -> Any:
         return Notes, ()  # a task's copy has no listener
@@ -70,11 +70,11 @@ class Notes:
 
     def addInPlace(self, some: list[Any], more: list[Any]) -> list[Any]:  # noqa: N802  # PySpark's name
         """In a task, all notes; in the driver, which delivers them, none is kept."""
-        if self._hear is None:
+        if self._take is None:
             return [*some, *more]
         for note in more:
             try:
-                self._hear(note)
+                self._take(note)
             except Exception:  # Spark's scheduler waits for this: a failure of the display ends no job
                 _log.debug("a note of a task could not be shown", exc_info=True)
         return []
@@ -84,12 +84,12 @@ _made: dict[str, Accumulator[Any]] = {}
 """By Spark's identity of the application."""
 
 
-def notes_of(session: SparkSession, hear: Callable[[SparkSession, Any], None]) -> Accumulator[Any] | None:
+def notes_of(session: SparkSession, take: Callable[[SparkSession, Any], None]) -> Accumulator[Any] | None:
     """The accumulator for the notes of a session's tasks; None over Spark Connect.
 
     Args:
         session: The session.
-        hear: Called with the session and each note, on a thread of PySpark's, while the scheduler waits.
+        take: Called with the session and each note, on a thread of PySpark's, while the scheduler waits.
     """
     if compat.is_connect(session):
         return None
@@ -97,6 +97,6 @@ def notes_of(session: SparkSession, hear: Callable[[SparkSession, Any], None]) -
     application = str(context.applicationId)
     if application not in _made:
         _made.clear()  # a process has one context at a time
-        param: Any = Notes(lambda note: hear(session, note))
+        param: Any = Notes(lambda note: take(session, note))
         _made[application] = context.accumulator([], param)
     return _made[application]

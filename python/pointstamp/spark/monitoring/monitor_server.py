@@ -145,7 +145,7 @@ class Run:
 
         return answer
 
-    def hear(self, explained: Explained) -> None:
+    def take(self, explained: Explained) -> None:
         """Takes an answer."""
         with self._changed:
             self._answers[explained.number] = explained.text
@@ -193,13 +193,13 @@ class MonitorServer:
 def _show(channel: MessageChannel, run: Run, named: Named, progress: bool) -> None:
     with _bar(named) if progress else _nothing() as bar:
         # No limit: a task reports now and then, and its end closes the channel.
-        while (told := channel.receive()) is not None:
-            if isinstance(told, Explained):
-                run.hear(told)
-            elif not isinstance(told, Far):
-                _say(f"{run.about}: {told}", bar)
+        while (message := channel.receive()) is not None:
+            if isinstance(message, Explained):
+                run.take(message)
+            elif not isinstance(message, Far):
+                _say(f"{run.about}: {message}", bar)
             elif bar is not None:
-                _advance(bar, named, told)
+                _advance(bar, named, message)
         if bar is not None:
             bar.n = bar.total = max(bar.total or 0, bar.n)
             bar.refresh()
@@ -212,11 +212,11 @@ def _say(text: str, bar: Any) -> None:
         bar.write(f"pointstamp: {text}", file=sys.stderr)
 
 
-def _advance(bar: Any, named: Named, told: Far) -> None:
-    bar.total = max(packed_rows(named.number), told.taken)
-    bar.n = told.taken
-    time = "" if told.time in (None, 0) else f"time {told.time}, "
-    bar.set_postfix_str(f"{time}{told.sent:,} rows out", refresh=True)
+def _advance(bar: Any, named: Named, message: Far) -> None:
+    bar.total = max(packed_rows(named.number), message.taken)
+    bar.n = message.taken
+    time = "" if message.time in (None, 0) else f"time {message.time}, "
+    bar.set_postfix_str(f"{time}{message.sent:,} rows out", refresh=True)
 
 
 @contextmanager

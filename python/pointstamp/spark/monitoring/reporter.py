@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.errors import ClusterError
-from pointstamp.observability.collector import teller
+from pointstamp.observability.collector import answer_of
 from pointstamp.observability.dashboard_state import state_of
 from pointstamp.observability.explanation import explain
 from pointstamp.observability.stalls import standing
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.message_channel import MessageChannel
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["Explained", "Far", "Reporting", "Stalls", "Teller", "Watched", "explained"]
+__all__ = ["Explained", "Far", "Reporter", "Reporting", "Stalls", "Watched", "explained"]
 
 _LOOK = 0.5
 """Seconds from one look at the workers to the next."""
@@ -91,21 +91,21 @@ def explained(collector: Collector, ignored: frozenset[str] = frozenset()) -> st
         collector: The collector that asks the workers.
         ignored: Names of dataflows that stand by.
     """
-    tellers = [without(one, ignored) for one in collector.everyone()]
-    own = next((one.worker for one in tellers if isinstance(one, Statistics)), -1)
-    return str(explain(tellers, own))
+    answers = [without(one, ignored) for one in collector.everyone()]
+    own = next((one.worker for one in answers if isinstance(one, Statistics)), -1)
+    return str(explain(answers, own))
 
 
-def without(told: Statistics | Silent, ignored: frozenset[str]) -> Statistics | Silent:
+def without(reported: Statistics | Silent, ignored: frozenset[str]) -> Statistics | Silent:
     """Returns a worker's answer without dataflows of these names."""
-    if not ignored or not isinstance(told, Statistics):
-        return told
+    if not ignored or not isinstance(reported, Statistics):
+        return reported
     dataflows = {
         number: dataflow
-        for number, dataflow in told.dataflows.items()
+        for number, dataflow in reported.dataflows.items()
         if next(iter(dataflow.graph.scopes.values())).name not in ignored
     }
-    return told._replace(dataflows=dataflows)
+    return reported._replace(dataflows=dataflows)
 
 
 class Stalls:
@@ -123,14 +123,14 @@ class Stalls:
         self._idle: set[int] = set()
         self._still = 0.0
 
-    def look(self, tellers: Sequence[Statistics | Silent], passed: float) -> str | None:
+    def look(self, answers: Sequence[Statistics | Silent], passed: float) -> str | None:
         """Returns the text that is to be said now, once for each standstill.
 
         Args:
-            tellers: The answers of the workers.
+            answers: The answers of the workers.
             passed: Seconds since the last look.
         """
-        seen = [without(one, self._ignored) for one in tellers]
+        seen = [without(one, self._ignored) for one in answers]
         now = standing(seen, self._idle)
         before, self._before = self._before, now
         was = self._still
@@ -206,7 +206,7 @@ class Reporting:
             pass  # the requester has ended
 
 
-class Teller:
+class Reporter:
     """Reports a dataflow to the driver while the block runs."""
 
     def __init__(self, watched: Watched, named: Named, stage: int, collector: Collector) -> None:
@@ -215,9 +215,9 @@ class Teller:
         self._stage = stage
         self._collector = collector
         self._ended = threading.Event()
-        self._thread = Helper(self._run, "pointstamp-telling", daemon=True)
+        self._thread = Helper(self._run, "pointstamp-reporter", daemon=True)
 
-    def __enter__(self) -> Teller:
+    def __enter__(self) -> Reporter:
         self._thread.start()
         return self
 
@@ -265,7 +265,7 @@ class Teller:
                 data = self._collector.data()
                 if progress:
                     channel.send(far(state_of(data)))
-                said = None if stalls is None else stalls.look([teller(one) for one in data], every)
+                said = None if stalls is None else stalls.look([answer_of(one) for one in data], every)
                 if said is not None:
                     channel.send(said)
         channel.send(None)

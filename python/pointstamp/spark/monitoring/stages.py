@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pointstamp.spark.packing.naming import Named
 
-__all__ = ["hear", "packed_rows"]
+__all__ = ["packed_rows", "take_note"]
 
 _LOOK = 0.05
 """Seconds from one look for a stage to the next."""
@@ -48,7 +48,7 @@ _ran: dict[tuple[int, int], list[Ran]] = {}
 """Notes of stages and attempts of which some tasks have ended."""
 
 
-def hear(session: SparkSession, note: object) -> None:
+def take_note(session: SparkSession, note: object) -> None:
     """Takes a note; Spark's scheduler waits until this returns."""
     if isinstance(note, Packed):
         with _lock:
@@ -102,21 +102,21 @@ def _show(session: SparkSession, ran: Ran) -> None:
         compat.describe_stage(session.sparkContext, ran.stage, ran.named.stage)
         return
     with _lock:
-        heard = _ran.setdefault((ran.stage, ran.attempt), [])
-        heard.append(ran)
-        if len(heard) < ran.tasks:
+        notes = _ran.setdefault((ran.stage, ran.attempt), [])
+        notes.append(ran)
+        if len(notes) < ran.tasks:
             return
         del _ran[ran.stage, ran.attempt]
         for key in [key for key in _ran if key[0] == ran.stage]:
             del _ran[key]  # attempts that failed
         _packed.pop(ran.named.number, None)
-    compat.describe_stage(session.sparkContext, ran.stage, ran.named.stage, _counts(heard))
+    compat.describe_stage(session.sparkContext, ran.stage, ran.named.stage, _counts(notes))
 
 
-def _counts(heard: list[Ran]) -> dict[str, int]:
+def _counts(notes: list[Ran]) -> dict[str, int]:
     """Returns the counts of each operator on all processes, by the names that accumulators get."""
     sums: dict[tuple[tuple[int, ...], str], list[int]] = {}
-    for ran in heard:
+    for ran in notes:
         for place, name, totals in ran.totals:
             if len(place) > 1:  # not the dataflow as a whole
                 done = sums.setdefault((tuple(place), name), [0] * len(totals))

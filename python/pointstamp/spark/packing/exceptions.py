@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["adopt", "coded", "found", "in_text", "key", "listen", "recovered", "remember", "told"]
+__all__ = ["adopt", "coded", "found", "in_text", "key", "listen", "raising_in_text", "recovered", "remember"]
 
 _MARK = re.compile(r"<pointstamp:([0-9a-f]{64}):([A-Za-z0-9+/=]+)>")
 
@@ -66,7 +66,7 @@ def _signature(text: bytes) -> str:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def raising_in_text() -> Iterator[None]:
     """Raises the exceptions of the block so that the driver finds them again."""
     try:
         yield

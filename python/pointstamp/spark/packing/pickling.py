@@ -74,11 +74,11 @@ class Shipped:
 
         from pyspark import cloudpickle
 
-        from pointstamp.spark.packing.exceptions import adopt, told
+        from pointstamp.spark.packing.exceptions import adopt, raising_in_text
 
         key, arguments = cloudpickle.loads(self.pickled)
         adopt(key)
-        with told():
+        with raising_in_text():
             yield from getattr(import_module(self.module), self.name)(*arguments, batches)
 
 

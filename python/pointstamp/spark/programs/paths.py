@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["distances"]
 
-_TOLD = pa.schema([("node", pa.int64()), ("distance", pa.float64())])
+_DISTANCES = pa.schema([("node", pa.int64()), ("distance", pa.float64())])
 
 _FURTHEST = np.finfo(np.float64).max
 """The distance of a node that is only reached along an edge of infinite weight."""
@@ -41,31 +41,31 @@ def distances(graph: Numbered, roots: pa.Array, result: pa.Schema) -> ps.ArrowSt
     """
 
     def constructor(capabilities: list[Any], info: ps.OperatorInfo) -> Callable[..., None]:
-        telling, found = capabilities
+        sender, found = capabilities
         edges: Batches = []
         names: Batches = []
-        told: dict[Any, tuple[Any, Batches]] = {}
+        waiting: dict[Any, tuple[Any, Batches]] = {}
         state: list[Distances] = []
 
         def logic(inputs: list[Any], outputs: list[Any]) -> None:
             for batches, port in ((edges, inputs[0]), (names, inputs[1])):
                 batches += (batch for _, batch in port)
             for message, batch in inputs[2]:
-                if message.time not in told:
-                    told[message.time] = message.retain(0), []
-                told[message.time][1].append(batch)
+                if message.time not in waiting:
+                    waiting[message.time] = message.retain(0), []
+                waiting[message.time][1].append(batch)
             if len(inputs[0].frontier) or len(inputs[1].frontier):
                 return
             if not state:
                 state.append(Distances(edges, names, roots, info.peers))
                 edges.clear()
                 names.clear()
-                send(outputs[0], telling, state[0].begun())
+                send(outputs[0], sender, state[0].begun())
             frontier = inputs[2].frontier
-            for time in sorted(time for time in told if not frontier.less_equal(time)):
-                capability, batches = told.pop(time)
+            for time in sorted(time for time in waiting if not frontier.less_equal(time)):
+                capability, batches = waiting.pop(time)
                 send(outputs[0], capability, state[0].take(batches))
-            if not len(frontier) and not told and state[0].open:
+            if not len(frontier) and not waiting and state[0].open:
                 state[0].open = False
                 send(outputs[1], found, state[0].result(result))
 
@@ -78,12 +78,12 @@ def distances(graph: Numbered, roots: pa.Array, result: pa.Schema) -> ps.ArrowSt
 
     scope = graph.edges.scope
     with scope.iterative("paths") as inner:
-        handle, again = inner.loop_variable(schema=_TOLD)
+        handle, again = inner.loop_variable(schema=_DISTANCES)
         builder = inner.operator("distances")
         builder.new_input(graph.edges.enter(inner), Exchange("src"))
         builder.new_input(graph.names.enter(inner), Pipeline())
         builder.new_input(again, Exchange("node"))
-        _, tell = builder.new_output(_TOLD)
+        _, tell = builder.new_output(_DISTANCES)
         number, found = builder.new_output(result)
         builder.set_summary(2, number, None)  # the distances are sent once, when the loop has ended
         builder.build(constructor)
@@ -106,13 +106,13 @@ class Distances:
         out = Adjacency(column(edges, "src") // peers, column(edges, "dst"), count, weight)
         self.edges = out
         self.targets, self.to = np.unique(out.target, return_inverse=True)
-        self.told = np.full(len(self.targets), np.inf)
+        self.sent = np.full(len(self.targets), np.inf)
         self.distance = np.full(count, np.inf)
         self.distance[pc.is_in(self.names, roots).to_numpy(zero_copy_only=False)] = 0.0
 
     def begun(self) -> Any:
         """Returns the messages of the roots."""
-        return self._tell(np.flatnonzero(self.distance == 0.0))
+        return self._messages_of(np.flatnonzero(self.distance == 0.0))
 
     def take(self, batches: Batches) -> Any:
         """Takes messages for nodes; returns the nodes' messages to others."""
@@ -121,20 +121,20 @@ class Distances:
         less = distance < self.distance[place]
         place = place[less]
         np.minimum.at(self.distance, place, distance[less])
-        return self._tell(np.unique(place))
+        return self._messages_of(np.unique(place))
 
-    def _tell(self, places: Array) -> Any:
+    def _messages_of(self, places: Array) -> Any:
         leaving, degrees = self.edges.leaving(places)
         far = np.repeat(self.distance[places], degrees)
         with np.errstate(over="ignore"):  # beyond the greatest number is as far as there is
             far = far + (1.0 if self.edges.weight is None else self.edges.weight[leaving])
         far = np.minimum(far, _FURTHEST)
         to = self.to[leaving]
-        news = far < self.told[to]
+        news = far < self.sent[to]
         to = to[news]
-        np.minimum.at(self.told, to, far[news])
+        np.minimum.at(self.sent, to, far[news])
         to = np.unique(to)
-        return pieces(_TOLD, self.targets[to], self.told[to])
+        return pieces(_DISTANCES, self.targets[to], self.sent[to])
 
     def result(self, schema: pa.Schema) -> Any:
         """The nodes that were reached, with their distances."""

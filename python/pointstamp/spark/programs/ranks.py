@@ -63,7 +63,7 @@ def ranks(
                 links.clear()
                 names.clear()
             while held:
-                sharing, telling, last = held
+                sharing, totals, last = held
                 if any(port.frontier.less_equal(sharing.time) for port in inputs[2:]):
                     return
                 turn = sharing.time[-1]
@@ -79,9 +79,9 @@ def ranks(
                     with outputs[0].session(sharing) as session:
                         for batch in state[0].shares():
                             session.give(batch)
-                with outputs[1].session(telling) as session:
+                with outputs[1].session(totals) as session:
                     session.give(state[0].part())
-                for capability in (sharing, telling):
+                for capability in (sharing, totals):
                     capability.downgrade((*sharing.time[:-1], turn + 1))
 
         return logic

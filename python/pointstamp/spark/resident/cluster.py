@@ -19,8 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ClusterError
-from pointstamp.observability.dashboard import Page, announce, as_json
-from pointstamp.observability.metrics import prometheus
+from pointstamp.observability.dashboard import Page, announce, live_answers
 from pointstamp.spark import compat
 from pointstamp.spark.job import slots
 from pointstamp.spark.job.checking import planned
@@ -170,15 +169,7 @@ class Cluster:
         def asked(what: str) -> str:
             return self._link.asked(_ANSWER, what)
 
-        def metrics(_: dict[str, str]) -> tuple[str, str]:
-            return "text/plain; version=0.0.4", prometheus(json.loads(asked("state")))
-
-        return {
-            "/about": lambda query: as_json({"moments": 0}),
-            "/state": lambda query: ("application/json", asked("state")),
-            "/explain": lambda query: ("text/plain", asked("explain")),
-            "/metrics": metrics,
-        }
+        return live_answers(lambda: json.loads(asked("state")), lambda: asked("explain"))
 
     def _tidy(self) -> None:
         """Frees stored results to which nothing refers.

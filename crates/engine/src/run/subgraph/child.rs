@@ -76,7 +76,7 @@ impl Child {
     }
 
     /// Passes a change to the frontier of an input to the operator.
-    pub(super) fn hear(&mut self, port: usize, time: Point, diff: i64) {
+    pub(super) fn frontier_changed(&mut self, port: usize, time: Point, diff: i64) {
         let when = self.notify[port];
         if when == Notify::Never || self.operator.is_none() {
             return;

@@ -6,7 +6,7 @@
 //! only such messages.
 
 use pointstamp_progress::Protocol;
-use pointstamp_progress::drain::{Answer, Counts, Due, Heard, Member, Order};
+use pointstamp_progress::drain::{Answer, Counts, Due, Member, Order, Outcome};
 
 use super::{State, Step};
 use crate::explore::Wrong;
@@ -81,12 +81,12 @@ impl State {
                 let mut next = self.clone();
                 if let Some(cut) = &mut next.cut {
                     cut.orders[worker].pop_front();
-                    cut.members[worker].hear(attempt, order);
+                    cut.members[worker].receive(attempt, order);
                 }
                 if order == Order::Hold && model.scenario.flaw != Flaw::Combines {
                     next.empty_pots(model, model.process(worker));
                 }
-                steps.push((format!("{worker} hears {order:?}"), next));
+                steps.push((format!("{worker} receives {order:?}"), next));
             }
             self.answer(model, worker, steps);
         }
@@ -117,13 +117,13 @@ impl State {
 
     fn hear_answer(&mut self, model: &Model, attempt: u64, worker: usize, answer: Answer<()>) {
         let Some(cut) = &mut self.cut else { return };
-        let Heard::Order(mut order) = cut.leader.hear(attempt, worker, answer) else {
+        let Outcome::Order(mut order) = cut.leader.receive(attempt, worker, answer) else {
             return;
         };
         if let (Flaw::OneRound, Order::Freeze(round)) = (model.scenario.flaw, order) {
             for member in 0..cut.members.len() {
                 let frozen = Answer::Frozen(round, Counts::default());
-                if let Heard::Order(take) = cut.leader.hear(attempt, member, frozen) {
+                if let Outcome::Order(take) = cut.leader.receive(attempt, member, frozen) {
                     order = take;
                 }
             }
