@@ -1,8 +1,9 @@
 //! Columns as bytes: those of memory, one after the other, little-endian.
 
+use crate::bytes::{read_array, read_length, write_array, write_length};
 use crate::columns::{Columns, Diffs, Index};
 use crate::offsets::Offsets;
-use crate::rows::{Rows, read_array, read_length, write_array, write_length};
+use crate::rows::Rows;
 
 /// Appends columns to `into`.
 pub(crate) fn write_columns<K: Rows, V: Rows>(into: &mut Vec<u8>, columns: &Columns<K, V>) {

@@ -14,11 +14,12 @@ use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
 use crate::builder::{Builder, TimeMap};
+use crate::bytes::{read_length, read_words, write_length, write_words};
 use crate::column_format::{read_columns, write_columns};
 use crate::columns::Columns;
 use crate::error::{Damaged, Error, Overflow};
 use crate::offsets::Offsets;
-use crate::rows::{Rows, read_length, read_words, write_length, write_words};
+use crate::rows::Rows;
 use crate::storage::Storage;
 use crate::time::Time;
 

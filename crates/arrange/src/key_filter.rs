@@ -3,12 +3,10 @@
 //! Owns [`KeyFilter`], a Bloom filter (Bloom, 1970). It is written behind its page and takes about a tenth of the
 //! memory of a page of words, so that the cache has many for one page.
 
-use std::hash::{BuildHasher, Hash};
-
 use fastbloom::BloomFilter;
-use foldhash::quality::FixedState;
 
-use crate::rows::{Rows, read_words, write_words};
+use crate::bytes::{read_words, write_words};
+use crate::rows::Rows;
 
 /// Bits for each key, and how many of them each sets: of the keys that are not there, one in a hundred passes.
 const BITS: usize = 10;
@@ -16,12 +14,6 @@ const HASHES: u32 = 7;
 
 /// A set of keys that says of some others that they are in it, too.
 pub(crate) struct KeyFilter(BloomFilter);
-
-/// The hash of which filters take their bits.
-#[inline]
-pub fn hash_of<H: Hash + ?Sized>(contents: &H) -> u64 {
-    FixedState::default().hash_one(contents)
-}
 
 impl KeyFilter {
     /// The filter of all keys of a column.

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::rows::{read_array, read_length, write_array, write_length};
+use crate::bytes::{read_array, read_length, write_array, write_length};
 
 /// The bounds of `len` consecutive ranges.
 #[derive(Clone, Debug)]
