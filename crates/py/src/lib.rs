@@ -164,7 +164,7 @@ mod _core {
         join::{check_join_fields, join_arranged},
         play::{play_columns, play_updates},
         project::{
-            check_fields, check_pairs, consolidate, filter_fields, negate, project,
+            by_magnitude, check_fields, check_pairs, consolidate, filter_fields, hashed, negate, project,
             set_collections_fuel,
         },
         reduce::reduce_arranged,
