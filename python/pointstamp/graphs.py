@@ -173,7 +173,11 @@ def connected_components(
     """
     nodes, edges = _more_nodes("connected_components", nodes), _edges("connected_components", edges)
     ways = edges.concat(edges.map(_TURNED))
-    return _least_members(_least_reaching(ways, _labelled(_nodes(edges, nodes))))
+    # Each node with an edge is the key of one way, and ways are arranged for the loop: nothing else is sorted.
+    there: Collection[Any] = ways.count().map(record[0])
+    if nodes is not None:
+        there = there.concat(nodes).distinct()
+    return _least_members(_least_reaching(ways, _labelled(there)))
 
 
 def _labelled(nodes: Collection[N]) -> Collection[tuple[N, Any]]:

@@ -63,8 +63,8 @@ guard.KEPT = Path(sys.argv[2])
 guard.read.__defaults__ = (guard.KEPT,)
 guard.keep.__defaults__ = (guard.KEPT,)
 tries = iter(map(float, sys.argv[4].split(",")))
-report.benches = lambda wheel: [report.Bench(name, []) for name in sys.argv[6].split()]
-what = sys.argv[7]
+benches, what = [report.Bench(name, []) for name in sys.argv[6].split()], sys.argv[7]
+report.benches = lambda wheel: benches
 def run(bench, quick, limit, left, more=()):
     figure = report.Figure("a subject", what, next(tries), "a loop", 1.0, "s", None)
     figure = figure._replace(ratio=figure.ours)
