@@ -173,7 +173,7 @@ def connected_components(
     """
     nodes, edges = _more_nodes("connected_components", nodes), _edges("connected_components", edges)
     ways = edges.concat(edges.map(_TURNED))
-    # Each node with an edge is the key of one way, and ways are arranged for the loop: nothing else is sorted.
+    # Each node with an edge is the key of a way, and the loop arranges ways by key: nothing else is sorted.
     there: Collection[Any] = ways.count().map(record[0])
     if nodes is not None:
         there = there.concat(nodes).distinct()

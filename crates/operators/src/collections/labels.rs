@@ -81,7 +81,14 @@ pub fn by_magnitude(
             for update in updates.iter() {
                 let turn = turn_of(number.apply(&[update.row]).map_err(Error::Expression)?)?;
                 let time = later(&update.time(message), turn)?;
-                give(&mut made, update.row, &time, update.diff, &capability, output)?;
+                give(
+                    &mut made,
+                    update.row,
+                    &time,
+                    update.diff,
+                    &capability,
+                    output,
+                )?;
             }
             send(&mut made, &capability, output)?;
         }
@@ -92,7 +99,9 @@ pub fn by_magnitude(
 /// The turn of the magnitude of a number; that of 0 for numbers below.
 fn turn_of(number: Row<'_>) -> Result<u64, Error> {
     match number.number() {
-        Some(Plain::Int(number)) => Ok(TURNS * u64::from(i64::BITS - number.max(0).leading_zeros())),
+        Some(Plain::Int(number)) => {
+            Ok(TURNS * u64::from(i64::BITS - number.max(0).leading_zeros()))
+        }
         _ => {
             let failure = Failure::NotNumber("by_magnitude", RowBuf::of(number));
             Err(Error::Expression(failure))
