@@ -58,7 +58,7 @@ pub fn hashed(stream: &Typed<Updates>, range: u32, name: &str) -> Result<Typed<U
 /// The number of a record, from 0 up to `range`: the high bits of its hash.
 fn number_of(row: Row<'_>, range: u32, term: &mut Vec<u8>) -> i64 {
     let high = hash_of(row, term) >> 32;
-    i64::try_from(high * u64::from(range) >> 32).unwrap_or_default()
+    i64::try_from((high * u64::from(range)) >> 32).unwrap_or_default()
 }
 
 /// Moves each update to a later turn of a loop: the greater the magnitude of a number, which is the result of an
@@ -98,15 +98,12 @@ pub fn by_magnitude(
 
 /// The turn of the magnitude of a number; that of 0 for numbers below.
 fn turn_of(number: Row<'_>) -> Result<u64, Error> {
-    match number.number() {
-        Some(Plain::Int(number)) => {
-            Ok(TURNS * u64::from(i64::BITS - number.max(0).leading_zeros()))
-        }
-        _ => {
-            let failure = Failure::NotNumber("by_magnitude", RowBuf::of(number));
-            Err(Error::Expression(failure))
-        }
-    }
+    let Some(Plain::Int(number)) = number.number() else {
+        let failure = Failure::NotNumber("by_magnitude", RowBuf::of(number));
+        return Err(Error::Expression(failure));
+    };
+    let bits = i64::BITS - number.max(0).leading_zeros();
+    Ok(TURNS * u64::from(bits))
 }
 
 /// The time so many turns after another.
