@@ -1,9 +1,10 @@
 """Every public operator beside the plainest thing that does its work: `python benches/python/operators.py`.
 
 Owns `ROWS`, a row for each public method of streams, keyed streams, windows, Arrow streams and collections
-that makes an operator. A row compares the operator with a plain loop, with pyarrow, or, where nothing else
-does its work, with the plainest dataflow of the same records. Both run by turns in one process, on one
-worker, and the ratio is that of the least processor times, which other work on the machine hardly changes.
+that makes an operator, and for each function of graphs. A row compares the operator with a plain loop, with
+pyarrow, with NetworkX, or, where nothing else does its work, with the plainest dataflow of the same records.
+Both run by turns in one process, on one worker, and the ratio is that of the least processor times, which
+other work on the machine hardly changes.
 tests/package/test_operator_rows.py compares the rows with the methods.
 """
 
@@ -20,11 +21,13 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import networkx as nx
 import pyarrow as pa
 import pyarrow.compute as pc
 from figures import leave
 
 import pointstamp as ps
+from pointstamp import graphs
 
 SUBJECT = "Operators, CPU seconds"
 KEYS = 500
@@ -51,6 +54,8 @@ class Data:
             schema=SCHEMA,
         )
         self.table = pa.Table.from_batches([self.batch])
+        nodes = max(1, count // 5)
+        self.edges = [(n * 7919 % nodes, (n * 104_729 + n // nodes) % nodes) for n in self.ints]
         # A table of few rows, for joins.
         self.few = [(key, key) for key in range(KEYS)]
         self.few_events = [(key, key, key) for key in range(KEYS)]
@@ -886,6 +891,69 @@ of_columns(
     ),
     listed_rows,
 )
+
+
+# ---------------------------------------------------------------- graphs
+
+
+def of_graph(
+    function: str, build: Callable[[Any], Any], theirs: Callable[[Any], Any], *, both: bool = False
+) -> None:
+    """Adds a row for a function of graphs, beside NetworkX on a directed graph or, if `both`, on another."""
+    kind = nx.Graph if both else nx.DiGraph
+    row(
+        f"graphs.{function}",
+        "NetworkX",
+        flow(lambda scope, data: build(scope.collection(data.edges))),
+        lambda data: theirs(kind(data.edges)),
+    )
+
+
+def lengths(graph: Any) -> Any:
+    """The shortest paths from a node."""
+    nx.set_edge_attributes(graph, 3, "weight")
+    return nx.single_source_dijkstra_path_length(graph, 0)
+
+
+def core(graph: Any) -> Any:
+    """The core of nodes with three neighbours and more."""
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    return nx.k_core(graph, 3)
+
+
+def rooted(edges: Any) -> Any:
+    """The node that searches begin at."""
+    return edges.scope.collection([0])
+
+
+def weighted(edges: Any) -> Any:
+    """The edges with a weight."""
+    return edges.map((ps.record[0], (ps.record[1], 3)))
+
+
+of_graph("bfs", lambda e: graphs.bfs(e, rooted(e)), lambda g: nx.single_source_shortest_path_length(g, 0))
+of_graph("shortest_paths", lambda e: graphs.shortest_paths(weighted(e), rooted(e)), lengths)
+of_graph(
+    "connected_components",
+    graphs.connected_components,
+    lambda g: list(nx.connected_components(g)),
+    both=True,
+)
+of_graph(
+    "strongly_connected_components",
+    graphs.strongly_connected_components,
+    lambda g: list(nx.strongly_connected_components(g)),
+)
+of_graph("pagerank", lambda e: graphs.pagerank(e, iterations=5), lambda g: nx.pagerank(g, max_iter=100))
+of_graph(
+    "label_propagation",
+    lambda e: graphs.label_propagation(e, iterations=3),
+    lambda g: list(nx.community.asyn_lpa_communities(g, seed=1)),
+    both=True,
+)
+of_graph("triangles", graphs.triangles, nx.triangles, both=True)
+of_graph("clustering_coefficients", graphs.clustering_coefficients, nx.clustering)
+of_graph("k_core", lambda e: graphs.k_core(e, 3), core, both=True)
 
 
 # ---------------------------------------------------------------- measuring

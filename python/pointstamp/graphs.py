@@ -173,16 +173,51 @@ def connected_components(
     """
     nodes, edges = _more_nodes("connected_components", nodes), _edges("connected_components", edges)
     ways = edges.concat(edges.map(_TURNED))
-    return _least_reaching(ways, _nodes(edges, nodes).map((record, record)))
+    # Each node with an edge is the key of a way, and the loop arranges ways by key: nothing else is sorted.
+    there: Collection[Any] = ways.count().map(record[0])
+    if nodes is not None:
+        there = there.concat(nodes).distinct()
+    return _least_members(_least_reaching(ways, _labelled(there)))
 
 
-def _least_reaching(edges: Collection[tuple[N, N]], own: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
-    """The least node from which each node of pairs `(node, node)` can be reached, itself among them."""
+def _labelled(nodes: Collection[N]) -> Collection[tuple[N, Any]]:
+    """Returns each node with its own label: a number that is spread evenly, and the node."""
+    return _hashed(nodes, _LABELS).map((record[1], record))
 
-    def step(inner: Scope, labels: Collection[tuple[N, N]]) -> Collection[tuple[N, N]]:
+
+def _hashed(records: Collection[N], numbers: int) -> Collection[tuple[int, N]]:
+    """Returns each record behind a number less than `numbers`, which is a function of the record."""
+    return Collection(records.scope, one(records.scope, collections.HASHED, records._output, range=numbers))
+
+
+def _least_reaching(
+    edges: Collection[tuple[N, N]], own: Collection[tuple[N, Any]]
+) -> Collection[tuple[N, Any]]:
+    """Returns the least label of the nodes from which each node can be reached, itself among them.
+
+    The labels with the least numbers begin first. So one has reached most nodes before the many others begin,
+    and the loop has not to replace a label by a lesser one in every turn.
+    """
+
+    def step(inner: Scope, labels: Collection[tuple[N, Any]]) -> Collection[tuple[N, Any]]:
         return labels.join(edges.enter(inner), (right, left))
 
-    return _least(own, step, _least_of_any)
+    def begin(entered: Collection[tuple[N, Any]]) -> Collection[tuple[N, Any]]:
+        scope, number = entered.scope, record[1][0]
+        return Collection(scope, one(scope, collections.BY_MAGNITUDE, entered._output, number=number))
+
+    return _least(own, step, _least_of_any, begin)
+
+
+def _least_members(labels: Collection[tuple[N, Any]]) -> Collection[tuple[N, N]]:
+    """Returns each node with the least node of those that have its label.
+
+    A label may have many nodes, and each change of them looks at all values of a key. So a label's nodes are
+    in shares: a change looks at those of one, and at the least of each.
+    """
+    shares = _hashed(labels, _SHARES).map(((record[1][1], record[0]), record[1][0]))
+    least = _least_of_any(_least_of_any(shares).map((record[0][0], record[1])))
+    return labels.map((record[1], record[0])).join(least, (left, right))
 
 
 def _least_of_any(pairs: Collection[tuple[N, Any]]) -> Collection[tuple[N, Any]]:
@@ -217,7 +252,7 @@ def strongly_connected_components(
     nodes, edges = _more_nodes(name, nodes), _edges(name, edges)
     turned = edges.map(_TURNED)
     # Of all nodes that have an edge, in every turn: a node that has none left is the only one with its label.
-    own = _nodes(edges).map((record, record))
+    own = _labelled(_nodes(edges))
 
     def trim(inner: Scope, remaining: Collection[Any]) -> Collection[Any]:
         forward = _within_one_label(inner, remaining, edges, own)
@@ -226,7 +261,7 @@ def strongly_connected_components(
     cycles = edges.iterate(trim)
     # The remaining edges run inside of components; a node without one is a component of its own.
     within = _nodes(cycles)
-    labels = _least_reaching(cycles, within.map((record, record)))
+    labels = _least_members(_least_reaching(cycles, _labelled(within)))
     alone = _nodes(edges, nodes).map((record, record)).antijoin(within)
     return labels.concat(alone)
 
@@ -235,9 +270,9 @@ def _within_one_label(
     inner: Scope,
     remaining: Collection[tuple[N, N]],
     all_edges: Collection[tuple[N, N]],
-    own: Collection[tuple[N, N]],
+    own: Collection[tuple[N, Any]],
 ) -> Collection[tuple[N, N]]:
-    """Returns the edges whose two ends are reached by the same least node, along the remaining edges."""
+    """Returns the edges whose two ends are reached by the same least label, along the remaining edges."""
     labels = _least_reaching(remaining, own.enter(inner))
     by_source = all_edges.enter(inner).join(labels, (left, (key, right)))
     both = by_source.join(labels, (left[0], key, left[1], right))
@@ -475,11 +510,18 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
 
 _TURNED = (record[1], record[0])
 
+_LABELS = 1 << 31
+"""The number of a label's possible numbers: with a node of 32 bits they sort as one integer."""
+
+_SHARES = 512
+"""The number of shares of a component's nodes, in which their least is kept."""
+
 
 def _least(
     start: Collection[tuple[N, Any]],
     step: Callable[[Scope, Collection[tuple[N, Any]]], Collection[tuple[N, Any]]],
     least_of: Callable[[Collection[tuple[N, Any]]], Collection[tuple[N, Any]]] = Collection.min,
+    begin: Callable[[Collection[tuple[N, Any]]], Collection[tuple[N, Any]]] = lambda entered: entered,
 ) -> Collection[tuple[N, Any]]:
     """Returns the least value of each key, among the values at the start and those that steps reach.
 
@@ -488,7 +530,7 @@ def _least(
     """
     with start.scope.iterative("Least") as inner:
         led_to: Variable[Collection[Any]] = inner.variable()
-        least: Collection[tuple[N, Any]] = least_of(start.enter(inner).concat(led_to.collection))
+        least: Collection[tuple[N, Any]] = least_of(begin(start.enter(inner)).concat(led_to.collection))
         led_to.set(step(inner, least))
         return least.leave()
 

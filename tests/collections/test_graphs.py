@@ -283,8 +283,50 @@ def close(found: set[Any], expected: set[Any]) -> bool:
 @pytest.mark.parametrize(("nodes", "most"), [(9, 81), (5, 8)], ids=["dense", "sparse"])
 def test_at_every_time_as_networkx_has_it(name: str, workers: int, nodes: int, most: int) -> None:
     """Edges are so few that nodes come down to one neighbour and to none while they are part of a result."""
+    check(name, history(len(name), ROUNDS if workers == 1 else 30, nodes, most), workers)
+
+
+def either(node: int) -> Any:
+    """Returns equal nodes of two types in turn."""
+    return next(TURNS)(node)
+
+
+TURNS: Any = itertools.cycle([int, float, float])
+
+OTHER_NODES: dict[str, Callable[[int], Any]] = {
+    "numbers that begin far from 0": lambda node: 10**12 - node,
+    "numbers below 0": lambda node: -node,
+    "strings": lambda node: f"the node of the number {node}",
+    "tuples": lambda node: (node % 3, str(node)),
+    "equal numbers of two types": either,
+}
+
+
+@pytest.mark.parametrize("name", ["connected_components", "strongly_connected_components"])
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("nodes", OTHER_NODES)
+def test_components_of_any_nodes(name: str, workers: int, nodes: str) -> None:
+    """There are large components, which fall apart and come together."""
+    check(name, history(workers, 40, 60, 90), workers, OTHER_NODES[nodes])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_components_of_a_path_that_is_cut(workers: int) -> None:
+    """A label takes more turns to the end of the path than there are between those at which labels begin."""
+    path = [(node, node + 1) for node in range(700)]
+    rounds = [[(edge, 1) for edge in path], [(path[650], -1)], [(path[3], -1), (path[650], 1)]]
+    check("connected_components", [*rounds, [(path[3], 1)]], workers, lambda node: node * 7919 % 1009)
+
+
+def check(
+    name: str,
+    rounds: list[list[tuple[tuple[int, int], int]]],
+    workers: int,
+    node: Callable[[int], Any] = int,
+) -> None:
+    """Compares a function with its model at every time, while edges between such nodes come and go."""
     build, expected = FUNCTIONS[name]
-    rounds = history(len(name), ROUNDS if workers == 1 else 30, nodes, most)
+    rounds = [[((node(a), node(b)), diff) for (a, b), diff in changes] for changes in rounds]
 
     def main(worker: ps.Worker) -> Any:
         with worker.dataflow() as scope:

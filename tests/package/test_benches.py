@@ -49,6 +49,16 @@ def test_the_bench_of_recovery_runs() -> None:
         assert name in result.stdout
 
 
+def test_the_bench_of_graphs_runs_and_agrees_with_its_peers() -> None:
+    given = ["--nodes", "200", "--edges", "900", "--changes", "2", "--workers", "1", "2"]
+    given += ["--only", "components"]
+    command = [sys.executable, "-W", "error", str(RUN.parent / "graphs.py"), *given]
+    result = finished(command, 380)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for name in ("ints, 1 worker: load", "ints, 2 workers: load", "strings, 2 workers: load", "SciPy:"):
+        assert name in result.stdout
+
+
 def of_spark(*names: str) -> str:
     """Returns the output of the benches of Spark, at a small size."""
     command = [sys.executable, "-W", "error", str(RUN.parent / "bench_spark.py"), *names]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pointstamp as ps
 from children import finished
+from pointstamp import graphs
 
 BENCHES = Path(__file__).parents[2] / "benches" / "python"
 CLASSES = [
@@ -27,7 +28,7 @@ CLASSES = [
 
 
 def methods() -> set[str]:
-    """Each public method; an inherited one is that of the class that defines it."""
+    """Each public method and function; an inherited method is that of the class that defines it."""
     found: set[str] = set()
     for place, owner in enumerate(CLASSES):
         for name, method in inspect.getmembers(owner, callable):
@@ -36,7 +37,7 @@ def methods() -> set[str]:
             )
             if not name.startswith("_") and not inherited:
                 found.add(f"{owner.__name__}.{name}")
-    return found
+    return found | {f"graphs.{name}" for name in graphs.__all__}
 
 
 def rows(*given: str) -> subprocess.CompletedProcess[str]:
@@ -62,10 +63,10 @@ guard.KEPT = Path(sys.argv[2])
 guard.read.__defaults__ = (guard.KEPT,)
 guard.keep.__defaults__ = (guard.KEPT,)
 tries = iter(map(float, sys.argv[4].split(",")))
-bench = report.Bench("stand-in", [])
-report.benches = lambda wheel: [bench]
+benches, what = [report.Bench(name, []) for name in sys.argv[6].split()], sys.argv[7]
+report.benches = lambda wheel: benches
 def run(bench, quick, limit, left, more=()):
-    figure = report.Figure("a subject", "slow.map", next(tries), "a loop", 1.0, "s", None)
+    figure = report.Figure("a subject", what, next(tries), "a loop", 1.0, "s", None)
     figure = figure._replace(ratio=figure.ours)
     left.write_text(report.json.dumps(figure._asdict()) + "\\n")
     assert quick
@@ -76,9 +77,11 @@ sys.exit(report.main())
 """
 
 
-def guarded(tmp_path: Path, arguments: str, tries: str) -> subprocess.CompletedProcess[str]:
-    """`make bench` with a stand-in for a bench, whose ratios are given."""
-    given = [str(BENCHES), str(tmp_path / "short.json"), arguments, tries, str(tmp_path)]
+def guarded(
+    tmp_path: Path, arguments: str, tries: str, benches: str = "stand-in", what: str = "slow.map"
+) -> subprocess.CompletedProcess[str]:
+    """`make bench` with stand-ins for benches, whose ratios are given."""
+    given = [str(BENCHES), str(tmp_path / "short.json"), arguments, tries, str(tmp_path), benches, what]
     return finished([sys.executable, "-W", "error", "-c", REPORT, *given], 380)
 
 
@@ -97,3 +100,13 @@ def test_a_row_that_got_slower_fails_the_check_and_is_named(tmp_path: Path) -> N
     refused = guarded(tmp_path, "--keep", "1")
     assert refused.returncode == 2
     assert "--quick --keep" in refused.stderr
+
+
+def test_a_bench_or_a_row_that_is_not_compared_fails_the_check(tmp_path: Path) -> None:
+    assert guarded(tmp_path, "--quick --keep", "1,1,1").returncode == 0
+    unknown = guarded(tmp_path, "--check", "1", "stand-in another")
+    assert unknown.returncode == 1, unknown.stderr
+    assert "another has no kept ratios" in unknown.stderr
+    renamed = guarded(tmp_path, "--check", "1", what="fast.map")
+    assert renamed.returncode == 1, renamed.stderr
+    assert "1 rows were not measured, such as a subject: slow.map, beside a loop" in renamed.stderr

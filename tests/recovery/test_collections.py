@@ -68,6 +68,20 @@ def test_components_of_a_graph_are_right_at_every_time(tmp_path: Path, shapes: l
 @pytest.mark.parametrize(
     "shapes", [[(1, 1)], [(1, 1), (3, 1), (2, 1)]], ids=["one worker", "other numbers of workers"]
 )
+@pytest.mark.parametrize("memory", [None, SMALL], ids=["in memory", "on disk"])
+def test_components_by_the_function_of_graphs(
+    tmp_path: Path, shapes: list[tuple[int, int]], memory: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if memory is not None:
+        monkeypatch.setenv("POINTSTAMP_MEMORY", memory)
+    monkeypatch.setenv("COMPONENTS", "graphs")
+    check_components(tmp_path, shapes)
+
+
+@kills
+@pytest.mark.parametrize(
+    "shapes", [[(1, 1)], [(1, 1), (3, 1), (2, 1)]], ids=["one worker", "other numbers of workers"]
+)
 def test_state_on_disk_is_in_checkpoints(
     tmp_path: Path, shapes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,18 @@ def negate(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stre
     return _core.negate(stream)
 
 
+@rule(collections.HASHED)
+def hashed(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+    """Puts a hash in front of each record."""
+    return _core.hashed(stream, node["range"], node.kind.name)
+
+
+@rule(collections.BY_MAGNITUDE)
+def by_magnitude(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+    """Moves records to later turns of a loop."""
+    return _core.by_magnitude(stream, node["number"], node.kind.name)
+
+
 @rule(collections.CONSOLIDATE)
 def consolidate(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
     """Adds up the updates of each time."""

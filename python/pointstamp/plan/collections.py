@@ -9,6 +9,7 @@ __all__ = [
     "AGGREGATE",
     "ARRANGE",
     "ARRANGED_UPDATES",
+    "BY_MAGNITUDE",
     "CHECK_PAIRS",
     "COLUMN_UPDATES",
     "CONSOLIDATE",
@@ -19,6 +20,7 @@ __all__ = [
     "FILTER_COLUMNS",
     "FILTER_FIELDS",
     "FLAT_MAP",
+    "HASHED",
     "IMPORT",
     "INSPECT",
     "JOIN",
@@ -59,6 +61,8 @@ PROJECT = Kind("map", _FAMILY)
 FILTER_FIELDS = Kind("filter", _FAMILY)
 CHECK_PAIRS = Kind("edges", _FAMILY)
 NEGATE = Kind("negate", _FAMILY)
+HASHED = Kind("hash", _FAMILY)
+BY_MAGNITUDE = Kind("by_magnitude", _FAMILY)
 CONSOLIDATE = Kind("consolidate", _FAMILY, State.BY_TIME)
 UPDATES = Kind("updates", _FAMILY)
 

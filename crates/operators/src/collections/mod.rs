@@ -4,6 +4,7 @@
 //! keeps it in arrangements of the crate `pointstamp-arrange`.
 //!
 //! * [`Updates`] and their [`Builder`]; [`project()`], [`filter`], [`negate`], [`check_pairs`], which keep no state;
+//! * [`hashed`] and [`by_magnitude`]: labels of nodes, and the turns at which they begin;
 //! * [`arrange()`]: an [`Arrangement`], by record or by key, which a [`Trace`] reads and imports into other dataflows;
 //! * of an arrangement: [`join`](Arrangement::join), [`reduce`](Arrangement::reduce), [`totals`](Arrangement::totals), and
 //!   [`enter`](Arrangement::enter) into a loop, which a [`Variable`] makes;
@@ -19,6 +20,7 @@ mod fuel;
 mod import;
 mod join;
 mod kept;
+mod labels;
 mod memory;
 mod project;
 mod reduce;
@@ -46,6 +48,7 @@ pub use consolidate::consolidate;
 pub use exotic::Exotic;
 pub use fuel::set_fuel;
 pub use join::{Combine, FirstKeys, JoinResult};
+pub use labels::{by_magnitude, hashed};
 pub use project::{check_pairs, filter, negate, project};
 pub use reduce::Reducer;
 pub use reducers::{Aggregate, Place, Ranking, Reduction, reducer};

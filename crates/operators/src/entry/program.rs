@@ -19,7 +19,8 @@ use crate::Error;
 use crate::batch::Batch;
 use crate::collections::{
     Aggregate, Arrangement, By, Combine, Exotic, Form, JoinResult, Reducer, Reduction, Total,
-    Updates, Variable, arrange, check_pairs, consolidate, filter, negate, project, reducer,
+    Updates, Variable, arrange, by_magnitude, check_pairs, consolidate, filter, hashed, negate,
+    project, reducer,
 };
 use crate::typed::Typed;
 
@@ -67,8 +68,8 @@ pub(crate) enum Step {
     /// A join in an inner scope with so many more coordinates, to which an arrangement of the first enters.
     Entered(usize, usize, usize),
     /// The least label that reaches each node along edges, in a loop whose times have so many more
-    /// coordinates.
-    Reach(usize, usize, usize),
+    /// coordinates, and in which labels begin at turns of their own or all at once.
+    Reach(usize, usize, usize, bool),
     /// The least label that reaches each node along edges in both directions: along them in a loop inside of a loop that goes against them.
     Nested(usize, usize),
 }
@@ -204,7 +205,7 @@ impl Step {
             13 => Step::Distinct(a),
             14 if dims == 1 => Step::Total(a, draw.one_of(&[Total::Distinct, Total::Count])),
             15 if small && deeper == 2 => Step::Nested(a, b),
-            15 if small => Step::Reach(a, b, 1 + deeper),
+            15 if small => Step::Reach(a, b, 1 + deeper, draw.below(2) == 1),
             16 => {
                 let parts = |draw: &mut Draw<'_>| {
                     let all = [Aggregate::Count, Aggregate::Min, Aggregate::Max];
@@ -280,7 +281,7 @@ impl Step {
                 ],
                 weight: shapes[*a].weight * shapes[*b].weight,
             },
-            Step::Reach(a, b, _) | Step::Nested(a, b) => Shape {
+            Step::Reach(a, b, ..) | Step::Nested(a, b) => Shape {
                 whole: [false; 2],
                 weight: 2 * (shapes[*a].weight + shapes[*b].weight),
             },
@@ -354,7 +355,7 @@ impl Step {
             Step::Total(a, Total::Count) => {
                 model::reduce(&bags[*a], |list| model::reduced(&Reduction::Count, list))
             }
-            Step::Reach(a, b, _) => reached(&model::distinct(&bags[*a]), &bags[*b]),
+            Step::Reach(a, b, ..) => reached(&model::distinct(&bags[*a]), &bags[*b]),
             Step::Nested(a, b) => {
                 let edges = model::distinct(&bags[*a]);
                 let back = model::map(&edges, |pair| Value::pair(pair.part(1), pair.part(0)));
@@ -433,13 +434,19 @@ impl Step {
                 };
                 arrange(&made[*a], by, "arrange")?.totals(*total, "total")
             }
-            Step::Reach(a, b, deeper) => {
+            Step::Reach(a, b, deeper, by_turns) => {
                 let distinct = |of: usize| reduced(&made[of], By::Record, &Reduction::Distinct);
                 let edges = arrange(&distinct(*a)?, By::Key, "edges")?;
                 let roots = distinct(*b)?;
                 let inner = scope.nested("loop", *deeper)?;
                 let edges = edges.enter(&inner)?;
-                let roots = Typed::assume(inner.enter(roots.stream())?);
+                let mut roots = Typed::assume(inner.enter(roots.stream())?);
+                if *by_turns {
+                    let number = |index| Projection::new(part(Source::Record, index), Nulls::Value);
+                    roots = hashed(&roots, 1 << 31, "hash")?;
+                    roots = by_magnitude(&roots, number(0), "begin")?;
+                    roots = project(&roots, number(1), "roots")?;
+                }
                 let next = closed(&inner, &edges, &roots)?;
                 let left = scope_left(scope, &inner, &next)?;
                 inner.close();

@@ -50,6 +50,23 @@ pub(crate) fn check_pairs(stream: &Stream, expected: String, name: &str) -> PyRe
     stream.made(checked)
 }
 
+/// Makes of each record the pair of a number and the record: a stable hash, from 0 up to `range`.
+#[pyfunction]
+pub(crate) fn hashed(stream: &Stream, range: u32, name: &str) -> PyResult<Stream> {
+    stream.made(collections::hashed(&stream.typed()?, range, name))
+}
+
+/// Moves each update to a later turn of a loop: the greater the magnitude of an expression's result, the later.
+#[pyfunction]
+pub(crate) fn by_magnitude(
+    stream: &Stream,
+    number: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<Stream> {
+    let number = Projection::new(expression(number)?, Nulls::Value);
+    stream.made(collections::by_magnitude(&stream.typed()?, number, name))
+}
+
 /// Adds up the updates of each time, when it is complete.
 #[pyfunction]
 pub(crate) fn consolidate(stream: &Stream) -> PyResult<Stream> {
