@@ -22,7 +22,7 @@ use crate::updates::Updates;
 /// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer; fewer where tests run.
 const BUFFER: usize = if cfg!(debug_assertions) { 32 } else { 1 << 18 };
 
-/// Where memory is bounded, the buffer has at most the bytes of so many pages: a sixteenth of a small budget.
+/// The most bytes of the buffer where memory is bounded, in pages: a sixteenth of a small budget.
 const PAGES: usize = 64;
 
 /// The bytes of the buffer are counted after so many single updates.

@@ -47,7 +47,7 @@ pub struct Place(u64);
 
 impl Place {
     fn new(slot: usize, start: u64) -> Self {
-        Place((slot as u64) << UNIT_BITS | start / UNIT)
+        Place(((slot as u64) << UNIT_BITS) | (start / UNIT))
     }
 
     fn slot(self) -> usize {
@@ -765,6 +765,7 @@ mod tests {
                 prop_assert_eq!(sums, (log.live, log.written));
                 let lives: u64 = groups.iter().map(|group| log.sizes(*group).1).sum();
                 prop_assert_eq!(lives, log.live);
+                log.note();
                 prop_assert_eq!(log.site().budget.on_disk(), log.written);
             }
             for (scan, expected) in scans {

@@ -147,19 +147,20 @@ class States(dict[K, S]):
         if not count:
             return 0
         changed = self._unmeasured + abs(count - self._measured)
-        if changed > max(count, self._measured) // 4 + (16 * SAMPLE if self._each else 0):
+        if changed > max(count, self._measured) // 2 + (16 * SAMPLE if self._each else 0):
             self._unmeasured, self._measured = 0, count
             if len(self._recent) > 2 * count:
                 self._recent.intersection_update(self)
-            some = (
-                list(self.items()) if count <= SAMPLE else self._drawn.choices(list(self.items()), k=SAMPLE)
-            )
-            self._each = sum(size_of(key) + size_of(state) for key, state in some) // len(some)
+            keys = list(self)
+            if count > SAMPLE:
+                keys = self._drawn.choices(keys, k=SAMPLE)
+            self._each = sum(size_of(key) + size_of(self[key]) for key in keys) // len(keys)
         return count * self._each + getsizeof(self) + getsizeof(self._recent)
 
     def sizes(self) -> tuple[int, int, int]:
         """Returns the number of states, the estimated bytes of those in memory, and the bytes on disk."""
         if self._disk is None:
+            self._each = self._measured = 0  # nothing measures it otherwise
             return len(self), self.bytes(), 0
         memory, on_disk = self._disk.sizes()
         return self.count(), self.bytes() + memory, on_disk
