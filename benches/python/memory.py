@@ -219,7 +219,10 @@ def peer(options: argparse.Namespace, name: str, memory: str) -> Result:
             begin = time.perf_counter()
             query = "CREATE TEMP TABLE counts AS SELECT key, count(*) AS n FROM pairs GROUP BY key"
             connection.register("pairs", table)
-            connection.execute(query)
+            try:
+                connection.execute(query)
+            except duckdb.OutOfMemoryException:
+                return {}
             return {"load": time.perf_counter() - begin, "grown": peak() - before}
     import polars as pl
 
@@ -298,6 +301,9 @@ def show_peers(options: argparse.Namespace) -> None:
     ours = median(result["load"] for result in found["counted"])
     print(f"{options.pairs:,} pairs counted by key, {options.memory}, medians of {options.turns}")
     for name, results in found.items():
+        if not all(results):
+            print(f"  {name:24} ends: the limit has no room for it")
+            continue
         seconds, grown = (median(result[what] for result in results) for what in ("load", "grown"))
         print(f"  {name:24} {seconds:10.2f} s   memory grown by {grown * 1e-6:8.1f} MB")
         if name != "counted":
