@@ -6,6 +6,7 @@ import math
 import random
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pointstamp as ps
 from budgets import SMALL, budgets, written
 from effort import examples
 from pointstamp._core import Budget
+from pointstamp.logic.process import KeyContext
 from pointstamp.logic.states import NO_STATE, States, size_of
 from pointstamp.observability.dashboard_state import state_of
 from pointstamp.observability.metrics import prometheus
@@ -38,7 +40,7 @@ def _machine(key: Any, value: int, state: Any) -> tuple[Any, list[Any]]:
     return state, [(key, len(state), sum(state))]
 
 
-def _on_record(context: ps.KeyContext, value: int) -> None:
+def _on_record(context: KeyContext, value: int) -> None:
     if context.state is None:
         context.state = []
         context.set_timer(context.time + 7)
@@ -47,7 +49,7 @@ def _on_record(context: ps.KeyContext, value: int) -> None:
         context.set_timer(context.time + value % 5 + 1)
 
 
-def _on_timer(context: ps.KeyContext) -> None:
+def _on_timer(context: KeyContext) -> None:
     state = context.state
     context.emit((context.key, context.time, None if state is None else list(state)))
     if state is not None and len(state) > 4:
@@ -161,7 +163,7 @@ def test_states_are_read_listed_and_restored(tmp_path: Path) -> None:
 
 
 def test_states_in_memory_and_on_disk_are_shown(tmp_path: Path) -> None:
-    def main(worker: ps.Worker) -> tuple[str, int]:
+    def main(worker: ps.Worker) -> str:
         with worker.dataflow() as scope:
             handle, numbers = scope.new_input()
             probe = (
@@ -172,7 +174,7 @@ def test_states_in_memory_and_on_disk_are_shown(tmp_path: Path) -> None:
         for number in range(50):
             handle.send_batch(list(range(1000 * number, 1000 * number + 1000)))
             handle.advance_to(number + 1)
-            worker.step_while(lambda now=number + 1: probe.less_than(now))
+            worker.step_while(partial(probe.less_than, number + 1))
         text = prometheus(state_of(worker._collector.data(worker._engine, 120.0)))
         handle.close()
         return text
@@ -277,7 +279,7 @@ class Slotted:
 
     __slots__ = ("values",)
 
-    def __init__(self, values: list[int]) -> None:
+    def __init__(self, values: list[float]) -> None:
         self.values = values
 
 
