@@ -38,7 +38,10 @@ PROPERTY_TESTS = ["tests/model", "tests/operators/test_library.py", "tests/arrow
 SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests/arrow"]
 
 # Tests of operators whose state may be on disk.
-DISK_TESTS = ["tests/collections", "tests/loops", "tests/recovery", "tests/memory", "tests/processes"]
+DISK_TESTS = [
+    *("tests/collections", "tests/loops", "tests/recovery", "tests/memory", "tests/processes"),
+    "tests/events",
+]
 
 # Crates whose tests Miri can run: without sockets, threads that wait for long, and C.
 MIRI_CRATES = ["pointstamp-order", "pointstamp-progress", "pointstamp-rows", "pointstamp-operators"]

@@ -120,7 +120,10 @@ def benches(wheel: Path | None) -> list[Bench]:
         Bench(
             "memory",
             _python("memory.py"),
-            ["--pairs", "200000", "--memory", "1 MiB", "--rounds", "5", "--turns", "1"],
+            [
+                *("--pairs", "200000", "--memory", "1 MiB", "--rounds", "5", "--turns", "1"),
+                *("--keys", "20000", "--nodes", "3000"),
+            ],
         ),
         # It needs Java: `make bench-spark` names it.
         Bench("spark", _python("bench_spark.py"), ["--scale", "0.001", "--turns", "1"], unnamed=False),

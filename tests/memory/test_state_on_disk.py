@@ -88,7 +88,7 @@ PROGRAMS = {
         pairs.map(lambda pair: (pair[0], -pair[1])).filter(lambda pair: pair[0] < 500)
     ),
     "distinct": lambda pairs: pairs.map(lambda pair: (pair[0] % 5000, pair[1] % 7)).distinct(),
-    "consolidate": lambda pairs: pairs.map(lambda pair: (pair[0] % 3000, 0)).consolidate(),
+    "consolidate": lambda pairs: pairs.map(lambda pair: (pair[0], pair[1] % 50)).consolidate(),
     "reduce": lambda pairs: pairs.map_groups(lambda _, values: [max(value for value, _ in values)]),
     "components": lambda pairs: graphs.connected_components(
         pairs.filter(lambda pair: pair[1] < 100).map(lambda pair: (pair[0] % 2000, pair[1]))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pointstamp as ps
+from budgets import SMALL
 from killing import rows
 from pointstamp import _core
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
@@ -136,8 +137,13 @@ def test_a_chain_that_is_longer_than_its_base_is_written_anew(tmp_path: Path) ->
     program.check()
 
 
+@pytest.mark.parametrize("memory", [None, SMALL])
 @pytest.mark.parametrize("workers", [(1, 1, 1), (1, 3, 2), (2, 2, 1), (3, 1, 2)])
-def test_a_chain_goes_on_with_any_number_of_workers(tmp_path: Path, workers: tuple[int, int, int]) -> None:
+def test_a_chain_goes_on_with_any_number_of_workers(
+    tmp_path: Path, workers: tuple[int, int, int], memory: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if memory is not None:
+        monkeypatch.setenv("POINTSTAMP_MEMORY", memory)
     program = Program(tmp_path)
     first, second, third = workers
     program.run([ALL, *FEW], first)

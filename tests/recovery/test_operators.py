@@ -14,6 +14,7 @@ from tests.recovery.cutting import Build, Records, in_parts, outs
 from tests.recovery.operator_programs import PROGRAMS, RESCALED
 
 import pointstamp as ps
+from budgets import SMALL
 from pointstamp.logic import frames
 from resuming import Enough, make_checkpoint, run_until_stopped, settings
 
@@ -73,6 +74,15 @@ def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(
         assert in_parts(tmp_path / "same", program, [2, 2], files=4) == through
     else:
         assert in_parts(tmp_path / "parts", program, [1, 3, 2], files=4) == uncut(program)
+
+
+@pytest.mark.parametrize("name", [name for name in KEPT if "Arrow" not in name and "Collection" not in name])
+def test_an_operator_whose_state_is_on_disk_goes_on(
+    tmp_path: Path, name: str, uncut: Callable[[Build], Records], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = uncut(PROGRAMS[name])
+    monkeypatch.setenv("POINTSTAMP_MEMORY", SMALL)
+    assert in_parts(tmp_path / "parts", PROGRAMS[name], [1, 1]) == expected
 
 
 def test_a_frame_goes_on_behind_the_batches_that_were_sent(

@@ -6,13 +6,14 @@ import copy
 import pickle
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pointstamp as ps
 from effort import examples
-from pointstamp._core import Piece, Reduction
+from pointstamp._core import Budget, Piece, Reduction
 from pointstamp.event_time.clock import Clock
 from pointstamp.expr.reducers import Aggregate, Collect
 from pointstamp.logic.assigning import Aligned, Counted, Sessions
@@ -32,7 +33,7 @@ class Plain:
         self.states = states
 
     def keys(self) -> Any:
-        return self.states.keys()
+        return list(self.states)
 
     def entries(self, keys: Any) -> Any:
         return [(key, (self.states[key],) if key in self.states else None) for key in keys]
@@ -56,10 +57,23 @@ def settled(chain: StateChain, pieces: list[Piece]) -> list[bytes]:
     return contents
 
 
+def read_into(contents: bytes, entries: dict[Any, Any]) -> None:
+    """Brings entries up to date with the contents of a piece."""
+
+    def take(pairs: list[tuple[Any, Any]]) -> None:
+        for key, entry in pairs:
+            if entry is None:
+                entries.pop(key, None)
+            else:
+                entries[key] = entry
+
+    assert read_link(Piece(contents), take) == len(contents)
+
+
 def read_back(contents: list[bytes]) -> dict[Any, Any]:
     entries: dict[Any, Any] = {}
     for one in contents:
-        read_link(one, entries)
+        read_into(one, entries)
     return entries
 
 
@@ -126,7 +140,7 @@ def test_a_key_that_is_touched_before_it_is_written_is_written_as_it_was() -> No
         [*_, last] = written(pieces)
         assert last.startswith(parts[0])
         entries = dict(before)
-        read_link(last, entries)
+        read_into(last, entries)
         assert entries == before
         for link in chain._links:
             link.settle()
@@ -269,20 +283,26 @@ def _rows(drawn: random.Random, now: int, until: int, sides: bool) -> Rows:
     return Rows([(times, [drawn.randrange(12) for _ in times], values)])
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize(
     ("name", "ttl"), [(name, ttl) for ttl in (None, 4) for name in LOGICS if ttl is None or LOGICS[name][2]]
 )
-def test_what_is_read_back_is_what_the_operator_kept(name: str, ttl: int | None) -> None:
+def test_what_is_read_back_is_what_the_operator_kept(
+    name: str, ttl: int | None, on_disk: bool, tmp_path: Path
+) -> None:
     """Records come, and times close, while a cut is written; attempts fail."""
     make, sides, _ = LOGICS[name]
     most = 0
+    budget = Budget(64, str(tmp_path))
     for seed in range(examples(15)):
         drawn = random.Random(f"{name} {seed}")
         state: KeyedState[Any, Any] = KeyedState()
         state._claim(StateSettings(name, {}, 0, 1), ttl)
+        disk = budget.disk(name) if on_disk else None
+        state._states.spill_to(disk)
         logic = make(state)
         source: Any = Source(state)
-        state._chain = chain = StateChain(name, source)
+        state._chain = chain = StateChain(name, source, disk)
         pieces: list[Piece] = []
         expected: dict[Any, Any] = {}
         before: dict[Piece, bytes] = {}
@@ -301,7 +321,7 @@ def test_what_is_read_back_is_what_the_operator_kept(name: str, ttl: int | None)
                 for link in chain._links:
                     link._many = 1
                     if link.is_open():
-                        link.part(len(link._parts))
+                        link.part(link._count)
             until = now + drawn.randrange(1, 3)
             rows = _rows(drawn, now, until, sides)
             with chain:
@@ -310,3 +330,4 @@ def test_what_is_read_back_is_what_the_operator_kept(name: str, ttl: int | None)
                 logic.run(rows, until, Results())
             now = until
     assert most > 1, "a chain has more than its base"
+    assert (budget.written > 0) == on_disk

@@ -22,6 +22,12 @@ use crate::updates::Updates;
 /// Updates in the buffer before it is sorted: larger ones load faster, and keep others waiting longer; fewer where tests run.
 const BUFFER: usize = if cfg!(debug_assertions) { 32 } else { 1 << 18 };
 
+/// The most bytes of the buffer where memory is bounded, in pages: a sixteenth of a small budget.
+const PAGES: usize = 64;
+
+/// The bytes of the buffer are counted after so many single updates.
+const COUNTED: usize = 256;
+
 /// Turns updates in any order into batches of consecutive intervals of times.
 ///
 /// ```
@@ -69,6 +75,15 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             stale: false,
             storage: None,
         }
+    }
+
+    /// Whether the buffer has as many bytes as it may have where memory is bounded.
+    fn has_most(&self) -> bool {
+        let most = self
+            .storage
+            .as_ref()
+            .map(|storage| PAGES * storage.page_bytes());
+        most.is_some_and(|most| self.buffer.bytes() >= most)
     }
 
     /// Has runs stored where the storage asks for it.
@@ -124,7 +139,8 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             self.frontier.insert(time.clone());
         }
         self.buffer.push(key, val, time, diff);
-        if self.buffer.len() >= BUFFER {
+        let len = self.buffer.len();
+        if len >= BUFFER || len.is_multiple_of(COUNTED) && self.has_most() {
             self.flush()?;
         }
         Ok(())
@@ -145,7 +161,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             self.frontier.insert(time.clone());
         }
         self.buffer.extend_at(keys, vals, time, diffs);
-        if self.buffer.len() >= BUFFER {
+        if self.buffer.len() >= BUFFER || self.has_most() {
             self.flush()?;
         }
         Ok(())
@@ -170,7 +186,7 @@ impl<K: Rows, V: Rows, T: Time> Batcher<K, V, T> {
             self.buffer.append(updates);
         }
         updates.clear();
-        if self.buffer.len() >= BUFFER {
+        if self.buffer.len() >= BUFFER || self.has_most() {
             self.flush()?;
         }
         Ok(())

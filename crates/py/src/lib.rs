@@ -51,6 +51,7 @@ mod scope;
 mod session;
 mod simulation;
 mod sources;
+mod states;
 mod stream;
 mod threads;
 mod time;
@@ -115,6 +116,7 @@ mod _core {
         session::Session,
         simulation::Simulation,
         sources::Sources,
+        states::{Disk, PiecesOnDisk, StatesOnDisk, StatesScan},
         stream::Stream,
         time::check_summaries,
         turns::WriterTurns,

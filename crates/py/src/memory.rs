@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::ConfigError;
 use crate::gil::detached;
+use crate::states::Disk;
 
 /// The budget of a process: what operators' state may take in memory.
 #[pyclass(frozen, module = "pointstamp._core")]
@@ -31,5 +32,15 @@ impl Budget {
     #[getter]
     fn written(&self) -> u64 {
         self.0.traffic().written
+    }
+
+    /// The place for an operator's state outside of memory.
+    fn disk(&self, operator: &str) -> Disk {
+        Disk::new(&self.0, operator)
+    }
+
+    /// Has one call of the disk fail, after so many that do not; for tests.
+    fn fail_after(&self, calls: u32) {
+        self.0.fail_after(calls);
     }
 }

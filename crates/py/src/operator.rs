@@ -6,6 +6,7 @@ use pointstamp_engine::error::Error;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::operator::OperatorBuilder as EngineBuilder;
 use pointstamp_engine::retention::Retention as EngineRetention;
+use pointstamp_spill::Budget;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -23,6 +24,7 @@ use crate::port::{Carries, FrontieredInput, InputPort, OutputPort};
 use crate::raised::Raised;
 use crate::recovery::{Piece, taking};
 use crate::sources::Sources;
+use crate::states::Disk;
 use crate::stream::Stream;
 use crate::time::summaries_from_py;
 
@@ -179,7 +181,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Notes the function that returns the size of the operator's state: `size()` returns rows and bytes.
+    /// Notes the function that returns the size of the operator's state: `size()` returns rows, and bytes in memory and on disk.
     fn note_kept(&self, size: Py<PyAny>) -> PyResult<()> {
         let noted = self
             .builder
@@ -190,6 +192,13 @@ impl Builder {
             noted.keeps(Kept::Python(Arc::new(Held::new(size))));
         }
         Ok(())
+    }
+
+    /// The place for the operator's state outside of memory; None where memory is not bounded.
+    fn disk(&self, name: &str) -> PyResult<Option<Disk>> {
+        let worker = self.builder.get()?.scope().worker();
+        let budget = worker.resource::<Budget>();
+        Ok(budget.map(|budget| Disk::new(&budget, name)))
     }
 
     /// Says that the operator keeps nothing from one run to the next.

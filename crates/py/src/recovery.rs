@@ -289,6 +289,39 @@ impl Content for Parts {
     }
 }
 
+/// The exception for a piece that cannot be read.
+fn unread(py: Python<'_>, error: &(dyn std::error::Error + Send + Sync + 'static)) -> PyErr {
+    match error.downcast_ref::<Raised>() {
+        Some(raised) => raised.error.clone_ref(py),
+        None => CheckpointError::new_err(error.to_string()),
+    }
+}
+
+/// An object of Python's with a method `write`, and the exception that this has raised.
+struct Written {
+    file: Held,
+    error: Option<PyErr>,
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = attached(|py| {
+            let bytes = PyBytes::new(py, bytes);
+            let file = self.file.get().bind(py);
+            file.call_method1("write", (bytes,)).map(drop)
+        });
+        written.map_err(|error| {
+            self.error = Some(error);
+            std::io::Error::other("the contents were not taken")
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[pymethods]
 impl Piece {
     #[new]
@@ -303,14 +336,26 @@ impl Piece {
         Piece(EnginePiece::new(Parts(Held::new(contents))))
     }
 
+    /// Passes the bytes to `file.write`, some at a time.
+    fn write_to(&self, py: Python<'_>, file: Py<PyAny>) -> PyResult<()> {
+        let mut file = Written {
+            file: Held::new(file),
+            error: None,
+        };
+        let written = detached(py, || self.0.write(&mut file));
+        match file.error {
+            Some(error) => Err(error),
+            None => written.map_err(|error| unread(py, &*error)),
+        }
+    }
+
     /// The bytes.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let read = detached(py, || self.0.to_bytes());
-        let bytes = read.map_err(|error| match error.downcast_ref::<Raised>() {
-            Some(raised) => raised.error.clone_ref(py),
-            None => CheckpointError::new_err(error.to_string()),
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        Ok(PyBytes::new(
+            py,
+            &read.map_err(|error| unread(py, &*error))?,
+        ))
     }
 }
 

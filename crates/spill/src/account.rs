@@ -8,11 +8,11 @@ use pointstamp_arrange::{Storage, StorageError, Writer};
 
 use crate::budget::Budget;
 use crate::file::Pages;
+use crate::site::Site;
 
 /// The state of one operator: what it takes, and where what is over goes. Closed when it is dropped.
 pub struct Account {
-    budget: Arc<Budget>,
-    operator: String,
+    site: Site,
     bytes: AtomicUsize,
     on_disk: AtomicU64,
 }
@@ -21,8 +21,10 @@ impl Account {
     /// Opens the account of an operator.
     pub fn new(budget: &Arc<Budget>, operator: &str) -> Arc<Self> {
         Arc::new(Account {
-            budget: Arc::clone(budget),
-            operator: operator.to_owned(),
+            site: Site {
+                budget: Arc::clone(budget),
+                operator: operator.into(),
+            },
             bytes: AtomicUsize::new(0),
             on_disk: AtomicU64::new(0),
         })
@@ -34,11 +36,31 @@ impl Account {
         // Differences may be negative: these numbers wrap.
         let before = self.bytes.swap(bytes, Ordering::Relaxed);
         let difference = bytes.wrapping_sub(before);
-        self.budget.used.fetch_add(difference, Ordering::Relaxed);
+        self.site
+            .budget
+            .used
+            .fetch_add(difference, Ordering::Relaxed);
         let before = self.on_disk.swap(on_disk, Ordering::Relaxed);
         let difference = on_disk.wrapping_sub(before);
-        self.budget.on_disk.fetch_add(difference, Ordering::Relaxed);
-        self.budget.is_over()
+        self.site
+            .budget
+            .on_disk
+            .fetch_add(difference, Ordering::Relaxed);
+        self.site.budget.is_over()
+    }
+
+    /// Returns the bytes by which all state together is over its share.
+    pub fn excess(&self) -> usize {
+        self.site.budget.excess()
+    }
+
+    /// Opens another account of the operator.
+    pub fn another(&self) -> Arc<Self> {
+        Self::new(&self.site.budget, &self.site.operator)
+    }
+
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
     }
 }
 
@@ -51,22 +73,23 @@ impl Drop for Account {
 impl fmt::Debug for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = formatter.debug_struct("Account");
-        debug.field("operator", &self.operator);
+        debug.field("operator", &self.site.operator);
         debug.field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
 impl Storage for Account {
     fn stores(&self, bytes: usize) -> bool {
-        self.budget.stores(bytes)
+        self.site.budget.stores(bytes)
     }
 
     fn page_bytes(&self) -> usize {
-        self.budget.page_bytes()
+        self.site.budget.page_bytes()
     }
 
     fn create(&self) -> Result<Box<dyn Writer>, StorageError> {
-        Ok(Box::new(Pages::create(&self.budget, &self.operator)?))
+        let made = Pages::create(&self.site).map_err(StorageError::new)?;
+        Ok(Box::new(made))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use pointstamp_arrange::Decoded;
 use quick_cache::Weighter;
@@ -66,6 +66,8 @@ pub struct Budget {
     pub(crate) read: AtomicU64,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
+    /// The number of calls of the disk that succeed before one fails, for tests; less than 0 for all.
+    faults: AtomicI64,
 }
 
 impl Budget {
@@ -90,6 +92,7 @@ impl Budget {
             read: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            faults: AtomicI64::new(-1),
         }))
     }
 
@@ -132,6 +135,26 @@ impl Budget {
     /// Whether state is over its share.
     pub fn is_over(&self) -> bool {
         self.used() > self.share()
+    }
+
+    /// The bytes by which state is over its share.
+    pub(crate) fn excess(&self) -> usize {
+        self.used().saturating_sub(self.share())
+    }
+
+    /// Has one call of the disk fail, after so many that do not; for tests.
+    pub fn fail_after(&self, calls: u32) {
+        self.faults.store(calls.into(), Ordering::Relaxed);
+    }
+
+    /// Returns the error of a call of the disk that is to fail.
+    pub(crate) fn attempt(&self) -> io::Result<()> {
+        if self.faults.load(Ordering::Relaxed) < 0
+            || self.faults.fetch_sub(1, Ordering::Relaxed) != 0
+        {
+            return Ok(());
+        }
+        Err(io::Error::other("a test has this call fail"))
     }
 
     /// The bytes that state may take in memory.

@@ -1,7 +1,6 @@
 //! Files of pages, without a name.
 
 use std::fs::File;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,14 +8,14 @@ use bytes::Bytes;
 use pointstamp_arrange::{Decoded, File as Stored, StorageError, Writer};
 use pointstamp_store::page::{HEADER, Header, MOST, seal};
 
-use crate::budget::{Budget, Cached};
+use crate::budget::Cached;
 use crate::error::Error;
+use crate::site::Site;
 
 /// A file of pages. It is written in order, and read in any.
 pub(crate) struct Pages {
     file: File,
-    budget: Arc<Budget>,
-    operator: String,
+    site: Site,
     number: u64,
     /// The end of each page.
     ends: Vec<u64>,
@@ -24,21 +23,11 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    pub(crate) fn create(budget: &Arc<Budget>, operator: &str) -> Result<Self, StorageError> {
-        let file = tempfile::tempfile_in(budget.folder());
-        let file = file.map_err(|cause| {
-            let folder = budget.folder().to_owned();
-            StorageError::new(Error::Write {
-                operator: operator.to_owned(),
-                folder,
-                cause,
-            })
-        })?;
+    pub(crate) fn create(site: &Site) -> Result<Self, Error> {
         Ok(Pages {
-            number: budget.next_file(),
-            file,
-            budget: Arc::clone(budget),
-            operator: operator.to_owned(),
+            number: site.budget.next_file(),
+            file: site.create()?,
+            site: site.clone(),
             ends: Vec::new(),
             buffer: Vec::new(),
         })
@@ -48,12 +37,42 @@ impl Pages {
         if page == 0 { 0 } else { self.ends[page - 1] }
     }
 
-    fn damaged(&self, what: String) -> StorageError {
-        StorageError::new(Error::Damaged {
-            operator: self.operator.clone(),
-            folder: self.budget.folder().to_owned(),
-            what,
-        })
+    fn append_page(&mut self, page: &[u8]) -> Result<(), Error> {
+        self.buffer.clear();
+        let first = self.ends.len() as u64;
+        for part in page.chunks(MOST) {
+            seal(part, first, &mut self.buffer);
+        }
+        self.site.write(&self.file, &self.buffer)?;
+        let written = self.buffer.len() as u64;
+        self.ends.push(self.start(self.ends.len()) + written);
+        Ok(())
+    }
+
+    fn read_page(&self, page: usize) -> Result<Vec<u8>, Error> {
+        let damaged = |what: String| self.site.damaged(what);
+        let (start, end) = (self.start(page), self.ends[page]);
+        let mut stored = vec![0; usize::try_from(end - start).unwrap_or(usize::MAX)];
+        self.site.read(&self.file, &mut stored, start)?;
+        let mut rest = Bytes::from(stored);
+        let mut contents = Vec::new();
+        while let Some(header) = rest.first_chunk::<HEADER>() {
+            let header = Header::read(header).map_err(damaged)?;
+            let stored = rest.get(HEADER..HEADER + header.stored);
+            let stored = stored.map(|stored| rest.slice_ref(stored));
+            let stored = stored.ok_or_else(|| damaged("a page is cut".to_owned()))?;
+            if header.first != page as u64 {
+                return Err(damaged("another page is in its place".to_owned()));
+            }
+            let part = header.open(stored).map_err(damaged)?;
+            rest = rest.slice(HEADER + header.stored..);
+            if contents.is_empty() {
+                contents = Vec::from(part); // without a copy where it was compressed
+            } else {
+                contents.extend_from_slice(&part);
+            }
+        }
+        Ok(contents)
     }
 }
 
@@ -61,7 +80,7 @@ impl std::fmt::Debug for Pages {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = formatter.debug_struct("Pages");
         debug
-            .field("operator", &self.operator)
+            .field("operator", &self.site.operator)
             .field("pages", &self.ends.len());
         debug.finish_non_exhaustive()
     }
@@ -69,22 +88,7 @@ impl std::fmt::Debug for Pages {
 
 impl Writer for Pages {
     fn append(&mut self, page: &[u8]) -> Result<(), StorageError> {
-        self.buffer.clear();
-        let first = self.ends.len() as u64;
-        for part in page.chunks(MOST) {
-            seal(part, first, &mut self.buffer);
-        }
-        self.file.write_all(&self.buffer).map_err(|cause| {
-            StorageError::new(Error::Write {
-                operator: self.operator.clone(),
-                folder: self.budget.folder().to_owned(),
-                cause,
-            })
-        })?;
-        let written = self.buffer.len() as u64;
-        self.budget.written.fetch_add(written, Ordering::Relaxed);
-        self.ends.push(self.start(self.ends.len()) + written);
-        Ok(())
+        self.append_page(page).map_err(StorageError::new)
     }
 
     fn finish(mut self: Box<Self>) -> Result<Arc<dyn Stored>, StorageError> {
@@ -96,43 +100,15 @@ impl Writer for Pages {
 
 impl Stored for Pages {
     fn read(&self, page: usize) -> Result<Vec<u8>, StorageError> {
-        let (start, end) = (self.start(page), self.ends[page]);
-        let mut stored = vec![0; usize::try_from(end - start).unwrap_or(usize::MAX)];
-        read_at(&self.file, &mut stored, start).map_err(|cause| {
-            StorageError::new(Error::Read {
-                operator: self.operator.clone(),
-                folder: self.budget.folder().to_owned(),
-                cause,
-            })
-        })?;
-        self.budget.read.fetch_add(end - start, Ordering::Relaxed);
-        let mut rest = Bytes::from(stored);
-        let mut contents = Vec::new();
-        while let Some(header) = rest.first_chunk::<HEADER>() {
-            let header = Header::read(header).map_err(|what| self.damaged(what))?;
-            let stored = rest.get(HEADER..HEADER + header.stored);
-            let stored = stored.map(|stored| rest.slice_ref(stored));
-            let stored = stored.ok_or_else(|| self.damaged("a page is cut".to_owned()))?;
-            if header.first != page as u64 {
-                return Err(self.damaged("another page is in its place".to_owned()));
-            }
-            let part = header.open(stored).map_err(|what| self.damaged(what))?;
-            rest = rest.slice(HEADER + header.stored..);
-            if contents.is_empty() {
-                contents = Vec::from(part); // without a copy where it was compressed
-            } else {
-                contents.extend_from_slice(&part);
-            }
-        }
-        Ok(contents)
+        self.read_page(page).map_err(StorageError::new)
     }
 
     fn cached(&self, page: usize) -> Option<Decoded> {
-        let found = self.budget.cache.get(&(self.number, page));
+        let found = self.site.budget.cache.get(&(self.number, page));
         let count = if found.is_some() {
-            &self.budget.hits
+            &self.site.budget.hits
         } else {
-            &self.budget.misses
+            &self.site.budget.misses
         };
         count.fetch_add(1, Ordering::Relaxed);
         found.map(|cached| cached.contents)
@@ -140,7 +116,7 @@ impl Stored for Pages {
 
     fn cache(&self, page: usize, contents: Decoded, bytes: usize) {
         let cached = Cached { contents, bytes };
-        self.budget.cache.insert((self.number, page), cached);
+        self.site.budget.cache.insert((self.number, page), cached);
     }
 
     fn bytes(&self) -> u64 {
@@ -151,29 +127,9 @@ impl Stored for Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         for page in 0..self.ends.len() {
-            self.budget.cache.remove(&(self.number, page));
+            self.site.budget.cache.remove(&(self.number, page));
         }
     }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, into: &mut [u8], start: u64) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    file.read_exact_at(into, start)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut into: &mut [u8], mut start: u64) -> io::Result<()> {
-    use std::os::windows::fs::FileExt;
-    while !into.is_empty() {
-        let read = file.seek_read(into, start)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        into = &mut into[read..];
-        start += read as u64;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -182,13 +138,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::budget::Budget;
 
-    fn budget(folder: &std::path::Path) -> Arc<Budget> {
-        Budget::new(1 << 20, folder).unwrap()
+    fn site(folder: &std::path::Path) -> Site {
+        let budget = Budget::new(1 << 20, folder).unwrap();
+        Site {
+            budget,
+            operator: "count".into(),
+        }
     }
 
-    fn written(budget: &Arc<Budget>, pages: &[Vec<u8>]) -> Pages {
-        let mut file = Pages::create(budget, "count").unwrap();
+    fn written(site: &Site, pages: &[Vec<u8>]) -> Pages {
+        let mut file = Pages::create(site).unwrap();
         for page in pages {
             file.append(page).unwrap();
         }
@@ -207,7 +168,7 @@ mod tests {
         #[test]
         fn pages_come_back_in_any_order(pages in some_pages()) {
             let folder = tempfile::tempdir().unwrap();
-            let file = written(&budget(folder.path()), &pages);
+            let file = written(&site(folder.path()), &pages);
             for (number, page) in pages.iter().enumerate().rev() {
                 prop_assert_eq!(&file.read(number).unwrap(), page);
             }
@@ -219,7 +180,7 @@ mod tests {
         fn a_changed_byte_is_noticed(pages in some_pages(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             use std::os::unix::fs::FileExt;
             let folder = tempfile::tempdir().unwrap();
-            let file = written(&budget(folder.path()), &pages);
+            let file = written(&site(folder.path()), &pages);
             prop_assume!(file.bytes() > 0);
             let at = at.index(usize::try_from(file.bytes()).unwrap()) as u64;
             let mut byte = [0];
@@ -234,8 +195,9 @@ mod tests {
     #[test]
     fn pages_of_a_file_that_is_gone_leave_the_cache() {
         let folder = tempfile::tempdir().unwrap();
-        let budget = budget(folder.path());
-        let file = written(&budget, &[vec![1], vec![2]]);
+        let site = site(folder.path());
+        let file = written(&site, &[vec![1], vec![2]]);
+        let budget = &site.budget;
         let contents: Decoded = Arc::new(7_u8);
         file.cache(1, contents, 100);
         let cached = file
@@ -253,10 +215,10 @@ mod tests {
     #[test]
     fn a_folder_that_is_gone_is_an_error_that_names_it_and_the_operator() {
         let folder = tempfile::tempdir().unwrap();
-        let budget = budget(folder.path());
+        let site = site(folder.path());
         let path = folder.path().to_owned();
         drop(folder);
-        let error = Pages::create(&budget, "count").unwrap_err().to_string();
+        let error = Pages::create(&site).unwrap_err().to_string();
         assert!(error.contains("count cannot store its state in"), "{error}");
         assert!(error.contains(path.to_str().unwrap()), "{error}");
     }

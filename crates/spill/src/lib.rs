@@ -9,6 +9,8 @@
 //! under a checksum (see [`pointstamp_store::page`]), is read by a call and never mapped, so that a page that cannot be
 //! read is an error and not a signal.
 //!
+//! State that is no batches is in a [`Log`] of records: an index in memory finds a key's record by a hash.
+//!
 //! Cost: a decision is an addition; a page is written once, and read for each look-up that the cache does not answer.
 
 #![forbid(unsafe_code)]
@@ -17,8 +19,11 @@ mod account;
 mod budget;
 mod error;
 mod file;
+mod log;
+mod site;
 
 pub use account::Account;
 pub use budget::{Budget, Traffic};
 pub use error::Error;
+pub use log::{Found, Group, Log, Place, Scan};
 pub use pointstamp_arrange::Storage;

@@ -36,15 +36,18 @@ def aggregate(
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, records in port:
                 states = by_time.at(message)
-                for key, value in pairs_with_one_nan(records):
+                pairs = pairs_with_one_nan(records)
+                states.bring([key for key, _ in pairs])
+                for key, value in pairs:
                     state = fold(key, value, states[key] if key in states else default())
                     if state is None and default() is not None:
                         raise TypeError(no_state("aggregate", fold))
                     states[key] = state
+                states.settle()
             for cap, states in by_time.closed(port.frontier):
                 with output.session(cap) as session:
-                    pairs = states.items()
-                    session.give_all(pairs if emit is None else (emit(*pair) for pair in pairs))
+                    every = states.every()
+                    session.give_all(every if emit is None else (emit(*pair) for pair in every))
 
         return logic
 

@@ -17,16 +17,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from heapq import heapify, heappop, heappush
-from itertools import chain
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import TimeError, add_note
 from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
-from pointstamp.logic.state import NO_STATE
-from pointstamp.logic.timed_rows import each_time
+from pointstamp.logic.states import NO_STATE, Keys, States
+from pointstamp.logic.timed_rows import MOST, each_time
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from pointstamp.event_time.clock import Clock
     from pointstamp.expr.reducers import Reducer
@@ -127,10 +127,14 @@ class Windows:
         """See `Logic`."""
         raise NotImplementedError
 
-    def changes(self, keys: Iterable[Any]) -> None:
+    def changes(self, keys: Collection[Any]) -> None:
         """Notes that the state of some keys is about to change, although they have no record."""
         if self._state is not None:
             self._state._changes(keys)
+
+    def states(self) -> States[Any, Any]:
+        """Returns a place for states by key."""
+        return States() if self._state is None else self._state._states.another()
 
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
@@ -144,12 +148,14 @@ class Windows:
         """See `Keeper`."""
         raise NotImplementedError
 
-    def prepared(self, rows: Rows) -> Iterator[tuple[int, Any, Any]]:
-        """Each record with its value for the reducer."""
-        for times, keys, values in rows.parts():
+    def prepared(self, rows: Rows, opened: States[Any, Any]) -> Iterator[tuple[int, Any, Any]]:
+        """Each record with its value for the reducer. Meanwhile its key's state is in memory."""
+        for times, keys, values in rows.chunks():
+            opened.bring(keys)
             yield from zip(
                 each_time(times, len(keys)), keys, self._reducer.prepared(keys, values), strict=True
             )
+            opened.settle()
 
     def window(self, start: int, end: int) -> Window:
         """A window in the form of results."""
@@ -176,7 +182,7 @@ class Aligned(Windows):
         self._length, self._every, self._offset = layout
         self._tick = tick
         # By start: the states of keys, and the keys that have changed.
-        self._open: dict[int, dict[Any, Any]] = {}
+        self._open: dict[int, States[Any, Any]] = {}
         self._changed: dict[int, set[Any]] = {}
         self._next_tick = 0
 
@@ -208,8 +214,8 @@ class Aligned(Windows):
             for start in range(first, last + 1, self._every):
                 states = self._open.get(start)
                 if states is None:
-                    states = self._open[start] = {}
-                self._reducer.extend(states, these, values if whole else values[at:end])
+                    states = self._open[start] = self.states()
+                self._extend(states, these, values if whole else values[at:end])
                 if self._tick is not None:
                     self._changed.setdefault(start, set()).update(these)
             at = end
@@ -217,6 +223,17 @@ class Aligned(Windows):
         if self._tick is not None and self._changed and reached and self._next_tick <= _LAST_TIME:
             self._early(self._next_tick, out)
         self._close(until, out)
+
+    def _extend(self, states: States[Any, Any], keys: list[Any], values: list[Any]) -> None:
+        """Adds values to the states of a window."""
+        if states.is_unbounded():
+            self._reducer.extend(states, keys, values)
+            return
+        for first in range(0, len(keys), MOST):
+            some = keys[first : first + MOST]
+            states.bring(some)
+            self._reducer.extend(states, some, values[first : first + MOST])
+            states.settle()
 
     def _floor(self, time: int) -> int:
         return time - (time - self._offset) % self._every
@@ -229,9 +246,13 @@ class Aligned(Windows):
             if until is not None and end > until:
                 return
             window = self.window(start, end)
-            self.changes(self._open[start])
+            results = []
+            states = self._open[start].every()
+            while some := list(islice(states, MOST)):
+                self.changes([key for key, _ in some])
+                results += [(key, window, finish(state)) for key, state in some]
             self._changed.pop(start, None)
-            results = [(key, window, finish(state)) for key, state in self._open.pop(start).items()]
+            del self._open[start]
             out.give(_last_instant(end), results)
 
     def _early(self, tick: int, out: Results) -> None:
@@ -241,7 +262,7 @@ class Aligned(Windows):
             if end > tick:
                 window = self.window(start, end)
                 states, peek = self._open[start], self._reducer.peek
-                out.give(tick - 1, [(key, window, peek(states[key])) for key in keys])
+                out.give(tick - 1, [(key, window, peek(states.find(key))) for key in keys])
         self._changed.clear()
 
     def needs(self, until: int) -> int | None:
@@ -257,7 +278,7 @@ class Aligned(Windows):
 
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return dict.fromkeys(chain.from_iterable(self._open.values()))
+        return Keys(list(self._open.values()))
 
     def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`: the states by start; the next tick, and the windows that have changed since the last.
@@ -266,8 +287,10 @@ class Aligned(Windows):
         """
         by_start: dict[Any, dict[int, Any]] = {key: {} for key in keys}
         for start, states in self._open.items():
-            for key in states.keys() & by_start.keys():
-                by_start[key][start] = states[key]
+            some = by_start.keys() if states.count() > len(states) else states.keys() & by_start.keys()
+            for key in some:
+                if (state := states.find(key)) is not NO_STATE:
+                    by_start[key][start] = state
         changed: dict[Any, list[int]] = {}
         for start, those in self._changed.items():
             for key in by_start.keys() & those:
@@ -278,7 +301,12 @@ class Aligned(Windows):
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
         for start, kept in state.items():
-            self._open.setdefault(start, {})[key] = kept
+            states = self._open.get(start)
+            if states is None:
+                states = self._open[start] = self.states()
+            states[key] = kept
+            if len(states) % MOST == 0:
+                states.settle()
         if note is not None and self._tick is not None:
             self._next_tick, starts = note
             for start in starts:
@@ -292,20 +320,25 @@ class Sessions(Windows):
         super().__init__(reducer, clock)
         self._gap = gap
         # By key: the first and the last time, and the state.
-        self._open: dict[Any, list[Any]] = {}
-        # When a session ends if nothing more comes. One entry for each that is open, of its end at the time
-        # of the entry.
-        self._ends: list[tuple[int, int, Any, list[Any]]] = []
+        self._open: States[Any, list[Any]] = States()
+        # When a session ends if nothing more comes, and when it began. One entry for each that is open, of
+        # its end at the time of the entry.
+        self._ends: list[tuple[int, int, Any, int]] = []
         # When each session began that may be open.
-        self._begins: list[tuple[int, int, Any, list[Any]]] = []
+        self._begins: list[tuple[int, int, Any]] = []
         self._entries = 0
+
+    def keeps(self, state: KeyedState[Any, Any]) -> None:
+        """See `Windows`."""
+        self._open = state._states.another()
+        super().keeps(state)
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Windows`."""
         opened, gap, step = self._open, self._gap, self._reducer.step
         times: list[int] = []
         results: list[Any] = []
-        for time, key, value in self.prepared(rows):
+        for time, key, value in self.prepared(rows, opened):
             session = opened.get(key)
             if session is not None:
                 if time - session[1] < gap:
@@ -317,17 +350,24 @@ class Sessions(Windows):
             self.put(key, [time, time, self._reducer.first(value)], None)
         ends = self._ends
         while ends and (until is None or ends[0][0] <= until):
-            end, entry, key, session = heappop(ends)
-            if opened.get(key) is not session:
+            end, entry, key, began = heappop(ends)
+            session = self._session(key, began)
+            if session is None:
                 continue
             if session[1] + gap > end:
-                heappush(ends, (session[1] + gap, entry, key, session))
+                heappush(ends, (session[1] + gap, entry, key, began))
             else:
                 self.changes((key,))
+                opened.bring((key,))
                 del opened[key]
                 times.append(_last_instant(end))
                 results.append(self._result(key, session))
         out.give(times, results)
+
+    def _session(self, key: Any, began: int) -> list[Any] | None:
+        """Returns the session of a key that began at a time, if it is open."""
+        session: list[Any] | None = self._open.find(key, None)
+        return session if session is not None and session[0] == began else None
 
     def _result(self, key: Any, session: list[Any]) -> tuple[Any, Window, Any]:
         first, last, state = session
@@ -339,28 +379,29 @@ class Sessions(Windows):
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: when the first session that is open began."""
-        begins, opened = self._begins, self._open
-        while begins and opened.get(begins[0][2]) is not begins[0][3]:
+        begins = self._begins
+        while begins and self._session(begins[0][2], begins[0][0]) is None:
             heappop(begins)
         return min(begins[0][0], until) if begins else until
 
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return self._open.keys()
+        return Keys([self._open])
 
     def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
         for key in keys:
-            yield key, list(self._open[key]) if key in self._open else NO_STATE, None
+            window = self._open.find(key)
+            yield key, window if window is NO_STATE else list(window), None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
         self._open[key] = state
         self._entries += 1
-        heappush(self._ends, (state[1] + self._gap, self._entries, key, state))
-        heappush(self._begins, (state[0], self._entries, key, state))
-        if len(self._begins) > 2 * len(self._open) + FEW:  # most have ended
-            self._begins = [begin for begin in self._begins if self._open.get(begin[2]) is begin[3]]
+        heappush(self._ends, (state[1] + self._gap, self._entries, key, state[0]))
+        heappush(self._begins, (state[0], self._entries, key))
+        if len(self._begins) > 2 * self._open.count() + FEW:  # most have ended
+            self._begins = [begin for begin in self._begins if self._session(begin[2], begin[0]) is not None]
             heapify(self._begins)
 
 
@@ -371,12 +412,13 @@ class Counted(Windows):
         super().__init__(reducer, clock)
         self._size = size
         # By key: the first and the last time, the number of records, and the state.
-        self._open: dict[Any, list[Any]] = {}
+        self._open: States[Any, list[Any]] = States()
         self._stands = 0
 
     def keeps(self, state: KeyedState[Any, Any]) -> None:
         """See `Windows`."""
         self._stands = state.frontier or 0
+        self._open = state._states.another()
         super().keeps(state)
 
     def add(self, rows: Rows, until: int | None, out: Results) -> None:
@@ -385,7 +427,7 @@ class Counted(Windows):
         times: list[int] = []
         results: list[Any] = []
         time = self._stands
-        for time, key, value in self.prepared(rows):
+        for time, key, value in self.prepared(rows, opened):
             window = opened.get(key)
             if window is None:
                 window = opened[key] = [time, time, 1, first(value)]
@@ -400,9 +442,11 @@ class Counted(Windows):
         self._stands = max(self._stands, time)
         out.give(times, results)
         if until is None:
-            self.changes(opened)
-            out.give(self._stands, [self._result(key, window) for key, window in opened.items()])
-            opened.clear()
+            every = opened.every()
+            while some := list(islice(every, MOST)):
+                self.changes([key for key, _ in some])
+                out.give(self._stands, [self._result(key, window) for key, window in some])
+            opened.drop()
         else:
             self._stands = max(self._stands, until)
 
@@ -412,7 +456,7 @@ class Counted(Windows):
 
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
-        return max(until, self._stands) if self._open else None
+        return max(until, self._stands) if self._open.count() else None
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: the start of a key's window depends on all records of the key."""
@@ -420,12 +464,13 @@ class Counted(Windows):
 
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return self._open.keys()
+        return Keys([self._open])
 
     def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
         for key in keys:
-            yield key, list(self._open[key]) if key in self._open else NO_STATE, None
+            window = self._open.find(key)
+            yield key, window if window is NO_STATE else list(window), None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

@@ -42,6 +42,7 @@ __all__ = [
     "Requests",
     "Restored",
     "Snapshots",
+    "Spilling",
     "Stateless",
     "Waiting",
     "WaitingByKey",
@@ -106,7 +107,10 @@ class WaitingByKey(Waiting, Protocol):
     """
 
     def keys(self) -> Collection[Any]:
-        """Returns the keys of which something is kept."""
+        """Returns the keys of which something is kept.
+
+        An iterator over them has those that there were when it was made.
+        """
 
     def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any]]:
         """Returns each of some keys with all that is kept of it, as data that can be pickled.
@@ -114,11 +118,22 @@ class WaitingByKey(Waiting, Protocol):
         A key of which nothing is kept comes with None.
         """
 
-    def take_back(self, entries: dict[Any, Any]) -> None:
-        """Takes back the entries of keys, those that are this worker's."""
+    def take_back(self, entries: list[tuple[Any, Any]]) -> None:
+        """Takes back some entries of keys of this worker. Of two entries of a key the later holds."""
+
+    def has_all(self) -> None:
+        """Notes that all entries were taken back."""
 
     def follow(self, chain: StateChain) -> None:
         """Reports the keys that change to a chain, after this call."""
+
+
+@runtime_checkable
+class Spilling(Protocol):
+    """State of an operator that can leave memory."""
+
+    def spill_to(self, disk: _core.Disk) -> None:
+        """Has state go there that memory has no room for. Called once, before there is any state."""
 
 
 class Restored:
@@ -253,7 +268,7 @@ def keep_waiting(
     if isinstance(state, WaitingByKey):
         from pointstamp.logic.state_chain import StateChain
 
-        chain = StateChain(name, state)
+        chain = StateChain(name, state, builder.disk(name))
     if restored is not None:
         _give_back_waiting(name, state, restored, place, chain)
     if isinstance(state, WaitingByKey) and chain is not None:
@@ -273,7 +288,10 @@ def _give_back_waiting(
 ) -> None:
     from pointstamp.logic.state_chain import read_link
 
-    entries: dict[Any, Any] = {}
+    def take_back(entries: list[tuple[Any, Any]]) -> None:
+        assert isinstance(state, WaitingByKey)
+        state.take_back([pair for pair in entries if restored.is_mine(pair[0])])
+
     pieces = iter(restored.pieces)
     for piece in pieces:
         of, count, taken = restored.loads_versioned(piece, _VERSION)
@@ -284,16 +302,12 @@ def _give_back_waiting(
                 f"the checkpoint has other pieces of operator '{name}' than its state says: resume from "
                 "another one with Checkpoint(at=)"
             )
-        sizes = []
-        for link in links:
-            written = link.read()
-            read_link(written, entries)
-            sizes.append(len(written))
+        sizes = [read_link(link, take_back) for link in links]
         # The pieces of other workers have keys that are not this worker's, as they were then.
         if chain is not None and of == place:
             chain.resume(links, sizes)
     if isinstance(state, WaitingByKey):
-        state.take_back({key: entry for key, entry in entries.items() if restored.is_mine(key)})
+        state.has_all()
 
 
 def _check_keys(name: str, pairs: list[Any], index: int, peers: int) -> None:

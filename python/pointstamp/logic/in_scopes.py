@@ -28,7 +28,7 @@ from pointstamp.pacts import ByKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp._core import Capability, Disk, FrontieredInput, OutputPort
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.logic.in_time_order import Logic
@@ -84,7 +84,8 @@ def _give_back(state: KeyedState[Any, Any] | None, taken: Any, restored: Restore
         head, entries = taken
         state._take_head(head, restored.name)
         mine = [(key, entry) for key, entry in pairs_with_one_nan(entries) if restored.is_mine(key)]
-        state._take_entries(dict(mine))
+        state._take_entries(mine)
+        state._has_all_entries()
 
 
 class InOrder:
@@ -97,6 +98,12 @@ class InOrder:
         self._state = state
         self._waiting = LeastFirst()
         self._logic: Logic | None = None
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        self._waiting.spill_to(disk)
+        if self._state is not None:
+            self._state._states.spill_to(disk)
 
     def run(self, port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
         """Takes waiting records, and runs the logic on the times that have become final."""
@@ -164,6 +171,11 @@ class InTurns:
         self._make = make
         self._state = state
         self._turns: dict[tuple[int, ...], Turn] = {}
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        if self._state is not None:
+            self._state._states.spill_to(disk)
 
     def _turn(self, others: tuple[int, ...]) -> Turn:
         turn = self._turns.get(others)

@@ -28,7 +28,7 @@ from pointstamp.plan.node import Form
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from pointstamp._core import Capability, FrontieredInput, OutputPort, Retention
+    from pointstamp._core import Capability, Disk, FrontieredInput, OutputPort, Retention
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.logic.state import KeyedState
@@ -113,7 +113,7 @@ def in_time_order(
     port, results, capability = operator.new_output(form=Form.TIMED)
     arrivals = Arrivals()
     if state is not None:
-        operator.note_kept(partial(_size, ref(state)))
+        operator.note_kept(partial(_sizes, ref(state)))
     kept = KeptInOrder(name, arrivals, state)
     operator.keeps_waiting(kept)
 
@@ -128,9 +128,9 @@ def in_time_order(
     return results
 
 
-def _size(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int] | None:
+def _sizes(kept: ref[KeyedState[Any, Any]]) -> tuple[int, int, int] | None:
     state = kept()
-    return None if state is None else state.size()
+    return None if state is None else state._sizes()
 
 
 class KeptInOrder:
@@ -142,6 +142,12 @@ class KeptInOrder:
         self._name = name
         self._arrivals = arrivals
         self._state = state
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        self._arrivals.spill_to(disk)
+        if self._state is not None:
+            self._state._states.spill_to(disk)
 
     def taken(self) -> tuple[Any, ...]:
         """See `Waiting`."""
@@ -155,10 +161,15 @@ class KeptInOrder:
         """See `WaitingByKey`."""
         return () if self._state is None else self._state._entries_of(keys)
 
-    def take_back(self, entries: dict[Any, Any]) -> None:
+    def take_back(self, entries: list[tuple[Any, Any]]) -> None:
         """See `WaitingByKey`."""
         if self._state is not None:
             self._state._take_entries(entries)
+
+    def has_all(self) -> None:
+        """See `WaitingByKey`."""
+        if self._state is not None:
+            self._state._has_all_entries()
 
     def follow(self, chain: StateChain) -> None:
         """See `WaitingByKey`."""
@@ -286,6 +297,7 @@ class Ordered:
             if self._held is None or time < self._stands:
                 self._held = message.retain()
                 self._stands = time
+        self._arrivals.settle()
         frontier: list[Any] = port.frontier.elements
         until = frontier[0] if frontier else None
         if until == self._until:

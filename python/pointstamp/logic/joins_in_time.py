@@ -11,13 +11,14 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.logic.state import NO_STATE
+from pointstamp.logic.states import NO_STATE, Keys, States
+from pointstamp.logic.timed_rows import MOST, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from pointstamp.logic.state import KeyedState
-    from pointstamp.logic.timed_rows import Results, Rows
+    from pointstamp.logic.timed_rows import Results
 
 __all__ = ["AsOf", "Interval", "Table"]
 
@@ -43,7 +44,9 @@ class Interval:
         self._lasts = (upper, -lower)
         self._reach = ((lower, upper), (-upper, -lower))
         self._outer = outer
-        self._kept: tuple[dict[Any, deque[list[Any]]], ...] = ({}, {})
+        another = state._states.another
+        self._kept: tuple[States[Any, deque[list[Any]]], ...] = (another(), another())
+        self._expired = 0
         self._due: list[tuple[int, int, int, Any]] = []
         self._entries = 0
         self._state = state
@@ -53,37 +56,48 @@ class Interval:
         """See `Logic`."""
         times: list[int] = []
         pairs: list[Any] = []
-        for time, key, (side, value) in rows:
-            if self._due and self._due[0][0] < time:
-                self._expire(time, times, pairs)
-            matched = False
-            least, most = self._reach[side]
-            for entry in self._kept[1 - side].get(key, ()):
-                if entry[0] > time + most:
-                    break
-                if entry[0] >= time + least:
-                    entry[2] = matched = True
-                    pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
+        for part in rows.chunks():
+            self._bring(part[1])
+            for time, key, (side, value) in Rows([part]):
+                if self._due and self._due[0][0] < time:
+                    self._expire(time, times, pairs, part[1])
+                matched = False
+                least, most = self._reach[side]
+                for entry in self._kept[1 - side].get(key, ()):
+                    if entry[0] > time + most:
+                        break
+                    if entry[0] >= time + least:
+                        entry[2] = matched = True
+                        pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
+                        times.append(time)
+                        pairs.append((key, pair))
+                if self._lasts[side] >= 0:
+                    self._keep(side, key, [time, value, matched])
+                elif self._outer[side] and not matched:
                     times.append(time)
-                    pairs.append((key, pair))
-            if self._lasts[side] >= 0:
-                self._keep(side, key, [time, value, matched])
-            elif self._outer[side] and not matched:
-                times.append(time)
-                pairs.append(self._alone(side, key, value))
+                    pairs.append(self._alone(side, key, value))
+            self._settle()
         self._expire(until, times, pairs)
+        self._settle()
         out.give(times, pairs)
         self._state._stands_at(until)
 
+    def _bring(self, keys: Collection[Any]) -> None:
+        for kept in self._kept:
+            kept.bring(keys)
+
+    def _settle(self) -> None:
+        for kept in self._kept:
+            kept.settle()
+
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        left, right = self._kept
-        return dict.fromkeys([*left, *right])
+        return Keys(self._kept)
 
     def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`: the kept records of the left and of the right, ``[time, value, matched]``."""
         for key in keys:
-            left, right = ([list(entry) for entry in kept.get(key, ())] for kept in self._kept)
+            left, right = ([list(entry) for entry in kept.find(key, ())] for kept in self._kept)
             yield key, (left, right) if left or right else NO_STATE, None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
@@ -91,6 +105,8 @@ class Interval:
         for side, entries in enumerate(state):
             for entry in entries:
                 self._keep(side, key, entry)
+            if len(self._kept[side]) % MOST == 0:
+                self._kept[side].settle()
 
     def _keep(self, side: int, key: Any, entry: list[Any]) -> None:
         kept = self._kept[side].get(key)
@@ -103,11 +119,17 @@ class Interval:
         self._entries += 1
         heappush(self._due, (time + self._lasts[side], self._entries, side, key))
 
-    def _expire(self, until: int | None, times: list[int], pairs: list[Any]) -> None:
-        """Releases records that were due before a time. A key's side is in the heap once, with its oldest."""
+    def _expire(
+        self, until: int | None, times: list[int], pairs: list[Any], in_hand: Collection[Any] = ()
+    ) -> None:
+        """Releases records that were due before a time. A key's side is in the heap once, with its oldest.
+
+        The records of the keys in hand stay in memory.
+        """
         while self._due and (until is None or self._due[0][0] < until):
             due, _, side, key = heappop(self._due)
             self._state._changes((key,))
+            self._kept[side].bring((key,))
             kept = self._kept[side][key]
             while kept and kept[0][0] + self._lasts[side] == due:
                 _, value, matched = kept.popleft()
@@ -118,6 +140,10 @@ class Interval:
                 self._watch(side, key, kept[0][0])
             else:
                 del self._kept[side][key]
+            self._expired += 1
+            if self._expired % MOST == 0:
+                self._settle()
+                self._bring(in_hand)
 
     def needs(self, until: int) -> int | None:
         """See `Logic`: the kept records, and for outer joins the records that they were matched with."""
@@ -146,7 +172,6 @@ class AsOf:
         self._within = within
         self._left = left
         self._state = state
-        self._latest: dict[Any, tuple[int, Any]] = {}
         # When the record of a key may be too old: one entry for each, which are watched.
         self._due: list[tuple[int, int, Any]] = []
         self._watched: set[Any] = set()
@@ -157,20 +182,24 @@ class AsOf:
         """See `Logic`."""
         # Of one time, the right side comes first.
         records = sorted(rows, key=lambda record: (record[0], -record[2][0]))
-        latest, within = self._latest, self._within
+        latest, within = self._state._states, self._within
         times: list[int] = []
         pairs: list[Any] = []
-        for time, key, (side, value) in records:
-            if side == _RIGHT:
-                self._take(key, time, value)
-                continue
-            found = latest.get(key)
-            if found is not None and (within is None or time - found[0] <= within):
-                times.append(time)
-                pairs.append((key, (value, found[1])))
-            elif self._left:
-                times.append(time)
-                pairs.append((key, (value, None)))
+        for first in range(0, len(records), MOST):
+            some = records[first : first + MOST]
+            latest.bring([key for _, key, _ in some])
+            for time, key, (side, value) in some:
+                if side == _RIGHT:
+                    self._take(key, time, value)
+                    continue
+                found = latest.get(key)
+                if found is not None and (within is None or time - found[0] <= within):
+                    times.append(time)
+                    pairs.append((key, (value, found[1])))
+                elif self._left:
+                    times.append(time)
+                    pairs.append((key, (value, None)))
+            latest.settle()
         out.give(times, pairs)
         self._forget(until)
         self._state._stands_at(until)
@@ -180,19 +209,19 @@ class AsOf:
             self._watched.add(key)
             self._entries += 1
             heappush(self._due, (time + self._within, self._entries, key))
-        self._latest[key] = (time, value)
+        self._state._states[key] = (time, value)
 
     def _forget(self, until: int | None) -> None:
         within = self._within
         while within is not None and self._due and (until is None or self._due[0][0] < until):
             due, entry, key = heappop(self._due)
-            found = self._latest.get(key)
+            found = self._state._states.find(key, None)
             if found is not None and found[0] + within > due:
                 heappush(self._due, (found[0] + within, entry, key))
             else:
                 self._state._changes((key,))
                 self._watched.discard(key)
-                self._latest.pop(key, None)
+                self._state._states.pop(key, None)
 
     def next_time(self, until: int) -> int | None:
         """It sends nothing without a record."""
@@ -204,12 +233,12 @@ class AsOf:
 
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        return self._latest.keys()
+        return Keys([self._state._states])
 
     def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`."""
         for key in keys:
-            yield key, self._latest.get(key, NO_STATE), None
+            yield key, self._state._states.find(key), None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""
@@ -230,6 +259,6 @@ class Table(AsOf):
 
     def _take(self, key: Any, time: int, value: Any) -> None:
         if value is None:
-            self._latest.pop(key, None)
+            self._state._states.pop(key, None)
         else:
             super()._take(key, time, value)

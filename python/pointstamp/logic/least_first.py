@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import pairs_with_one_nan
+from pointstamp.logic.batches_by_time import BatchesByTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pointstamp._core import Capability, CapabilityRef
+    from pointstamp._core import Capability, CapabilityRef, Disk
     from pointstamp.logic.declared_state import Restored
     from pointstamp.order import Antichain
 
@@ -23,21 +25,26 @@ class LeastFirst:
     That is a linear extension of the order of times: a time comes out once no earlier one can come.
     """
 
-    __slots__ = ("_heap", "_waiting")
+    __slots__ = ("_heap", "_held", "_records")
 
     def __init__(self) -> None:
-        self._waiting: dict[Any, tuple[Capability, list[tuple[Any, Any]]]] = {}
+        self._held: dict[Any, Capability] = {}
+        self._records = BatchesByTime()
         self._heap: list[Any] = []
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        self._records.spill_to(disk)
 
     def add(self, message: CapabilityRef, records: list[tuple[Any, Any]]) -> None:
         """Takes in the records of a message."""
         time = message.time
-        if time not in self._waiting:
-            self._put(message.retain(), [])
-        self._waiting[time][1].extend(pairs_with_one_nan(records))
+        if time not in self._held:
+            self._hold(message.retain())
+        self._records.add(time, pairs_with_one_nan(records))
 
-    def _put(self, capability: Capability, records: list[tuple[Any, Any]]) -> None:
-        self._waiting[capability.time] = capability, records
+    def _hold(self, capability: Capability) -> None:
+        self._held[capability.time] = capability
         heappush(self._heap, capability.time)
 
     def closed(self, frontier: Antichain) -> Iterator[tuple[Capability, list[tuple[Any, Any]]]]:
@@ -45,21 +52,25 @@ class LeastFirst:
 
         Each time comes with its capability, which is dropped when the next one is asked for.
         """
+        self._records.settle()
         open_from = min(frontier.elements, default=None)
         while self._heap and (open_from is None or self._heap[0] < open_from):
-            capability, records = self._waiting.pop(heappop(self._heap))
-            with capability:
-                yield capability, records
+            time = heappop(self._heap)
+            with self._held.pop(time) as capability:
+                records = list(chain.from_iterable(self._records.pop(time)))
+                # Of a record that was on disk each NaN is an object of its own.
+                yield capability, pairs_with_one_nan(records)
 
     def taken(self) -> list[tuple[Capability, list[tuple[Any, Any]]]]:
         """See `Waiting`."""
-        return list(self._waiting.values())
+        every = self._records.every()
+        return [(self._held[time], list(chain.from_iterable(batches))) for time, batches in every]
 
     def give_back(self, taken: list[tuple[Capability, list[tuple[Any, Any]]]], restored: Restored) -> None:
         """See `Waiting`."""
         for capability, records in taken:
             mine = [pair for pair in pairs_with_one_nan(records) if restored.is_mine(pair[0])]
-            if capability.time in self._waiting:
-                self._waiting[capability.time][1].extend(mine)
-            elif mine:
-                self._put(capability, mine)
+            if mine:
+                if capability.time not in self._held:
+                    self._hold(capability)
+                self._records.add(capability.time, mine)

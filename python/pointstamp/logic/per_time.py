@@ -7,16 +7,17 @@ time that is closed. Costs are those of `FrontierNotificator`, and a dict look-u
 
 from __future__ import annotations
 
-from operator import add, or_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp._core import with_one_nan
+from pointstamp.logic.batches_by_time import BatchesByTime
 from pointstamp.logic.notify import FrontierNotificator
+from pointstamp.logic.states import States
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pointstamp._core import Capability, CapabilityRef, FrontieredInput, OutputPort
+    from pointstamp._core import Capability, CapabilityRef, Disk, FrontieredInput, OutputPort
     from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.order import Antichain
     from pointstamp.types import Time
@@ -99,22 +100,80 @@ class PerTime(Generic[S]):
         return state
 
 
-class PerTimeAndKey(PerTime[dict[Any, S]]):
+class PerTimeAndKey(PerTime[States[Any, S]]):
     """State by time and key: each key is on the worker of its group."""
 
-    __slots__ = ()
+    __slots__ = ("_model",)
 
     def __init__(self) -> None:
-        super().__init__(dict, "groups", or_)
+        self._model: States[Any, S] = States()
+        super().__init__(self._model.another, "groups", _merged)
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        self._model.spill_to(disk)
+
+    def taken(self) -> list[tuple[Capability, Any]]:
+        """See `Waiting`."""
+        return [(capability, dict(states.every())) for capability, states in super().taken()]
 
     def part_of(self, state: dict[Any, S], restored: Restored) -> Any:
         """See `PerTime`."""
         keys = with_one_nan(list(state))
         states = zip(keys, state.values(), strict=True)
-        return {key: state for key, state in states if restored.is_mine(key)} or NOTHING
+        part = self._make()
+        part.update((key, state) for key, state in states if restored.is_mine(key))
+        return part or NOTHING
 
 
-def at_closing(finish: Callable[[list[Any]], Any]) -> tuple[Callable[..., Any], PerTime[list[Any]]]:
+def _merged(some: States[Any, S], more: States[Any, S]) -> States[Any, S]:
+    """Returns states with others of other keys."""
+    some.update(more)
+    return some
+
+
+class BatchesPerTime(PerTime[None]):
+    """Batches by time, any of which any worker can have."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self) -> None:
+        super().__init__(lambda: None, "parts")
+        self._batches = BatchesByTime()
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        self._batches.spill_to(disk)
+
+    def add(self, message: CapabilityRef, batch: Any) -> None:
+        """Takes in a batch at a message's time."""
+        self.at(message)
+        self._batches.add(message.time, batch)
+
+    def settle(self) -> None:
+        """Has batches go to disk if there is too much in memory."""
+        self._batches.settle()
+
+    def pop(self, time: Time) -> list[Any]:
+        """Takes out the batches of a time that is closed."""
+        return self._batches.pop(time)
+
+    def taken(self) -> list[tuple[Capability, Any]]:
+        """See `Waiting`."""
+        return [(self._ready._requests.at(time), batches) for time, batches in self._batches.every()]
+
+    def give_back(self, taken: list[tuple[Capability, Any]], restored: Restored) -> None:
+        """See `Waiting`."""
+        for capability, batches in taken:
+            time = capability.time
+            if time not in self._states:
+                self._states[time] = None
+                self._ready.notify_at(capability)
+            for batch in batches:
+                self._batches.add(time, batch)
+
+
+def at_closing(finish: Callable[[list[Any]], Any]) -> tuple[Callable[..., Any], BatchesPerTime]:
     """The constructor and the state of an operator that keeps a time's batches until it closes.
 
     Any worker can have any of the batches.
@@ -123,16 +182,17 @@ def at_closing(finish: Callable[[list[Any]], Any]) -> tuple[Callable[..., Any], 
         finish: Called with the batches, at least one: lists of records, or record batches. Returns the
             sent: a list of records, or columns.
     """
-    times: PerTime[list[Any]] = PerTime(list, "parts", add)
+    times = BatchesPerTime()
 
     def build(capability: Capability, _info: Any) -> Callable[..., None]:
         capability.drop()
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
             for message, batch in port:
-                times.at(message).append(batch)
-            for cap, batches in times.closed(port.frontier):
-                made = finish(batches)
+                times.add(message, batch)
+            times.settle()
+            for cap, _ in times.closed(port.frontier):
+                made = finish(times.pop(cap.time))
                 with output.session(cap) as session:
                     give = session.give_all if isinstance(made, list) else session.give
                     give(made)

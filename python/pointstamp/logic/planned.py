@@ -213,16 +213,23 @@ class PlannedOperator:
     def keeps_waiting(self, state: Waiting) -> None:
         """Has checkpoints take and give back state of the library's own; see `declared_state.Waiting`.
 
-        To be called once, after its outputs were added.
+        Where memory is bounded, state that can leave it is given the place. To be called once, after its
+        outputs were added.
         """
+        disk = self.core.disk(self.name)
+        if disk is not None:
+            from pointstamp.logic.declared_state import Spilling
+
+            if isinstance(state, Spilling):
+                state.spill_to(disk)
         if scope_records(self._scope):
             from pointstamp.logic.declared_state import keep_waiting
 
             place = (self._scope.index, self._scope.peers)
             keep_waiting(self.core, self.name, state, self.restored(), place)
 
-    def note_kept(self, size: Callable[[], tuple[int, int] | None]) -> None:
-        """Registers the function for the size of the state: in rows and bytes, or None."""
+    def note_kept(self, size: Callable[[], tuple[int, int, int] | None]) -> None:
+        """Registers the function for the size of the state: rows, bytes in memory and on disk; or None."""
         self.core.note_kept(size)
 
     def constructed(self, constructor: Callable[..., Any], *given: Any) -> Any:

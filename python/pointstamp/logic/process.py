@@ -21,14 +21,15 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pointstamp.errors import CapabilityError, TimeError
-from pointstamp.logic.state import NO_STATE
+from pointstamp.logic.states import Keys
+from pointstamp.logic.timed_rows import MOST, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from pointstamp.event_time.clock import Clock
     from pointstamp.logic.state import KeyedState
-    from pointstamp.logic.timed_rows import Results, Rows
+    from pointstamp.logic.timed_rows import Results
 
 __all__ = ["MOST_IN_TURN", "KeyContext", "Process"]
 
@@ -77,7 +78,7 @@ class KeyContext:
         Raises:
             CapabilityError: When it is set after the function that was given the context has returned.
         """
-        return self._process.state._states.get(self.key)
+        return self._process.state._states.find(self.key, None)
 
     @state.setter
     def state(self, state: Any) -> None:
@@ -86,7 +87,7 @@ class KeyContext:
             _refuse_kept()
         kept = process.state
         if state is None:
-            kept._states.pop(self.key, None)
+            kept._drop(self.key)
             return
         if kept._ttl is not None:
             kept._touch(self.key, self._time)
@@ -214,20 +215,24 @@ class Process:
         self._records: list[Any] = []
         self._ends = False
         self._in_turn = 0
+        self._fired = 0
         state._keep_in(self)
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """See `Logic`."""
         self._context = context = KeyContext(self)
         touch = self.state._touch if self.state._ttl is not None else None
-        for time, key, value in rows:
-            if self._due and self._due[0][0] <= time:
-                self._fire(time + 1, context)
-            context.key, context._time = key, time
-            if touch is not None:
-                touch(key, time)
-            if (returned := self._on_record(context, value)) is not None:
-                _refuse_returned("on_record", self._on_record, returned)
+        for part in rows.chunks():
+            self.state._bring(part[1])
+            for time, key, value in Rows([part]):
+                if self._due and self._due[0][0] <= time:
+                    self._fire(time + 1, context, part[1])
+                context.key, context._time = key, time
+                if touch is not None:
+                    touch(key, time)
+                if (returned := self._on_record(context, value)) is not None:
+                    _refuse_returned("on_record", self._on_record, returned)
+            self.state._settle()
         if until is None:
             self._finish(context)
         else:
@@ -277,8 +282,11 @@ class Process:
             "`if not context.ended`"
         )
 
-    def _fire(self, until: int | None, context: KeyContext) -> None:
-        """Runs the timers that are due before a time, or all."""
+    def _fire(self, until: int | None, context: KeyContext, in_hand: Collection[Any] = ()) -> None:
+        """Runs the timers that are due before a time, or all.
+
+        The states of the keys in hand stay in memory.
+        """
         expire = self.state._expire if self.state._ttl is not None else None
         while self._due and (until is None or self._due[0][0] < until):
             due, _, key = heappop(self._due)
@@ -295,6 +303,10 @@ class Process:
                     expire(key, due)
                 if (returned := self._on_timer(context)) is not None:
                     _refuse_returned("on_timer", self._on_timer, returned)
+            self._fired += 1
+            if self._fired % MOST == 0:
+                self.state._settle()
+                self.state._bring(in_hand)
 
     def _finish(self, context: KeyContext) -> None:
         """Runs all timers, key by key, and sorts the sent records by time."""
@@ -322,14 +334,13 @@ class Process:
 
     def keys(self) -> Collection[Any]:
         """See `Keeper`."""
-        states = self.state._states
-        return dict.fromkeys([*states, *self._timers]) if self._timers else states.keys()
+        return Keys([self.state._states], self._timers)
 
     def entries(self, keys: Collection[Any]) -> Iterator[tuple[Any, Any, Any]]:
         """See `Keeper`: the states, and when the timers of the keys are due."""
         for key in keys:
             due = sorted(due for due, is_set in self._timers.get(key, {}).items() if is_set)
-            yield key, self.state._states.get(key, NO_STATE), due or None
+            yield key, self.state._states.find(key), due or None
 
     def put(self, key: Any, state: Any, note: Any) -> None:
         """See `Keeper`."""

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp.logic.declared_state import Division, Restored
-    from pointstamp.logic.per_time import PerTime
+    from pointstamp.logic.per_time import BatchesPerTime
 
 __all__ = ["limited", "sorted_per_time"]
 
 
-def sorted_per_time(keys: list[int], descending: bool) -> tuple[Callable[..., Any], PerTime[list[Any]]]:
+def sorted_per_time(keys: list[int], descending: bool) -> tuple[Callable[..., Any], BatchesPerTime]:
     """The constructor and the state of an operator that sends a time's rows in order when it closes."""
 
     def in_order(batches: list[Any]) -> Any:

@@ -10,8 +10,6 @@ so that forgetting follows the keys that are due.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from itertools import islice
-from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pointstamp._core import with_one_nan, worker_of_key
@@ -19,6 +17,7 @@ from pointstamp._validation import suggesting
 from pointstamp.errors import CheckpointError, CodecError
 from pointstamp.logic import snapshots as written
 from pointstamp.logic.state_settings import StateSettings, whole_run
+from pointstamp.logic.states import NO_STATE, Keys, States
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -30,22 +29,21 @@ __all__ = ["Keeper", "KeyedState", "claimed"]
 FEW = 64
 """The number of entries of a heap below which past ones are not searched for."""
 
-SAMPLE = 32
-"""The number of keys whose size is measured for an estimate of all."""
+PART = 1024
+"""The number of keys that are brought into memory together."""
 
 K = TypeVar("K")
 S = TypeVar("S")
-
-
-NO_STATE: Any = object()
-"""No state of a key; None can be one."""
 
 
 class Keeper(Protocol):
     """Logic that keeps its state by key in a form of its own, or more than a state for each key."""
 
     def keys(self) -> Collection[Any]:
-        """Returns the keys of which it keeps something."""
+        """Returns the keys of which it keeps something.
+
+        An iterator over them has those that there were when it was made.
+        """
 
     def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any, Any]]:
         """Returns each of some keys, with its state and a note that a snapshot needs besides.
@@ -124,7 +122,7 @@ class KeyedState(Generic[K, S]):
         # Earlier records were taken by the run of the snapshot.
         self._begins = 0
         self.left_out = 0
-        self._states: dict[K, S] = {}
+        self._states: States[K, S] = States()
         self._ttl: int | None = None
         self._keeper: Keeper | None = None
         self._rows: Tabular | None = None
@@ -152,21 +150,21 @@ class KeyedState(Generic[K, S]):
         until = "at the end" if self.frontier is None else f"before {self.frontier}"
         return f"<KeyedState {until}: {len(self)} keys>"
 
-    def _listed(self) -> dict[K, S]:
+    def _listed(self) -> Iterator[tuple[K, S]]:
         """All of it. Where the operator keeps it in another form, it is made when it is asked for."""
         if self._rows is not None:
-            return self._rows.listed()
+            return iter(self._rows.listed().items())
         if self._keeper is None:
-            return self._states
+            return self._states.every()
         entries = self._keeper.entries(self._keeper.keys())
-        return {key: state for key, state, _ in entries if state is not NO_STATE}
+        return iter([(key, state) for key, state, _ in entries if state is not NO_STATE])
 
     def _state_of(self, key: Any) -> Any:
         """Returns the state of a key; `NO_STATE` for none."""
         if self._rows is not None:
             return self._rows.listed().get(key, NO_STATE)
         if self._keeper is None:
-            return self._states.get(key, NO_STATE)
+            return self._states.find(key)
         ((_, state, _),) = self._keeper.entries((key,))
         return state
 
@@ -199,10 +197,12 @@ class KeyedState(Generic[K, S]):
             >>> ps.example(build) and dict(state.items())
             {1: 12, 0: 6}
         """
-        return iter(list(self._listed().items()))
+        return self._listed()
 
     def __len__(self) -> int:
-        return len(self._listed())
+        if self._rows is None and self._keeper is None:
+            return self._states.count()
+        return sum(1 for _ in self._listed())
 
     def __contains__(self, key: object) -> bool:
         return self._state_of(key) is not NO_STATE
@@ -210,7 +210,8 @@ class KeyedState(Generic[K, S]):
     def size(self) -> tuple[int, int] | None:
         """Returns the number of keys, and an estimate of their bytes with their states, by a sample.
 
-        None where the operator keeps them in another form: listing that takes long.
+        States on disk count among the keys, and not among the bytes. None where the operator keeps them in
+        another form: listing that takes long.
 
         Examples:
             >>> import pointstamp as ps
@@ -218,12 +219,14 @@ class KeyedState(Generic[K, S]):
             >>> state.size()[0]
             0
         """
-        if self._keeper is not None or self._rows is not None:
+        sizes = self._sizes()
+        return None if sizes is None else sizes[:2]
+
+    def _sizes(self) -> tuple[int, int, int] | None:
+        """Returns the number of keys, and the bytes of their states in memory and on disk."""
+        if self._rows is not None or (self._keeper is not None and not self._states.count()):
             return None
-        rows = len(self._states)
-        some = list(islice(self._states.items(), SAMPLE))
-        measured = sum(getsizeof(key) + getsizeof(state) for key, state in some)
-        return rows, getsizeof(self._states) + measured * rows // max(1, len(some))
+        return self._states.sizes()
 
     # ------------------------------------------------------------ snapshots
 
@@ -266,9 +269,7 @@ class KeyedState(Generic[K, S]):
 
     def _keys(self) -> Collection[K]:
         """The keys that are known. One that has no state may be known all the same: it has a timer."""
-        kept: Collection[K] = self._states.keys()
-        if self._keeper is not None:
-            kept = self._keeper.keys()
+        kept: Collection[K] = Keys([self._states]) if self._keeper is None else self._keeper.keys()
         return dict.fromkeys([*kept, *self._seen, *self._notes]) if self._seen or self._notes else kept
 
     def _entries_of(self, keys: Collection[K]) -> Iterator[tuple[K, Any]]:
@@ -281,7 +282,7 @@ class KeyedState(Generic[K, S]):
         if self._keeper is not None:
             kept = self._keeper.entries(keys)
         else:
-            kept = ((key, self._states.get(key, NO_STATE), self._notes.get(key)) for key in keys)
+            kept = ((key, self._states.find(key), self._notes.get(key)) for key in keys)
         for key, state, note in kept:
             seen, born = self._seen.get(key), self._born.get(key)
             if state is not NO_STATE:
@@ -389,23 +390,48 @@ class KeyedState(Generic[K, S]):
         if unit is not None and self._settings.clock is not None:
             self._settings.clock.restore(unit)
 
-    def _take_entries(self, entries: dict[K, Any]) -> None:
-        """Takes back the state of keys, as `_entries_of` returned it."""
-        for key, (has_state, state, seen, note, born) in entries.items():
+    def _take_entries(self, entries: Iterable[tuple[K, Any]]) -> None:
+        """Takes back the state of keys, as `_entries_of` returned it.
+
+        Of two entries of a key the later holds.
+        """
+        some = list(entries)
+        self._states.bring([key for key, _ in some])
+        for key, entry in some:
+            state: Any
+            has_state, state, seen, note, born = (False, None, None, None, None) if entry is None else entry
             if has_state:
                 self._states[key] = state
-            if note is not None:
-                self._notes[key] = note
-            if seen is not None:
-                self._seen[key] = seen
-                if self._ttl is not None:
-                    self._due_after(key, seen)
-                    self._is_born(key, seen if born is None else born)
+            else:
+                self._states.pop(key, None)
+            for known, value in ((self._notes, note), (self._seen, seen), (self._born, born)):
+                if value is None:
+                    known.pop(key, None)
+                else:
+                    known[key] = value
+        self._states.settle()
 
-    def _changes(self, keys: Iterable[K]) -> None:
+    def _has_all_entries(self) -> None:
+        """Has the time to live go on, once all entries are back."""
+        if self._ttl is not None:
+            self._due, self._born_in_order = [], []
+            for key, seen in self._seen.items():
+                self._due_after(key, seen)
+                self._is_born(key, self._born.get(key, seen))
+
+    def _bring(self, keys: Collection[K]) -> None:
+        """Brings the states of some keys into memory, before logic touches them."""
+        self._states.bring(keys)
+
+    def _settle(self) -> None:
+        """Has states go to disk where there is no room for them. Logic calls it when it touches none."""
+        self._states.settle()
+
+    def _changes(self, keys: Collection[K]) -> None:
         """Notes that the state of some keys is about to change. Logic calls it for keys without records."""
         if self._chain is not None:
             self._chain.changes(keys)
+        self._states.bring(keys)
 
     # ------------------------------------------------------------ for operators
 
@@ -429,7 +455,7 @@ class KeyedState(Generic[K, S]):
             self._seen = {}  # it is not brought up to date
             return self
         # A key that has been seen and has no state is due, too.
-        for key in dict.fromkeys([*self._states, *self._seen]):
+        for key in dict.fromkeys([*self._states.every_key(), *self._seen]):
             self._due_after(key, self._seen.setdefault(key, self.frontier))
             self._is_born(key, self.frontier)
         return self
@@ -438,6 +464,7 @@ class KeyedState(Generic[K, S]):
         """A state without keys for an operator of the same settings."""
         assert self._settings is not None
         made: KeyedState[K, S] = KeyedState()
+        made._states = self._states.another()
         return made._claim(self._settings, self._ttl)
 
     def _on_snapshot(self, wake: Callable[[], None]) -> None:
@@ -486,10 +513,14 @@ class KeyedState(Generic[K, S]):
         if self._tables is not None:
             raise TypeError("this snapshot is of an operator on columns: restore it for one of those")
         states, notes = self._states, self._notes
-        self._states, self._notes = {}, {}
+        self._states, self._notes = states.another(), {}
         self._keeper = keeper
-        for key in dict.fromkeys([*states, *notes]):
-            keeper.put(key, states.get(key), notes.get(key))
+        for number, (key, state) in enumerate(states.every()):
+            keeper.put(key, state, notes.pop(key, None))
+            if number % PART == 0:
+                self._states.settle()
+        for key, note in notes.items():
+            keeper.put(key, None, note)
 
     def _keep_rows_in(self, rows: Tabular) -> None:
         """Passes the restored rows to the logic that keeps them afterwards.
@@ -497,7 +528,7 @@ class KeyedState(Generic[K, S]):
         Raises:
             TypeError: If something else was restored.
         """
-        if self._states or self._notes:
+        if self._states.count() or self._notes:
             raise TypeError("this snapshot is of an operator on records: restore it for one of those")
         self._rows = rows
         tables, self._tables = self._tables, None
@@ -512,7 +543,7 @@ class KeyedState(Generic[K, S]):
     def _touch(self, key: K, time: int) -> None:
         """Notes an event that touches a key. Forgets its state if it was silent for too long before."""
         if self._is_past(key, time):
-            self._states.pop(key, None)
+            self._drop(key)
 
     def _is_past(self, key: K, time: int) -> bool:
         """Notes an event that touches a key. Returns whether it was silent for too long before."""
@@ -533,7 +564,11 @@ class KeyedState(Generic[K, S]):
         assert self._ttl is not None
         seen = self._seen.get(key)
         if seen is not None and time - seen >= self._ttl:
-            self._states.pop(key, None)
+            self._drop(key)
+
+    def _drop(self, key: K) -> None:
+        self._states.bring((key,))
+        self._states.pop(key, None)
 
     def _stands_at(self, until: int | None) -> None:
         """Notes the frontier. Restored state keeps its own frontier until the input has reached it."""
@@ -545,14 +580,19 @@ class KeyedState(Generic[K, S]):
         self._stands_at(until)
         due = self._due
         while until is not None and due and due[0][0] <= until:
-            then, _, key = heappop(due)
-            seen = self._seen[key]
-            if self._ttl is not None and seen + self._ttl > then:
-                self._due_after(key, seen)
-            else:
-                self._changes((key,))
+            past: list[K] = []
+            while due and due[0][0] <= until and len(past) < PART:
+                then, _, key = heappop(due)
+                seen = self._seen[key]
+                if self._ttl is not None and seen + self._ttl > then:
+                    self._due_after(key, seen)
+                else:
+                    past.append(key)
+            self._changes(past)
+            for key in past:
                 self._states.pop(key, None)
                 del self._seen[key], self._born[key]
+        self._states.settle()
 
 
 def claimed(

@@ -10,30 +10,33 @@ are pickled first, and while it runs nothing else reads its state.
 Costs: a set of the keys that have changed since the last cut; while a base is written, a list of all keys.
 Written pieces are dropped from memory once a checkpoint has them. A chain is rewritten, as a base, when more
 bytes are behind the base than in it. Then, on average, two bytes are written for a byte that has changed, and
-at most twice the state is kept.
+at most twice the state is kept. Where memory is bounded, parts wait for the checkpoint on disk.
 """
 
 from __future__ import annotations
 
-import io
 import pickle
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import Piece, with_one_nan
+from pointstamp._core import Piece, pairs_with_one_nan
 from pointstamp.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from types import TracebackType
 
+    from pointstamp._core import Disk, PiecesOnDisk
     from pointstamp.logic.declared_state import WaitingByKey
 
 __all__ = ["StateChain", "read_link"]
 
 _FEWEST_BYTES, _MOST_BYTES = 2**15, 2**17
 """The size of a part, which is pickled in a millisecond or less. Meanwhile nothing else has the GIL."""
+
+_LENGTH = 8
+"""The bytes of the length that is in front of each part."""
 
 
 class StateChain:
@@ -44,13 +47,15 @@ class StateChain:
     Args:
         name: The operator's name.
         source: Its state.
+        disk: The place for parts that are not in a checkpoint yet; None where memory is not bounded.
     """
 
-    __slots__ = ("_changed", "_links", "_lock", "_name", "_open", "_source")
+    __slots__ = ("_changed", "_disk", "_links", "_lock", "_name", "_open", "_source")
 
-    def __init__(self, name: str, source: WaitingByKey) -> None:
+    def __init__(self, name: str, source: WaitingByKey, disk: Disk | None = None) -> None:
         self._name = name
         self._source = source
+        self._disk = disk
         self._lock = Lock()
         self._links: list[_Link] = []
         # The keys that were touched since the last cut; not noted before the first.
@@ -89,7 +94,7 @@ class StateChain:
             behind = sum(link.size for link in self._links[1:])
             if not self._links or behind > self._links[0].size or 2 * len(changed) > len(keys):
                 self._links = [_Link(self)]
-                self._links[0].write_all(list(keys))
+                self._links[0].write_all(iter(keys))
             elif changed:
                 self._links.append(_Link(self))
                 self._links[-1].write_these(changed)
@@ -105,7 +110,8 @@ class StateChain:
         """
         entries = [pair for pair in self._source.entries(keys) if gone or pair[1] is not None]
         try:
-            return pickle.dumps(entries, 5)
+            part = pickle.dumps(entries, 5)
+            return len(part).to_bytes(_LENGTH, "little") + part
         except Exception as error:
             raise CheckpointError(
                 f"the state of operator '{self._name}' cannot be pickled: {type(error).__name__}: {error}. "
@@ -122,13 +128,14 @@ class _Link:
         size: Its length in bytes.
     """
 
-    __slots__ = ("_chain", "_done", "_keys", "_left", "_many", "_parts", "piece", "size")
+    __slots__ = ("_chain", "_count", "_done", "_keys", "_left", "_many", "_parts", "piece", "size")
 
     def __init__(self, chain: StateChain, piece: Piece | None = None, size: int = 0) -> None:
         self._chain = chain
         self.piece = Piece.of_parts(self) if piece is None else piece
         self.size = size
-        self._parts: list[bytes] = []
+        self._parts: list[bytes] | PiecesOnDisk = [] if chain._disk is None else chain._disk.pieces()
+        self._count = 0
         # The keys that are still to be looked at, in order; None once all are pickled.
         self._keys: Any = None
         # Of a base the keys that were pickled out of turn; of changes those that are not pickled.
@@ -136,9 +143,9 @@ class _Link:
         self._left: set[Any] | None = None
         self._many = 64
 
-    def write_all(self, keys: list[Any]) -> None:
-        """Has all keys written."""
-        self._keys = iter(keys)
+    def write_all(self, keys: Iterator[Any]) -> None:
+        """Has all keys written. Of two keys that are equal one is enough."""
+        self._keys = keys
 
     def write_these(self, keys: set[Any]) -> None:
         """Has some keys written, and also that nothing is kept of them."""
@@ -163,15 +170,18 @@ class _Link:
     def _add(self, keys: Collection[Any]) -> int:
         part = self._chain.written(keys, gone=self._left is not None)
         self._parts.append(part)
+        self._count += 1
         self.size += len(part)
         return len(part)
 
     def part(self, number: int) -> bytes | None:
         """Returns a part of the contents; None behind the last. Called on a thread of checkpoints."""
         with self._chain._lock:
-            while number >= len(self._parts) and self._keys is not None:
+            while number >= self._count and self._keys is not None:
                 self._pickle_some()
-            return self._parts[number] if number < len(self._parts) else None
+            if number >= self._count:
+                return None
+            return self._parts[number] if isinstance(self._parts, list) else self._parts.read(number)
 
     def _pickle_some(self) -> None:
         keys = list(islice(self._keys, self._many))
@@ -195,17 +205,38 @@ class _Link:
     def settle(self) -> None:
         """A checkpoint has the contents: they are dropped."""
         with self._chain._lock:
-            self._parts.clear()
+            self._parts, self._count = [], 0
 
 
-def read_link(written: bytes, entries: dict[Any, Any]) -> None:
-    """Brings entries up to date with a piece of a chain. Pieces are read in order."""
-    file = io.BytesIO(written)
-    while file.tell() < len(written):
-        pairs = pickle.load(file)
-        keys = with_one_nan([key for key, _ in pairs])
-        for key, (_, entry) in zip(keys, pairs, strict=True):
-            if entry is None:
-                entries.pop(key, None)
-            else:
-                entries[key] = entry
+def read_link(piece: Piece, take: Callable[[list[tuple[Any, Any]]], None]) -> int:
+    """Passes the entries of a piece to a function, some at a time, and returns the length of the piece.
+
+    The entry of a key of which nothing is kept is None. Pieces are read in order: of two entries of a key the
+    later holds.
+    """
+    reader = _Reader(take)
+    piece.write_to(reader)
+    return reader.length
+
+
+class _Reader:
+    """Splits what is written to it into the parts of a link."""
+
+    def __init__(self, take: Callable[[list[tuple[Any, Any]]], None]) -> None:
+        self._take = take
+        self._rest = bytearray()
+        self.length = 0
+
+    def write(self, some: bytes) -> None:
+        """Takes some of the bytes of a piece."""
+        self.length += len(some)
+        rest = self._rest
+        rest += some
+        start = 0
+        while len(rest) >= start + _LENGTH:
+            end = start + _LENGTH + int.from_bytes(rest[start : start + _LENGTH], "little")
+            if len(rest) < end:
+                break
+            self._take(pairs_with_one_nan(pickle.loads(rest[start + _LENGTH : end])))
+            start = end
+        del rest[:start]

@@ -6,17 +6,17 @@ of times (`LeastFirst`). Values of one time and key are applied in the order of 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.folds import outputs_of
 from pointstamp.logic.least_first import LeastFirst
 from pointstamp.logic.per_time import MOST
+from pointstamp.logic.states import NO_STATE, Keys, States
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp._core import Capability, Disk, FrontieredInput, OutputPort
     from pointstamp.info import OperatorInfo
     from pointstamp.logic.declared_state import Division, Restored
     from pointstamp.logic.state_chain import StateChain
@@ -29,10 +29,15 @@ class StatesByKey:
 
     division: Division = "groups"
 
-    def __init__(self, default: Callable[[], Any]) -> None:
-        self.states: defaultdict[Any, Any] = defaultdict(default)
+    def __init__(self) -> None:
+        self.states: States[Any, Any] = States()
         self.waiting = LeastFirst()
         self.chain: StateChain | None = None
+
+    def spill_to(self, disk: Disk) -> None:
+        """See `Spilling`."""
+        self.states.spill_to(disk)
+        self.waiting.spill_to(disk)
 
     def taken(self) -> Any:
         """See `Waiting`."""
@@ -44,19 +49,35 @@ class StatesByKey:
 
     def keys(self) -> Collection[Any]:
         """See `WaitingByKey`."""
-        return self.states.keys()
+        return Keys([self.states])
 
     def entries(self, keys: Collection[Any]) -> Iterable[tuple[Any, Any]]:
         """See `WaitingByKey`."""
-        return ((key, (self.states[key],) if key in self.states else None) for key in keys)
+        found = ((key, self.states.find(key)) for key in keys)
+        return ((key, None if state is NO_STATE else (state,)) for key, state in found)
 
-    def take_back(self, entries: dict[Any, Any]) -> None:
+    def take_back(self, entries: list[tuple[Any, Any]]) -> None:
         """See `WaitingByKey`."""
-        self.states.update((key, state) for key, (state,) in entries.items())
+        self.states.bring([key for key, _ in entries])
+        for key, entry in entries:
+            if entry is None:
+                self.states.pop(key, None)
+            else:
+                (self.states[key],) = entry
+        self.states.settle()
+
+    def has_all(self) -> None:
+        """See `WaitingByKey`."""
 
     def follow(self, chain: StateChain) -> None:
         """See `WaitingByKey`."""
         self.chain = chain
+
+    def brings(self, keys: list[Any]) -> None:
+        """Has the states of some keys in memory, and notes that they change."""
+        if self.chain is not None:
+            self.chain.changes(keys)
+        self.states.bring(keys)
 
 
 def state_machine(
@@ -66,7 +87,7 @@ def state_machine(
     StatesByKey,
 ]:
     """The constructor and the state of the operator, whose input is exchanged by key."""
-    kept = StatesByKey(default)
+    kept = StatesByKey()
     states, waiting = kept.states, kept.waiting
 
     def build(
@@ -86,14 +107,14 @@ def state_machine(
             if kept.chain is None:
                 return outputs_for(records)
             with kept.chain:
-                kept.chain.changes([key for key, _ in records])
                 return outputs_for(records)
 
         def outputs_for(records: list[tuple[Any, Any]]) -> list[Any]:
             """Changes the states by some records; returns the outputs."""
             made: list[Any] = []
+            kept.brings([key for key, _ in records])
             for key, value in records:
-                returned: Any = fold(key, value, states[key])
+                returned: Any = fold(key, value, states[key] if key in states else default())
                 # Almost all functions return (state, [...]), which needs no further look.
                 if type(returned) is not tuple or len(returned) != 2 or type(returned[1]) is not list:
                     returned = outputs_of(returned, fold)
@@ -103,6 +124,7 @@ def state_machine(
                 else:
                     states[key] = state
                 made += outputs
+            states.settle()
             return made
 
         return logic

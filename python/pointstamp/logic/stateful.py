@@ -12,7 +12,7 @@ from pointstamp._core import running
 from pointstamp.expr.reducers import TopK
 from pointstamp.logic.folds import no_state, outputs_of
 from pointstamp.logic.join_and_sort import matched
-from pointstamp.logic.timed_rows import Rows, each_time, part_of
+from pointstamp.logic.timed_rows import MOST, Rows, each_time, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,9 @@ class Stateful:
 
     def run(self, rows: Rows, until: int | None, out: Results) -> None:
         """Takes records, and drops states that are due."""
-        for part in rows.parts():
+        for part in rows.chunks():
             first, count = 0, len(part[1])
+            self.state._bring(part[1])
             if self.state._ttl is not None:
                 is_past, states = self.state._is_past, self.state._states
                 for at, (time, key) in enumerate(zip(each_time(part[0], count), part[1], strict=True)):
@@ -42,6 +43,7 @@ class Stateful:
                         first = at
                         states.pop(key, None)
             self.apply(part_of(part, first, count), out)
+            self.state._settle()
         self.state._forget_until(until)
 
     def apply(self, part: Keyed, out: Results) -> None:
@@ -170,27 +172,32 @@ class Largest(Stateful):
         results: list[Any] = []
         for time, key, value in rows:
             if time != now:
-                results += self._changes(changed)
+                results += self._changed(changed)
                 times += [now] * (len(results) - len(times))
                 now = time
             if touch is not None:
                 touch(key, time)
             changed.setdefault(key, []).append(value)
-        results += self._changes(changed)
+        results += self._changed(changed)
         times += [now] * (len(results) - len(times))
         out.give(times, results)
         self.state._forget_until(until)
 
-    def _changes(self, changed: dict[Any, list[Any]]) -> list[Any]:
+    def _changed(self, changed: dict[Any, list[Any]]) -> list[Any]:
         """Takes the values of one time, and returns the keys whose greatest have changed."""
         states = self.state._states
         results: list[Any] = []
-        for key, values in changed.items():
-            before = states.get(key, [])
-            after = self._top.finish([*before, *values])
-            if after != before:
-                states[key] = after
-                results.append((key, list(after)))
+        keys = list(changed)
+        for first in range(0, len(keys), MOST):
+            some = keys[first : first + MOST]
+            self.state._bring(some)
+            for key in some:
+                before = states.get(key, [])
+                after = self._top.finish([*before, *changed[key]])
+                if after != before:
+                    states[key] = after
+                    results.append((key, list(after)))
+            self.state._settle()
         changed.clear()
         return results
 

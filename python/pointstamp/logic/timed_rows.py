@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Keyed", "Results", "Rows", "Times", "each_time", "joined", "part_of"]
 
 Times = int | list[int]
+MOST = 4096
+"""The most records whose states logic has in memory at once."""
+
 Columns = tuple[Times, list[Any]]
 Keyed = tuple[Times, list[Any], list[Any]]
 
@@ -44,6 +47,12 @@ class Rows:
     def parts(self) -> list[Keyed]:
         """Returns the columns of each part, which is after the part before."""
         return self._parts
+
+    def chunks(self) -> Iterator[Keyed]:
+        """Yields the columns of some records after the others."""
+        for part in self._parts:
+            for first in range(0, len(part[1]), MOST):
+                yield part_of(part, first, min(first + MOST, len(part[1])))
 
     @property
     def columns(self) -> Keyed:

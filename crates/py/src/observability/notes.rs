@@ -60,7 +60,7 @@ pub(crate) struct Operator {
 pub(crate) enum Kept {
     /// State in Rust.
     Native(Size),
-    /// A function of Python that returns rows and bytes.
+    /// A function of Python that returns rows, and bytes in memory and on disk.
     Python(Arc<Held>),
 }
 
@@ -119,8 +119,7 @@ impl Operator {
             Some(Kept::Python(function)) => function.get(),
         };
         let said = function.bind(py).call0().ok()?;
-        let (rows, bytes) = said.extract().ok()?;
-        Some((rows, bytes, 0))
+        said.extract().ok()
     }
 
     /// Whether it is an input that `main` drives by a handle.
