@@ -27,6 +27,7 @@ __all__ = [
     "MEAN",
     "MIN",
     "NEGATE",
+    "OVER",
     "PROJECT",
     "REDUCE",
     "REDUCTIONS",
@@ -92,6 +93,7 @@ MAX = _reduction(Reduction.MAX)
 SUM = _reduction(Reduction.SUM)
 MEAN = _reduction(Reduction.MEAN)
 TOP_K = _reduction(Reduction.TOP_K)
+OVER = _reduction(Reduction.OVER)
 AGGREGATE = _reduction(Reduction.AGGREGATE)
 
 REDUCTIONS = (
@@ -105,6 +107,7 @@ REDUCTIONS = (
     SUM,
     MEAN,
     TOP_K,
+    OVER,
     AGGREGATE,
 )
 """Kinds that make an arrangement of an arrangement."""

@@ -48,7 +48,9 @@ pub use fuel::set_fuel;
 pub use join::{Combine, FirstKeys, JoinResult};
 pub use project::{check_pairs, filter, negate, project};
 pub use reduce::Reducer;
-pub use reducers::{Aggregate, Place, Ranking, Reduction, reducer};
+pub use reducers::{
+    Aggregate, Frame, Place, Ranking, Reduction, WindowFunction, Windowing, reducer,
+};
 pub use route::By;
 pub use sealed::Sealed;
 pub use time::{ScopeTime, frontier_of};
