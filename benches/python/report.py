@@ -117,6 +117,11 @@ def benches(wheel: Path | None) -> list[Bench]:
             _python("memory.py"),
             ["--pairs", "200000", "--memory", "1 MiB", "--rounds", "5", "--turns", "1"],
         ),
+        Bench(
+            "queries",
+            _python("queries.py", "--scale", "1", "--rounds", "1000"),
+            ["--scale", "0.002", "--rounds", "3"],
+        ),
         # It needs Java: `make bench-spark` names it.
         Bench("spark", _python("bench_spark.py"), ["--scale", "0.001", "--turns", "1"], unnamed=False),
     ]
