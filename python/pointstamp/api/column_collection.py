@@ -597,7 +597,7 @@ class ColumnCollection(Multiset):
         *,
         descending: bool | Sequence[bool] = False,
         nulls_first: bool | Sequence[bool] = False,
-        frame: Literal[range, rows, all] = "range",
+        frame: Literal["range", "rows", "all"] = "range",
         name: str | None = None,
         **exprs: Aggregate,
     ) -> ColumnCollection:
